@@ -1,0 +1,334 @@
+"""The policy: which tables analysts may ask about, whom it protects, and how much it may reveal.
+
+Frozen values only, read from ``policies.yaml`` by :mod:`dpsql.policy_file`; nothing here reads
+files. :func:`resolve` is the one place where a query's privacy parameters are decided: the nearest
+setting wins, and whatever wins must lie within dpsql's own limits and the policy's maxima.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Final, Literal
+
+from dpsql.errors import ParameterError, UnknownName
+from dpsql.schema import fold
+
+
+class _NotGiven(Enum):
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return "NOT_GIVEN"
+
+
+NOT_GIVEN: Final = _NotGiven.NOT_GIVEN
+"""A setting left out. Distinct from None, which for ``max_groups_contributed`` is a choice."""
+
+UNLIMITED: Final = None
+"""The value of ``max_groups_contributed`` when a unit may touch any number of groups."""
+
+# dpsql's own limits, whatever a policy says. Beyond them nothing is protected (epsilon), the noise
+# or its tail is no longer a finite double (epsilon and delta near 0), or counts leave 32 bits.
+EPSILON_LIMITS: Final = (1e-6, 1000.0)
+DELTA_LIMITS: Final = (1e-18, 0.5)
+COUNT_LIMITS: Final = (1, 2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyUnit:
+    """Whom a table's rows belong to: ``name`` (``aircraft``) and the column that says which one.
+
+    Two tables share a unit when they give the same name.
+    """
+
+    name: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPolicy:
+    """Public knowledge about a column: an interval its values are clamped to, or their full list.
+
+    ``lower`` and ``upper`` are both given or both None; ``domain`` lists distinct values of one
+    type (str, int, float, bool, date or datetime), or is None when the values are not public.
+    """
+
+    lower: float | int | None = None
+    upper: float | int | None = None
+    domain: tuple[object, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TablePolicy:
+    """A table analysts may use. Without a privacy unit it is public: read as it is, unprotected.
+
+    ``columns`` is keyed by folded column name; columns without an entry can still be used.
+    """
+
+    name: str
+    privacy_unit: PrivacyUnit | None
+    columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
+
+    @property
+    def public(self) -> bool:
+        """True when the table protects nobody."""
+        return self.privacy_unit is None
+
+    def column(self, name: str) -> ColumnPolicy | None:
+        """What the policy says about a column (ignoring ASCII case), or None if nothing."""
+        return self.columns.get(fold(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The privacy parameters of one query, complete and checked. The defaults are dpsql's own.
+
+    ``epsilon``, ``delta``: what the query may cost at most. ``max_groups_contributed``: groups one
+    unit may influence, None for unlimited. ``max_rows_contributed``: rows one unit may add to one
+    group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
+    ``min_units_per_group``: groups with fewer units are never released.
+    """
+
+    epsilon: float = 0.5
+    delta: float = 1e-8
+    max_groups_contributed: int | None = 10
+    max_rows_contributed: int = 10
+    k_bar: int = 1000
+    min_units_per_group: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Settings of a query or a connection. Each is NOT_GIVEN or a value, unchecked until resolve.
+
+    Typed ``object`` because the values come from outside: SQL options, ``SET``, ``connect()``.
+    """
+
+    epsilon: object = NOT_GIVEN
+    delta: object = NOT_GIVEN
+    max_groups_contributed: object = NOT_GIVEN
+    max_rows_contributed: object = NOT_GIVEN
+    k_bar: object = NOT_GIVEN
+    min_units_per_group: object = NOT_GIVEN
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> Overrides:
+        """Overrides from names and values; names ignore case.
+
+        Raises ParameterError (``unknown_parameter``) for a name that is not a parameter.
+        """
+        folded: dict[str, object] = {}
+        for name, value in settings.items():
+            check_parameter_name(name)
+            folded[fold(name)] = value
+        return cls(**folded)
+
+
+@dataclass(frozen=True, slots=True)
+class Maxima:
+    """The most a query may ask for; None is no maximum.
+
+    There is none for ``min_units_per_group``: its default is already the least a query may use.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    max_groups_contributed: int | None = None
+    max_rows_contributed: int | None = None
+    k_bar: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPolicy:
+    """An analyst's total budget over all queries: (epsilon, delta), composed by zCDP."""
+
+    name: str
+    epsilon: float
+    delta: float
+    composition: Literal["zcdp"] = "zcdp"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
+
+    ``tables`` is keyed by folded table name, ``accounts`` by exact name.
+    """
+
+    dataset: str
+    defaults: Parameters = field(default_factory=Parameters)
+    maxima: Maxima = field(default_factory=Maxima)
+    accounts: Mapping[str, AccountPolicy] = field(default_factory=dict)
+    tables: Mapping[str, TablePolicy] = field(default_factory=dict)
+
+    def table(self, name: str) -> TablePolicy | None:
+        """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
+        return self.tables.get(fold(name))
+
+    def account(self, name: str) -> AccountPolicy:
+        """The account of that name. Raises UnknownName (``unknown_account``)."""
+        account = self.accounts.get(name)
+        if account is None:
+            raise UnknownName(
+                f"the policy has no account {_show(name)}",
+                code="unknown_account",
+                hint=suggestion(name, self.accounts)
+                or "Ask the owner of the data to add it under `accounts` in the policies file.",
+            )
+        return account
+
+
+PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))
+
+
+def resolve(policy: Policy, *overrides: Overrides) -> Parameters:
+    """The parameters of a query: the policy's defaults, then each override, the last one winning.
+
+    Order overrides from far to near: connection, session, query. Raises ParameterError
+    (``parameter_not_number``, ``parameter_not_integer``, ``parameter_not_finite`` or
+    ``parameter_out_of_range``) for the first winning value outside its range.
+    """
+    chosen: dict[str, object] = {n: getattr(policy.defaults, n) for n in PARAMETER_NAMES}
+    for settings in overrides:
+        for name in PARAMETER_NAMES:
+            value = getattr(settings, name)
+            if value is not NOT_GIVEN:
+                chosen[name] = value
+    checked: dict[str, Any] = {n: check_setting(policy, n, value) for n, value in chosen.items()}
+    return Parameters(**checked)
+
+
+def check_setting(policy: Policy, name: str, value: object) -> float | int | None:
+    """One parameter of a query, checked against dpsql's limits and the policy's.
+
+    Raises ParameterError as :func:`resolve` does.
+    """
+    checked = check_value(name, value)
+    if name == "min_units_per_group":
+        _check_minimum(policy.defaults.min_units_per_group, checked)
+    else:
+        check_maximum(policy.maxima, name, checked)
+    return checked
+
+
+def check_value(name: str, value: object) -> float | int | None:
+    """One parameter, checked against dpsql's own limits alone.
+
+    The word ``unlimited`` (or None) is a value of ``max_groups_contributed`` only. Raises
+    ParameterError (also ``unknown_parameter``).
+    """
+    check_parameter_name(name)
+    name = fold(name)
+    if name == "max_groups_contributed" and _is_unlimited(value):
+        return UNLIMITED
+    if name == "epsilon":
+        return _real(name, value, EPSILON_LIMITS)
+    if name == "delta":
+        return _real(name, value, DELTA_LIMITS)
+    return _count(name, value)
+
+
+def check_maximum(maxima: Maxima, name: str, value: float | int | None) -> None:
+    """Raise ParameterError (``parameter_out_of_range``) if the value exceeds its maximum."""
+    maximum: float | int | None = getattr(maxima, name)
+    if maximum is None or (value is not UNLIMITED and value <= maximum):
+        return
+    given = "unlimited" if value is UNLIMITED else _show(value)
+    raise ParameterError(
+        f"{name} must be at most {maximum}, but is {given}",
+        code="parameter_out_of_range",
+        hint=f"The maximum is the policy's: maxima.{name} in the policies file.",
+    )
+
+
+def check_parameter_name(name: str) -> None:
+    """Raise ParameterError (``unknown_parameter``) unless this names a privacy parameter."""
+    if fold(name) not in PARAMETER_NAMES:
+        raise ParameterError(
+            f"there is no privacy parameter {_show(name)}",
+            code="unknown_parameter",
+            hint=suggestion(name, PARAMETER_NAMES) or f"One of: {', '.join(PARAMETER_NAMES)}.",
+        )
+
+
+def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str | None:
+    """``Did you mean `x`?`` for the known name most like this one, or None."""
+    by_fold = {fold(candidate): candidate for candidate in known}
+    close = difflib.get_close_matches(fold(name), by_fold, n=1, cutoff=0.6)
+    return f"Did you mean `{by_fold[close[0]]}`?" if close else None
+
+
+def _check_minimum(minimum: int, value: float | int | None) -> None:
+    if value is None or value < minimum:
+        raise ParameterError(
+            f"min_units_per_group must be at least {minimum}, but is {_show(value)}",
+            code="parameter_out_of_range",
+            hint="A query may raise the policy's defaults.min_units_per_group, never lower it.",
+        )
+
+
+def _real(name: str, value: object, limits: tuple[float, float]) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterError(
+            f"{name} must be a number, but is {_show(value)}", code="parameter_not_number"
+        )
+    low, high = limits
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(
+            f"{name} must be a finite number, but is {value}",
+            code="parameter_not_finite",
+            hint=f"Give a number between {low:g} and {high:g}.",
+        )
+    if not low <= value <= high:
+        raise _outside(name, value, f"{low:g}", f"{high:g}")
+    return float(value)
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(
+            f"{name} must be a finite number, but is {value}",
+            code="parameter_not_finite",
+            hint=_count_hint(name),
+        )
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ParameterError(
+            f"{name} must be a whole number, but is {_show(value)}",
+            code="parameter_not_integer",
+            hint=_count_hint(name),
+        )
+    low, high = COUNT_LIMITS
+    if not low <= value <= high:
+        raise _outside(name, value, str(low), str(high))
+    return int(value)
+
+
+def _count_hint(name: str) -> str:
+    word = ", or `unlimited`" if name == "max_groups_contributed" else ""
+    return f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}{word}."
+
+
+def _outside(name: str, value: object, low: str, high: str) -> ParameterError:
+    return ParameterError(
+        f"{name} must be between {low} and {high}, but is {_show(value)}",
+        code="parameter_out_of_range",
+        hint="These are dpsql's own limits; a policy can narrow them, never widen them.",
+    )
+
+
+def _is_unlimited(value: object) -> bool:
+    return value is UNLIMITED or (isinstance(value, str) and fold(value) == "unlimited")
+
+
+def _show(value: object) -> str:
+    """A setting as it may be quoted back: short, whatever was sent (a huge int has no repr)."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, bool | int | float | str) or value is None:
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    return f"a {type(value).__name__}"

@@ -1,0 +1,495 @@
+"""Reading ``policies.yaml``: text in, a frozen :class:`~dpsql.policy.Policy` out.
+
+The file decides who is protected, so it is read strictly: a typing slip must never become a weaker
+policy. The text passes three sieves, and every problem that any of them finds is reported at once,
+each with its line:
+
+1. the YAML tree (:mod:`dpsql.yaml_tree`): no repeated names, aliases, tags or NaN;
+2. the pydantic models below: every key known, every value of the right kind and in range;
+3. what one value says against another: bounds in order, defaults within maxima.
+
+pydantic is used in this module only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal, NoReturn, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from dpsql.errors import ParameterError, Place, PolicyError
+from dpsql.policy import (
+    PARAMETER_NAMES,
+    AccountPolicy,
+    ColumnPolicy,
+    Maxima,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    check_maximum,
+    check_value,
+    suggestion,
+)
+from dpsql.schema import fold
+from dpsql.yaml_tree import Path, Problem, Tree, YamlSyntaxError, read_tree
+
+MAX_BYTES: Final = 4 * 2**20
+MAX_LISTED: Final = 40
+BOUND_LIMIT: Final = 2**53
+"""Bounds stay where every whole number is an exact double."""
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong."""
+    source = os.fspath(path)
+    data = _read_bytes(source)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8", "replace")
+        place = replace(Place.in_text(before, len(before), len(before)), source=source)
+        raise PolicyError(
+            "the policies file is not UTF-8 text",
+            code="policy_not_utf8",
+            place=place,
+            hint="Save it as UTF-8.",
+        ) from None
+    return parse_policy(text, source)
+
+
+def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
+    """The policy in a text; ``source_name`` is what errors call it.
+
+    Raises PolicyError with the first problem as its place and every problem in its hint:
+    ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        tree = read_tree(text)
+    except YamlSyntaxError as error:
+        raise _policy_error("policy_syntax", [error.problem], text, source_name) from None
+    if tree.value is None and not tree.problems:
+        raise PolicyError(
+            f"{source_name} is empty",
+            code="policy_empty",
+            hint="Write a starting policy with `dpsql init`.",
+        )
+    problems = [*tree.problems, *_null_problems(tree)]
+    try:
+        model = _File.model_validate(tree.value)
+    except ValidationError as error:
+        problems += _model_problems(error, tree, {problem.path for problem in problems})
+        raise _policy_error("policy_invalid", problems, text, source_name) from None
+    if problems:
+        raise _policy_error("policy_invalid", problems, text, source_name)
+    return model.policy()
+
+
+# ----------------------------------------------------------------------------- values
+
+
+def _problem(message: str, hint: str | None = None) -> PydanticCustomError:
+    # The message travels as data: as a template its braces would be filled in.
+    return PydanticCustomError("policy", "{message}", {"message": message, "hint": hint})
+
+
+def _raise_all(found: list[tuple[Path, PydanticCustomError]]) -> None:
+    """Raise several problems at once, each at its own path below the value being validated."""
+    if found:
+        lines = [InitErrorDetails(type=error, loc=path, input=...) for path, error in found]
+        raise ValidationError.from_exception_data("policy", lines)
+
+
+def _from_parameter_error(error: ParameterError) -> PydanticCustomError:
+    # dpsql's own limits need no advice; the hint is about queries and would only confuse here.
+    return _problem(error.reason, None if error.code == "parameter_out_of_range" else error.hint)
+
+
+def _parameter(value: object, info: ValidationInfo) -> object:
+    try:
+        return check_value(str(info.field_name), value)
+    except ParameterError as error:
+        raise _from_parameter_error(error) from None
+
+
+def _version(value: object) -> int:
+    if type(value) is not int or value != 1:
+        raise _problem("this dpsql reads version 1 only", "Write `version: 1`.")
+    return value
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str):
+        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
+    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
+        raise _problem(
+            "must be 1 to 200 printable characters without spaces at the ends",
+            "Choose a plain name.",
+        )
+    return value
+
+
+def _composition(value: object) -> str:
+    if value != "zcdp":
+        raise _problem("only `zcdp` is available", "Write `composition: zcdp` or remove it.")
+    return "zcdp"
+
+
+def _bound(value: object) -> float | int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _problem(
+            f"must be a number, but is {_kind(value)}",
+            "Write the bound as a number in the column's own unit.",
+        )
+    if abs(value) > BOUND_LIMIT:
+        raise _problem(
+            f"must be within ±{BOUND_LIMIT} (2^53)",
+            "Give the range that real values can have; noise grows with it.",
+        )
+    return value
+
+
+def _domain(value: object) -> tuple[object, ...]:
+    if not isinstance(value, list):
+        raise _problem(f"must be a list, but is {_kind(value)}", "Write it as [a, b, c].")
+    if not value:
+        raise _problem("lists no values", "List every possible value, or remove the line.")
+    kinds = [_DOMAIN_KINDS.get(type(item)) for item in value]
+    if set(kinds) == {"a whole number", "a number"}:
+        value, kinds = [float(item) for item in value], ["a number"] * len(kinds)
+    first: dict[object, int] = {}
+    found: list[tuple[Path, PydanticCustomError]] = []
+    for position, (item, kind) in enumerate(zip(value, kinds, strict=True)):
+        if kind is None:
+            what = f"a domain holds text, numbers, true/false or dates, not {_kind(item)}"
+            found.append(((position,), _problem(what, "Put it in quotes if it is text.")))
+        elif kind != kinds[0]:
+            what = f"{kind} in a domain that starts with {kinds[0] or 'something else'}"
+            hint = "Use one kind of value; put text that looks like another kind in quotes."
+            found.append(((position,), _problem(what, hint)))
+        elif first.setdefault(item, position) != position:
+            what = f"the same value as item {first[item] + 1}"
+            found.append(((position,), _problem(what, "Keep one of the two.")))
+    _raise_all(found)
+    return tuple(value)
+
+
+def _section(value: object) -> object:
+    """A group with nothing (or only comments) below it is an empty group."""
+    return {} if value is None else value
+
+
+_DOMAIN_KINDS: Final[Mapping[type, str]] = {
+    str: "text",
+    bool: "true/false",
+    int: "a whole number",
+    float: "a number",
+    datetime.date: "a date",
+    datetime.datetime: "a timestamp",
+}
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, dict):
+        return "a group"
+    return "a list" if isinstance(value, list) else _DOMAIN_KINDS.get(type(value), "invalid")
+
+
+# ----------------------------------------------------------------------------- models
+
+Name = Annotated[str, PlainValidator(_name)]
+Bound = Annotated[float | int | None, PlainValidator(_bound)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Defaults(_Section):
+    epsilon: float = Parameters().epsilon
+    delta: float = Parameters().delta
+    max_groups_contributed: int | None = Parameters().max_groups_contributed
+    max_rows_contributed: int = Parameters().max_rows_contributed
+    k_bar: int = Parameters().k_bar
+    min_units_per_group: int = Parameters().min_units_per_group
+
+    _checked = field_validator("*", mode="plain")(_parameter)
+
+
+class _Maxima(_Section):
+    epsilon: float | None = None
+    delta: float | None = None
+    max_groups_contributed: int | None = None
+    max_rows_contributed: int | None = None
+    k_bar: int | None = None
+
+    _checked = field_validator("*", mode="plain")(_parameter)
+
+
+class _Account(_Section):
+    epsilon: float
+    delta: float
+    composition: Annotated[Literal["zcdp"], PlainValidator(_composition)] = "zcdp"
+
+    _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
+
+
+class _Unit(_Section):
+    name: Name
+    column: Name
+
+
+class _Column(_Section):
+    lower: Bound = None
+    upper: Bound = None
+    domain: Annotated[tuple[Any, ...] | None, PlainValidator(_domain)] = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if self.lower is None and self.upper is None:
+            if self.domain is None:
+                raise _problem(
+                    "says nothing about the column",
+                    "Give lower and upper, or domain, or remove it: it can be used without.",
+                )
+        elif self.lower is None or self.upper is None:
+            given, absent = ("upper", "lower") if self.lower is None else ("lower", "upper")
+            error = _problem(f"needs {absent} as well", f"Add `{absent}: <number>`.")
+            _raise_all([((given,), error)])
+        elif self.lower >= self.upper:
+            error = _problem("lower must be below upper", "Swap or correct the two bounds.")
+            _raise_all([(("lower",), error)])
+        return self
+
+
+class _Table(_Section):
+    privacy_unit: _Unit | None = None
+    public: bool = False
+    columns: Annotated[dict[str, _Column], BeforeValidator(_section)] = {}
+
+    @field_validator("privacy_unit", mode="before")
+    @classmethod
+    def _shorthand(cls, value: object) -> object:
+        return {"name": value, "column": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _protected_or_public(self) -> Self:
+        if (self.privacy_unit is not None) == self.public:
+            both = ", not both" if self.public else ""
+            raise _problem(
+                f"a table needs either privacy_unit or public: true{both}",
+                "Name the column that says whose row it is; public tables get no protection.",
+            )
+        return self
+
+
+class _File(_Section):
+    version: Annotated[int, PlainValidator(_version)]
+    dataset: Name
+    defaults: Annotated[_Defaults, BeforeValidator(_section)] = _Defaults()
+    maxima: Annotated[_Maxima, BeforeValidator(_section)] = _Maxima()
+    accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = {}
+    tables: Annotated[dict[str, _Table], BeforeValidator(_section)]
+
+    @field_validator("maxima", mode="after")
+    @classmethod
+    def _defaults_within(cls, maxima: _Maxima, info: ValidationInfo) -> _Maxima:
+        defaults = info.data.get("defaults")  # absent when it has problems of its own
+        found: list[tuple[Path, PydanticCustomError]] = []
+        for name in _Maxima.model_fields if defaults is not None else ():
+            try:
+                check_maximum(Maxima(**maxima.model_dump()), name, getattr(defaults, name))
+            except ParameterError as error:
+                what = f"below the default: {error.reason}"
+                found.append(((name,), _problem(what, f"Lower defaults.{name}, or raise this.")))
+        _raise_all(found)
+        return maxima
+
+    def policy(self) -> Policy:
+        """The same content as frozen values that the rest of dpsql uses."""
+        return Policy(
+            dataset=self.dataset,
+            defaults=Parameters(**self.defaults.model_dump()),
+            maxima=Maxima(**self.maxima.model_dump()),
+            accounts={
+                name: AccountPolicy(name, a.epsilon, a.delta, a.composition)
+                for name, a in self.accounts.items()
+            },
+            tables={fold(name): _table_policy(name, table) for name, table in self.tables.items()},
+        )
+
+
+def _table_policy(name: str, table: _Table) -> TablePolicy:
+    unit = table.privacy_unit
+    return TablePolicy(
+        name=name,
+        privacy_unit=None if unit is None else PrivacyUnit(unit.name, unit.column),
+        columns={
+            fold(column): ColumnPolicy(c.lower, c.upper, c.domain)
+            for column, c in table.columns.items()
+        },
+    )
+
+
+# ----------------------------------------------------------------------------- problems
+
+_SECTIONS: Final[Mapping[Path, type[_Section]]] = {
+    (): _File,
+    ("defaults",): _Defaults,
+    ("maxima",): _Maxima,
+    ("accounts", "*"): _Account,
+    ("tables", "*"): _Table,
+    ("tables", "*", "privacy_unit"): _Unit,
+    ("tables", "*", "columns", "*"): _Column,
+}
+_MAY_BE_EMPTY: Final = frozenset(
+    {(), ("defaults",), ("maxima",), ("accounts",), ("tables",), ("tables", "*", "columns")}
+)
+_MISSING_HINTS: Final[Mapping[str, str]] = {
+    "version": "Add `version: 1` at the top.",
+    "dataset": "Add `dataset: <name>`: it names the budget, so keep it for as long as the data.",
+    "tables": "Add `tables:` and below it each table that analysts may use.",
+}
+
+
+def _null_problems(tree: Tree) -> Iterator[Problem]:
+    """Every name with nothing after it, except groups that may be empty."""
+    for path in tree.names:
+        if _at(tree.value, path) is None and _pattern(path) not in _MAY_BE_EMPTY:
+            if _pattern(path) == ("tables", "*"):
+                hint = "Give it privacy_unit, or public: true."
+            else:
+                hint = "Write a value after the colon, or remove the line."
+            message = f"{_label(path)}: has no value"
+            yield Problem(path, tree.name_span(path), message, hint)
+
+
+def _model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:
+    for details in error.errors(include_url=False):
+        path: Path = details["loc"]
+        # What was reported as broken YAML is not reported again as a broken value.
+        if not any(path[:n] in known for n in range(len(path) + 1)):
+            message, hint = _in_words(details, path)
+            about_name = details["type"] in ("extra_forbidden", "missing")
+            about_name = about_name or isinstance(_at(tree.value, path), dict)
+            span = tree.name_span(path) if about_name else tree.value_span(path)
+            yield Problem(path, span, f"{_label(path)}: {message}" if path else message, hint)
+
+
+def _in_words(details: ErrorDetails, path: Path) -> tuple[str, str | None]:
+    context = details.get("ctx", {})
+    match details["type"]:
+        case "policy":
+            return context["message"], context["hint"]
+        case "missing":
+            name = str(path[-1])
+            return "missing", _MISSING_HINTS.get(name, f"Add `{name}: <value>`.")
+        case "extra_forbidden":
+            return "unknown key", _unknown_key_hint(path)
+        case "model_type" | "dict_type":
+            hint = "Write `name: value` lines, indented below it."
+            return f"must be a group of names, but is {_kind(details['input'])}", hint
+        case "bool_type":
+            hint = "Write true or false, without quotes."
+            return f"must be true or false, but is {_kind(details['input'])}", hint
+        case _:
+            return details["msg"], None
+
+
+def _unknown_key_hint(path: Path) -> str:
+    section = _SECTIONS[_pattern(path[:-1])]
+    name = str(path[-1])
+    if section is _Maxima and fold(name) in PARAMETER_NAMES:
+        return f"Set it under defaults: defaults.{name} is already the least a query may use."
+    known = tuple(section.model_fields)
+    return suggestion(name, known) or f"Known here: {', '.join(known)}."
+
+
+def _pattern(path: Path) -> Path:
+    """The path with the owner's names (accounts, tables, columns) replaced by ``*``."""
+    return tuple(
+        "*" if i in (1, 3) and path[0] in ("tables", "accounts") else step
+        for i, step in enumerate(path)
+    )
+
+
+def _at(value: object, path: Path) -> object:
+    """The value at a path, or Ellipsis when the document has none there."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step, ...)
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step]
+        else:
+            return ...
+    return value
+
+
+def _label(path: Path) -> str:
+    """``tables.flights.columns.dep_delay.lower`` as people say it: ``flights.dep_delay.lower``."""
+    steps = [str(s) if isinstance(s, str) else f"item {s + 1}" for s in path]
+    if len(steps) > 1 and steps[0] == "tables":
+        steps = steps[1:2] + steps[3 if steps[2:3] == ["columns"] and len(steps) > 3 else 2 :]
+    return ".".join(steps)
+
+
+def _policy_error(code: str, problems: list[Problem], text: str, source: str) -> PolicyError:
+    """One error for all problems: the first in front, all of them listed when there are several."""
+    ordered = sorted(problems, key=lambda problem: problem.span)
+    places = [replace(Place.in_text(text, *p.span), source=source) for p in ordered[:MAX_LISTED]]
+    first = ordered[0]
+    if len(ordered) == 1:
+        return PolicyError(first.message, code=code, place=places[0], hint=first.hint)
+    lines = [f"{len(ordered)} problems in all:"]
+    for place, problem in zip(places, ordered, strict=False):
+        advice = f" ({problem.hint})" if problem.hint else ""
+        lines.append(f"  line {place.line}, column {place.column}: {problem.message}{advice}")
+    if len(ordered) > MAX_LISTED:
+        lines.append(f"  and {len(ordered) - MAX_LISTED} more")
+    hint = "\n".join(([first.hint] if first.hint else []) + lines)
+    return PolicyError(
+        f"{first.message}; {len(ordered) - 1} more below", code=code, place=places[0], hint=hint
+    )
+
+
+def _read_bytes(source: str) -> bytes:
+    try:
+        # Not a device or a pipe, which may never end.
+        if not stat.S_ISREG(os.stat(source).st_mode):
+            _unreadable(source, "is not a file", "Name the policies file itself.")
+        with open(source, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        _unreadable(source, "does not exist", "Write a starting policy with `dpsql init`.")
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "not a path"
+        _unreadable(source, f"cannot be read: {reason}", "Check the path and its permissions.")
+    if len(data) > MAX_BYTES:
+        raise PolicyError(
+            f"the policies file {source} is larger than {MAX_BYTES // 2**20} MiB",
+            code="policy_too_large",
+            hint="Check that this is the right file; declare only the domains you need.",
+        )
+    return data
+
+
+def _unreadable(source: str, what: str, hint: str) -> NoReturn:
+    raise PolicyError(f"the policies file {source} {what}", code="policy_unreadable", hint=hint)

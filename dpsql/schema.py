@@ -1,0 +1,138 @@
+"""What dpsql knows of a database: table names, column names and column types, never a row.
+
+A schema is a mapping from folded table name to :class:`Table`. Types are DuckDB's own text
+(``BIGINT``, ``VARCHAR``, ``DECIMAL(18,3)``); every engine translates its types to that text.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+INTEGER_BITS: Mapping[str, tuple[bool, int]] = {
+    "TINYINT": (True, 8),
+    "SMALLINT": (True, 16),
+    "INTEGER": (True, 32),
+    "BIGINT": (True, 64),
+    "HUGEINT": (True, 128),
+    "UTINYINT": (False, 8),
+    "USMALLINT": (False, 16),
+    "UINTEGER": (False, 32),
+    "UBIGINT": (False, 64),
+    "UHUGEINT": (False, 128),
+}
+"""Integer type -> (signed, bits)."""
+
+_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_TEXTS = frozenset({"VARCHAR", "ENUM"})
+_TEMPORALS = frozenset(
+    {"DATE", "TIME", "TIME_NS", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+    | {"TIME WITH TIME ZONE", "TIMESTAMP WITH TIME ZONE"}
+)
+_ALIASES: Mapping[str, str] = {
+    "INT": "INTEGER",
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "INT4": "INTEGER",
+    "INT8": "BIGINT",
+    "LONG": "BIGINT",
+    "SHORT": "SMALLINT",
+    "REAL": "FLOAT",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "NUMERIC": "DECIMAL",
+    "TEXT": "VARCHAR",
+    "STRING": "VARCHAR",
+    "CHAR": "VARCHAR",
+    "BPCHAR": "VARCHAR",
+    "BOOL": "BOOLEAN",
+    "DATETIME": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+    "TIMETZ": "TIME WITH TIME ZONE",
+}
+
+
+def fold(name: str) -> str:
+    """The form under which DuckDB compares two identifiers: ASCII letters in lower case.
+
+    Only ASCII: to DuckDB ``É`` and ``é`` are two different columns, so they are to us.
+    """
+    return name.translate(_FOLD)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name, as the database spells it, and its DuckDB type text."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or view and its columns in order."""
+
+    name: str
+    columns: tuple[Column, ...]
+    is_view: bool = False
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
+        wanted = fold(name)
+        return next((c for c in self.columns if fold(c.name) == wanted), None)
+
+
+Schema: TypeAlias = Mapping[str, Table]
+"""Folded table name -> Table."""
+
+
+def schema_of(*tables: Table) -> Schema:
+    """The schema holding these tables, keyed by folded name."""
+    return {fold(table.name): table for table in tables}
+
+
+def base_type(type_text: str) -> str:
+    """The type without its arguments, aliases resolved: ``numeric(9, 2)`` -> ``DECIMAL``.
+
+    Nested types keep what makes them nested, so that none of the tests below accepts them:
+    ``INTEGER[]`` -> ``INTEGER[]``, ``STRUCT(a INTEGER)`` -> ``STRUCT``.
+    """
+    text = type_text.strip()
+    if text.endswith("]"):
+        return text.upper()
+    name = text.split("(", 1)[0].strip().upper()
+    return _ALIASES.get(name, name)
+
+
+def is_integer(type_text: str) -> bool:
+    """True for the fixed-width integer types, signed or not."""
+    return base_type(type_text) in INTEGER_BITS
+
+
+def is_float(type_text: str) -> bool:
+    """True for FLOAT and DOUBLE, the types that can hold NaN and infinities."""
+    return base_type(type_text) in _FLOATS
+
+
+def is_decimal(type_text: str) -> bool:
+    """True for DECIMAL of any width and scale."""
+    return base_type(type_text) == "DECIMAL"
+
+
+def is_numeric(type_text: str) -> bool:
+    """True for integers, floats and decimals: the types that can carry bounds."""
+    return is_integer(type_text) or is_float(type_text) or is_decimal(type_text)
+
+
+def is_text(type_text: str) -> bool:
+    """True for VARCHAR and ENUM, whose values are written as text."""
+    return base_type(type_text) in _TEXTS
+
+
+def is_temporal(type_text: str) -> bool:
+    """True for dates, times and timestamps (INTERVAL is a duration, not a moment)."""
+    return base_type(type_text) in _TEMPORALS
