@@ -1,0 +1,1 @@
+"""Randomised mechanisms: they know no SQL, no budget and no engine."""
