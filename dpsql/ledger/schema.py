@@ -1,0 +1,106 @@
+"""The ledger's tables, and the rules the file itself enforces whoever writes to it."""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x6470736C
+"""Marks a SQLite file as a ledger: the letters ``dpsl``."""
+
+SCHEMA_VERSION = 1
+"""Stored as ``user_version``; a file with any other version is refused, never converted."""
+
+# Totals are kept by triggers, so they cannot drift from the entries they sum: a charge is added
+# when it is linked to its accounts, and reduced when (only when) its entry is settled.
+SCHEMA = """
+CREATE TABLE accounts (
+    account   INTEGER PRIMARY KEY,
+    path      TEXT NOT NULL UNIQUE,
+    rho       INTEGER NOT NULL DEFAULT 0 CHECK (rho >= 0),
+    delta     INTEGER NOT NULL DEFAULT 0 CHECK (delta >= 0),
+    queries   INTEGER NOT NULL DEFAULT 0 CHECK (queries >= 0),
+    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries)
+) STRICT;
+
+CREATE TABLE entries (
+    entry          INTEGER PRIMARY KEY,
+    created        TEXT NOT NULL,
+    query          TEXT NOT NULL,
+    plan           TEXT NOT NULL,
+    reserved_rho   INTEGER NOT NULL CHECK (reserved_rho >= 0),
+    reserved_delta INTEGER NOT NULL CHECK (reserved_delta >= 0),
+    settled        TEXT,
+    settled_rho    INTEGER CHECK (settled_rho BETWEEN 0 AND reserved_rho),
+    settled_delta  INTEGER CHECK (settled_delta = reserved_delta),
+    CHECK (reserved_rho > 0 OR reserved_delta > 0),
+    CHECK ((settled IS NULL) = (settled_rho IS NULL)),
+    CHECK ((settled IS NULL) = (settled_delta IS NULL))
+) STRICT;
+
+CREATE TABLE charges (
+    account INTEGER NOT NULL REFERENCES accounts,
+    entry   INTEGER NOT NULL REFERENCES entries,
+    PRIMARY KEY (account, entry)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX charges_by_entry ON charges (entry);
+
+CREATE TRIGGER charge_adds_reservation AFTER INSERT ON charges BEGIN
+    UPDATE accounts
+    SET (rho, delta, queries, unsettled) = (
+        SELECT rho + reserved_rho, delta + reserved_delta, queries + 1, unsettled + 1
+        FROM entries WHERE entry = NEW.entry)
+    WHERE account = NEW.account;
+END;
+
+CREATE TRIGGER settling_lowers_totals AFTER UPDATE ON entries BEGIN
+    UPDATE accounts
+    SET rho = rho - (NEW.reserved_rho - NEW.settled_rho), unsettled = unsettled - 1
+    WHERE account IN (SELECT account FROM charges WHERE entry = NEW.entry);
+END;
+
+CREATE TRIGGER entry_starts_unsettled BEFORE INSERT ON entries
+WHEN NEW.settled IS NOT NULL OR EXISTS (SELECT 1 FROM entries WHERE entry = NEW.entry) BEGIN
+    SELECT RAISE(ABORT, 'an entry is new and unsettled');
+END;
+
+CREATE TRIGGER entry_settles_once BEFORE UPDATE ON entries
+WHEN OLD.settled IS NOT NULL OR NEW.settled IS NULL
+    OR (NEW.entry, NEW.created, NEW.query, NEW.plan, NEW.reserved_rho, NEW.reserved_delta)
+    IS NOT (OLD.entry, OLD.created, OLD.query, OLD.plan, OLD.reserved_rho, OLD.reserved_delta) BEGIN
+    SELECT RAISE(ABORT, 'an entry changes once, when it is settled');
+END;
+
+CREATE TRIGGER entry_stays BEFORE DELETE ON entries BEGIN
+    SELECT RAISE(ABORT, 'entries are never deleted');
+END;
+
+CREATE TRIGGER charge_starts_with_its_entry BEFORE INSERT ON charges
+WHEN EXISTS (SELECT 1 FROM charges WHERE account = NEW.account AND entry = NEW.entry)
+    OR NOT EXISTS (SELECT 1 FROM entries WHERE entry = NEW.entry AND settled IS NULL) BEGIN
+    SELECT RAISE(ABORT, 'a charge is new and its entry unsettled');
+END;
+
+CREATE TRIGGER charge_never_changes BEFORE UPDATE ON charges BEGIN
+    SELECT RAISE(ABORT, 'charges never change');
+END;
+
+CREATE TRIGGER charge_stays BEFORE DELETE ON charges BEGIN
+    SELECT RAISE(ABORT, 'charges are never deleted');
+END;
+
+CREATE TRIGGER account_starts_at_zero BEFORE INSERT ON accounts
+WHEN NEW.rho OR NEW.delta OR NEW.queries
+    OR EXISTS (SELECT 1 FROM accounts WHERE path = NEW.path OR account = NEW.account) BEGIN
+    SELECT RAISE(ABORT, 'an account is new and has spent nothing');
+END;
+
+CREATE TRIGGER account_only_grows_or_settles BEFORE UPDATE ON accounts
+WHEN (NEW.account, NEW.path) IS NOT (OLD.account, OLD.path)
+    OR NEW.delta < OLD.delta OR NEW.queries < OLD.queries
+    OR (NEW.rho < OLD.rho AND NEW.unsettled IS NOT OLD.unsettled - 1) BEGIN
+    SELECT RAISE(ABORT, 'what an account spent is lowered by settling only');
+END;
+
+CREATE TRIGGER account_stays BEFORE DELETE ON accounts BEGIN
+    SELECT RAISE(ABORT, 'accounts are never deleted');
+END;
+"""
