@@ -145,6 +145,14 @@ def _name(value: object) -> str:
     return value
 
 
+def _column_name(value: object) -> str:
+    if not isinstance(value, str):
+        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
+    if not value:
+        raise _problem("is empty", "Name the column that says whose row it is.")
+    return value
+
+
 def _composition(value: object) -> str:
     if value != "zcdp":
         raise _problem("only `zcdp` is available", "Write `composition: zcdp` or remove it.")
@@ -254,7 +262,7 @@ class _Account(_Section):
 
 class _Unit(_Section):
     name: Name
-    column: Name
+    column: Annotated[str, PlainValidator(_column_name)]
 
 
 class _Column(_Section):

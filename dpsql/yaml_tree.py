@@ -101,7 +101,9 @@ def _compose(text: str) -> Node | None:
     try:
         node: Node | None = YAML(typ="rt").compose(text)
     except ReaderError as error:
-        message = f"the character U+{ord(error.character):04X} is not allowed in YAML"
+        character = error.character
+        code = character if isinstance(character, int) else ord(character)
+        message = f"the character U+{code:04X} is not allowed in YAML"
         raise _syntax(message, error.position, "Remove it; it may be invisible.") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -109,7 +111,7 @@ def _compose(text: str) -> Node | None:
         raise _syntax(message, mark.index if mark else 0, _syntax_hint(message)) from None
     except RecursionError:
         raise _syntax("brackets are nested too deeply", 0, "Remove the extra brackets.") from None
-    except (YAMLError, ValueError):
+    except (YAMLError, ValueError, OverflowError):  # the last two: escapes such as \U99999999
         raise _syntax("not valid YAML", 0, _syntax_hint("")) from None
     return node
 
@@ -175,9 +177,9 @@ class _Walker:
         if key.anchor is not None or str(key.tag) != _STR or not text:
             message = "a name must be text, and not empty"
             hint = f'Put it in quotes: "{text}".' if text else "Write a name before the colon."
-            self.refuse((*path, str(text)), key, message, hint)
+            self.refuse((*path, str(text or "")), key, message, hint)
             return None
-        return str(text)
+        return None if self.text((*path, text), key) is INVALID else str(text)
 
     def repeated(self, path: Path, key: Node, earlier: str) -> None:
         same = "appears twice" if earlier == path[-1] else f"differs from `{earlier}` in case only"
@@ -187,6 +189,8 @@ class _Walker:
         return [self.read((*path, i), item) for i, item in enumerate(node.value)]
 
     def text(self, path: Path, node: Node) -> object:
+        if re.search("[\x00\ud800-\udfff]", node.value):  # only escapes can bring these in
+            return self.refuse(path, node, "the text holds a NUL or half a character", "Remove it.")
         return str(node.value)
 
     def null(self, path: Path, node: Node) -> object:
