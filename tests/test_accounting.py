@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -124,7 +125,7 @@ def test_extreme_costs_convert_without_error(rho: float, delta: float) -> None:
 
 @pytest.mark.parametrize("bad", NOT_A_COST)
 def test_a_cost_that_is_not_finite_and_non_negative_is_refused(bad: float) -> None:
-    for refused in (
+    refusals: list[Callable[[], object]] = [
         lambda: PrivacyLoss(bad, 0.0),
         lambda: PrivacyLoss(0.0, bad),
         lambda: epsilon_from_zcdp(bad, 1e-6),
@@ -135,19 +136,21 @@ def test_a_cost_that_is_not_finite_and_non_negative_is_refused(bad: float) -> No
         lambda: rho_units_down(bad),
         lambda: delta_units_up(bad),
         lambda: delta_units_down(bad),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(ParameterError):
             refused()
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, 2.0, -1e-6, math.nan, math.inf, "1e-6", None, True])
 def test_a_delta_outside_zero_and_one_is_refused(bad: float) -> None:
-    for refused in (
+    refusals: list[Callable[[], object]] = [
         lambda: epsilon_from_zcdp(0.1, bad),
         lambda: epsilon_simple(0.1, bad),
         lambda: rho_from_epsilon(1.0, bad),
         lambda: Budget.zcdp(1.0, bad),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(ParameterError):
             refused()
 
@@ -225,14 +228,15 @@ def test_a_rho_whose_product_with_two_to_the_forty_is_not_a_float_rounds_up() ->
 
 def test_units_stop_at_64_bits() -> None:
     assert rho_units_up(Fraction(MAX_UNITS, 2**40)) == MAX_UNITS
-    for refused in (
+    refusals: list[Callable[[], object]] = [
         lambda: rho_units_up(2.0**23),
         lambda: rho_units_down(2.0**23),
         lambda: delta_units_up(2.0),
         lambda: rho_units_up(1e308),
         lambda: rho_units_up(Fraction(MAX_UNITS, 2**40) + Fraction(1, 2**60)),
         lambda: rho_units_down(Fraction(-1, 3)),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(ParameterError):
             refused()
 

@@ -169,7 +169,7 @@ def _create(path: Path) -> None:
         _sync(path.parent)
     except sqlite3.Error as error:
         raise ledger_error(error) from None
-    except OSError:
+    except (OSError, ValueError):
         raise _cannot_create() from None
     finally:
         with contextlib.suppress(OSError):
