@@ -708,23 +708,42 @@ with Ledger.open(path) as ledger:
         assert ledger.spent("sales").rho >= 3 * len(reserved)
 
 
-def test_both_sides_of_a_fork_keep_charging_one_ledger(path: Path) -> None:
+def test_opening_the_ledger_again_in_one_process_keeps_the_first_ones_locks(path: Path) -> None:
+    """Closing any descriptor of a file drops all POSIX locks of the process on it."""
+    with Ledger.open(path) as ledger:
+        reserve(ledger, 1, 1)
+        Ledger.open(path).close()
+        # If this process had lost its locks, the other would take itself for the last user and
+        # delete the log that the next charge goes to.
+        finish(start("Ledger.open(path).close()", path))
+        reserve(ledger, 1, 1)
+        assert Path(f"{path}-wal").exists()
+        with Ledger.open(path) as second:
+            assert second.spent("sales") == Spent(2, 2, 2, 2)
+
+
+def test_a_forked_child_loses_no_charge_when_its_parent_closes(path: Path) -> None:
+    """Without letting go before the fork, the parent's close deletes the log the child writes."""
     finish(
         start(
             """
 ledger = Ledger.open(path)
 charge = reserve(ledger)
-read, write = os.pipe()
+child_used, tell_parent = os.pipe()
+parent_closed, tell_child = os.pipe()
 child = os.fork()
 if child == 0:
-    os.read(read, 1)  # until the parent has closed its side
-    for _ in range(5):
+    reserve(ledger)
+    os.write(tell_parent, b"x")
+    os.read(parent_closed, 1)
+    for _ in range(4):
         reserve(ledger)
     os._exit(0)
 reserve(ledger)
+os.read(child_used, 1)
 ledger.settle(charge, 0, 1)
 ledger.close()
-os.write(write, b"x")
+os.write(tell_child, b"x")
 assert os.waitpid(child, 0)[1] == 0
 """,
             path,
