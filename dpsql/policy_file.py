@@ -379,15 +379,17 @@ _MISSING_HINTS: Final[Mapping[str, str]] = {
 
 
 def _null_problems(tree: Tree) -> Iterator[Problem]:
-    """Every name with nothing after it, except groups that may be empty."""
+    """Every known name with nothing after it, except groups that may be empty."""
     for path in tree.names:
-        if _at(tree.value, path) is None and _pattern(path) not in _MAY_BE_EMPTY:
-            if _pattern(path) == ("tables", "*"):
-                hint = "Give it privacy_unit, or public: true."
-            else:
-                hint = "Write a value after the colon, or remove the line."
-            message = f"{_label(path)}: has no value"
-            yield Problem(path, tree.name_span(path), message, hint)
+        section = _SECTIONS.get(_pattern(path[:-1]))
+        unknown = section is not None and path[-1] not in section.model_fields
+        if unknown or _pattern(path) in _MAY_BE_EMPTY or _at(tree.value, path) is not None:
+            continue
+        if _pattern(path) == ("tables", "*"):
+            hint = "Give it privacy_unit, or public: true."
+        else:
+            hint = "Write a value after the colon, or remove the line."
+        yield Problem(path, tree.name_span(path), f"{_label(path)}: has no value", hint)
 
 
 def _model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:

@@ -313,7 +313,7 @@ def _bare(name: str) -> str:
 
 
 def _unit_name(table: Table, unit: Column) -> str:
-    """``user_id`` -> ``user``; a bare ``id`` takes its table's name: ``patients`` -> ``patient``."""
+    """``user_id`` -> ``user``; a bare ``id`` takes its table's name: ``patients``, ``patient``."""
     bare = _bare(unit.name)
     if bare == "id":
         name = _plain(fold(table.name), "unit")

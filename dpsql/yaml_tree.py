@@ -125,7 +125,7 @@ def _syntax_hint(message: str) -> str:
         return "Indent with spaces, not tabs."
     if "mapping values" in message:
         return "Check the indentation, and put text that contains a colon in quotes."
-    if "single document" in message:
+    if "another document" in message:
         return "Keep one document: remove everything from the second `---` on."
     return "Check the indentation and that every bracket and quote is closed."
 

@@ -1,0 +1,267 @@
+"""`check` finds what does not fit the database; `init` drafts a policy that reads back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsql.policy_file import load_policy, parse_policy
+from dpsql.scaffold import Finding, check_policy, draft_policy, guess_unit
+from dpsql.schema import Column, Table, schema_of
+
+
+def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:
+    return Table(name, tuple(Column(n, t) for n, t in columns.items()), is_view)
+
+
+SCHEMA = schema_of(
+    table(
+        "Flights",
+        {
+            "TailNum": "VARCHAR",
+            "speed": "DOUBLE",
+            "carrier": "VARCHAR",
+            "price": "DECIMAL(5,2)",
+            "gate": "TINYINT",
+            "seen": "DATE",
+            "landed": "TIMESTAMP",
+            "late": "BOOLEAN",
+            "mood": "ENUM('good', 'bad')",
+            "tags": "VARCHAR[]",
+        },
+    )
+)
+
+
+def findings(body: str, schema: object = SCHEMA) -> list[Finding]:
+    text = f"version: 1\ndataset: d\ntables:\n  flights:\n{body}"
+    return check_policy(parse_policy(text), schema)  # type: ignore[arg-type]
+
+
+UNIT = "    privacy_unit: tailnum\n"
+
+
+def test_a_policy_that_fits_has_no_findings() -> None:
+    body = UNIT + (
+        "    columns:\n"
+        "      SPEED: {lower: 0, upper: 1000.5, domain: [1, 2.5]}\n"
+        "      carrier: {domain: [AA, '9E']}\n"
+        "      price: {lower: 0, upper: 9, domain: [0.25, 999.99, 3]}\n"
+        "      gate: {domain: [-128, 127]}\n"
+        "      seen: {domain: [2013-01-01]}\n"
+        "      landed: {domain: [2013-01-01T10:00:00]}\n"
+        "      late: {domain: [true, false]}\n"
+        "      mood: {domain: [good, bad]}\n"
+    )
+    assert findings(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "level", "subject", "words"),
+    [
+        ("    privacy_unit: tailno\n", "error", "flights.tailno", "privacy unit's|`TailNum`"),
+        ("    privacy_unit: speed\n", "warning", "flights.speed", "DOUBLE|NaN"),
+        (UNIT + "    columns: {sped: {lower: 0, upper: 1}}\n", "error", "flights.sped", "`speed`"),
+        (UNIT + "    columns: {zz: {lower: 0, upper: 1}}\n", "error", "flights.zz", "Correct the"),
+        *(
+            (
+                UNIT + f"    columns: {{{column}: {{lower: 0, upper: 1}}}}\n",
+                "error",
+                f"flights.{column}",
+                "has bounds, but its type is",
+            )
+            for column in ("carrier", "seen", "late", "mood", "tags")
+        ),
+        *(
+            (
+                UNIT + f"    columns: {{{column}: {{domain: [{values}]}}}}\n",
+                "error",
+                f"flights.{column}",
+                "can equal the domain's",
+            )
+            for column, values in [
+                ("carrier", "1, 2"),
+                ("carrier", "true"),
+                ("carrier", "2013-01-01"),
+                ("speed", "AA"),
+                ("speed", "true"),
+                ("speed", "2013-01-01"),
+                ("price", "0.125"),
+                ("price", "1000"),
+                ("gate", "1, 200"),
+                ("gate", "1.5"),
+                ("gate", "A1"),
+                ("seen", "'2013-01-01'"),
+                ("seen", "2013-01-01T10:00:00"),
+                ("late", "0, 1"),
+                ("late", "'true'"),
+                ("tags", "a"),
+            ]
+        ),
+    ],
+)
+def test_each_misfit_is_found(body: str, level: str, subject: str, words: str) -> None:
+    (finding,) = findings(body)
+    assert (finding.level, finding.subject) == (level, subject)
+    for word in words.split("|"):
+        assert word in f"{finding.message} {finding.hint}"
+    assert finding.hint
+
+
+def test_only_the_values_that_do_not_fit_are_named() -> None:
+    (finding,) = findings(UNIT + "    columns: {gate: {domain: [1, 200, 300, 400, 500]}}\n")
+    assert "200, 300, 400 and 1 more" in finding.message
+
+
+def test_a_missing_table_is_an_error_with_a_suggestion() -> None:
+    schema = schema_of(table("flight", {"tailnum": "VARCHAR"}))
+    missing, unlisted = findings(UNIT, schema)
+    assert (missing.level, missing.subject) == ("error", "flights")
+    assert "`flight`" in missing.hint
+    assert (unlisted.level, unlisted.subject) == ("warning", "flight")
+
+
+def test_an_unlisted_table_is_a_warning_after_the_errors() -> None:
+    schema = schema_of(table("aaa", {"x": "INTEGER"}), *SCHEMA.values())
+    found = findings(UNIT + "    columns: {zz: {lower: 0, upper: 1}}\n", schema)
+    assert [(f.level, f.subject) for f in found] == [("error", "flights.zz"), ("warning", "aaa")]
+
+
+def test_a_view_is_a_warning() -> None:
+    schema = schema_of(table("flights", {"tailnum": "VARCHAR"}, is_view=True))
+    (finding,) = findings(UNIT, schema)
+    assert finding.level == "warning"
+    assert "view" in finding.message
+
+
+def test_an_account_that_cannot_pay_for_one_query_is_a_warning() -> None:
+    text = (
+        "version: 1\ndataset: d\ndefaults: {delta: 1e-6}\n"
+        "accounts: {ana: {epsilon: 1, delta: 1e-7}}\ntables:\n"
+    )
+    (finding,) = check_policy(parse_policy(text), {})
+    assert (finding.level, finding.subject) == ("warning", "ana")
+
+
+def test_the_demo_policy_fits_the_demo_tables() -> None:
+    policy = load_policy(Path(__file__).parent.parent / "policies.yaml")
+    flights = {
+        **dict.fromkeys(["month", "day", "hour", "minute", "distance"], "BIGINT"),
+        **dict.fromkeys(["dep_delay", "arr_delay", "air_time"], "DOUBLE"),
+        **dict.fromkeys(["carrier", "tailnum", "origin", "dest"], "VARCHAR"),
+    }
+    movielens = {
+        **dict.fromkeys(["movieId", "userId", "timestamp"], "BIGINT"),
+        **dict.fromkeys(["year", "rating"], "DOUBLE"),
+        **dict.fromkeys(["title", "genres"], "VARCHAR"),
+    }
+    nafld2 = {"id": "BIGINT", "days": "BIGINT", "test": "VARCHAR", "value": "DOUBLE"}
+    schema = schema_of(
+        table("flights", flights), table("movielens", movielens), table("nafld2", nafld2)
+    )
+    assert check_policy(policy, schema) == []
+
+
+# ----------------------------------------------------------------------------- init
+
+
+@pytest.mark.parametrize(
+    ("columns", "guess"),
+    [
+        (["id", "customer_id", "price"], "customer_id"),
+        (["userId", "id"], "userId"),
+        (["Patient ID", "x"], "Patient ID"),
+        (["x", "ID"], "ID"),
+        (["email", "user_id"], "user_id"),
+        (["x", "tailnum"], None),
+        ([], None),
+    ],
+)
+def test_the_most_telling_name_is_guessed(columns: list[str], guess: str | None) -> None:
+    unit = guess_unit(Table("t", tuple(Column(c, "BIGINT") for c in columns)))
+    assert (unit.name if unit else None) == guess
+
+
+def test_a_column_that_cannot_tell_people_apart_is_not_guessed() -> None:
+    assert guess_unit(table("t", {"user_id": "DOUBLE", "id": "INTEGER[]"})) is None
+
+
+DATABASE = schema_of(
+    table("patients", {"id": "BIGINT", "height": "DOUBLE", "name": "VARCHAR"}),
+    table("visits", {"patient_id": "BIGINT", "fee": "DECIMAL(9,2)", "at": "TIMESTAMP"}),
+    table("hospitals", {"code": "VARCHAR", "beds": "INTEGER"}),
+)
+
+
+def test_a_draft_reads_back_with_its_guesses_and_nothing_else() -> None:
+    text = draft_policy(DATABASE, "clinic")
+    policy = parse_policy(text)
+    assert policy.dataset == "clinic"
+    assert set(policy.tables) == {"patients", "visits"}
+    for name, column in [("patients", "id"), ("visits", "patient_id")]:
+        unit = policy.tables[name].privacy_unit
+        assert unit is not None
+        assert (unit.name, unit.column) == ("patient", column)
+        assert policy.tables[name].columns == {}
+    assert text.count("GUESS:") == 2
+    assert "DECIDE: no column of hospitals" in text
+    (finding,) = check_policy(policy, DATABASE)
+    assert finding.subject == "hospitals"
+
+
+def test_a_draft_lists_every_numeric_column_for_its_owner_to_bound() -> None:
+    text = draft_policy(DATABASE, "clinic")
+    for name in ("height", "fee", "beds"):
+        assert f"{name}: {{lower: LOWEST, upper: HIGHEST}}" in text
+    assert "name: {lower" not in text
+    filled = text.replace(
+        "      # fee: {lower: LOWEST, upper: HIGHEST}", "      fee: {lower: 0, upper: 9}"
+    )
+    visits = parse_policy(filled).tables["visits"]
+    assert visits.columns["fee"].upper == 9
+
+
+def test_a_draft_without_any_guess_still_reads_back() -> None:
+    assert parse_policy(draft_policy({}, "empty")).tables == {}
+    only = schema_of(table("hospitals", {"code": "VARCHAR", "beds": "INTEGER"}))
+    assert parse_policy(draft_policy(only, "empty")).tables == {}
+
+
+def test_names_and_types_that_yaml_would_misread_are_quoted() -> None:
+    names = ["null", "2013", "a b", "x: y", 'q"\\', "# no", "día", "line\nend: {", "-", "😀", " s "]
+    schema = schema_of(
+        *(
+            Table(n, (Column("user_id", "INTEGER"), Column(n, "DOUBLE"), Column("e", "ENUM('\n')")))
+            for n in names
+        )
+    )
+    policy = parse_policy(draft_policy(schema, "yes: no\n"))
+    assert {t.name for t in policy.tables.values()} == set(names)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+            st.sampled_from(["id", "userId", "x"]),
+            st.text(max_size=8),
+        ),
+        max_size=4,
+    ),
+    st.text(max_size=5),
+)
+def test_any_schema_gives_a_draft_that_reads_back(
+    shapes: list[tuple[str, str, str]], dataset: str
+) -> None:
+    tables = [
+        Table(name, (Column(unit, "BIGINT"), Column(name + "_", "DOUBLE"), Column("t", odd)))
+        for name, unit, odd in shapes
+    ]
+    schema = schema_of(*tables)
+    policy = parse_policy(draft_policy(schema, dataset))
+    expected = {t.name for t in schema.values() if guess_unit(t) and len(t.name) <= 200}
+    assert {t.name for t in policy.tables.values()} == expected
