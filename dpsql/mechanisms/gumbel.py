@@ -2,8 +2,8 @@
 
 Ranking ``epsilon*score + offset + Gumbel`` and keeping the first ``limit`` places is the same as
 drawing ``limit`` times without replacement from the exponential mechanism (Durfee & Rogers 2019,
-Lemma 4.2). One Gumbel is G = -log(-log(1 - W)) with W uniform on [0, 1), falling in W. Only the order
-is released, so only the order must be exact: 64 bits of each W confine its key to a narrow
+Lemma 4.2). One Gumbel is G = -log(-log(1 - W)) with W uniform on [0, 1); it falls in W. Only the
+order is released, so only the order must be exact: 64 bits of each W confine its key to a narrow
 interval of float64 numbers, and the few keys whose intervals overlap get more bits, and decimal
 arithmetic of growing precision, until they are apart.
 """
@@ -37,7 +37,7 @@ def gumbel_order(
     """The indices of the ``limit`` largest ``epsilon*score + offset + Gumbel``, largest first.
 
     ``scores`` are exact numbers, ``epsilon`` (2**-100 to 2**100) and the finite
-    ``offsets`` exact float64 constants. All indices are returned if there are fewer than ``limit`` of them.
+    ``offsets`` exact float64 constants. All indices are returned if ``limit`` exceeds their number.
     Guarantee: the ranking has exactly the stated law, total-variation error zero. With scores that
     change by at most 1, all in one direction, each place is an epsilon-bounded-range selection,
     epsilon**2/8-zCDP (Durfee & Rogers 2019). Raises ParameterError for values out of range.
@@ -85,7 +85,8 @@ def _float_bases(
     if isinstance(scores, np.ndarray):
         # The difference of two int64 fits uint64, and wrapping subtraction gives exactly it.
         behind = scores.max().astype(np.uint64) - scores.astype(np.uint64)
-        return -epsilon * behind.astype(np.float64)
+        base: NDArray[np.float64] = -epsilon * behind.astype(np.float64)
+        return base
     top = max(scores)
     return np.array([float(Fraction(epsilon) * (score - top)) for score in scores])
 

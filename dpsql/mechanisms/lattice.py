@@ -170,7 +170,8 @@ class LatticeSampler:
         unsure = np.flatnonzero(~kept & (cell < len(self._start) - 2))
         curve = self._height * np.exp(-self._noise.energy(value[unsure]))
         kept[unsure] = height[unsure] + 1 <= curve * (1 - self._slack)
-        above = height[unsure] >= curve * (1 + self._slack)
+        # The addend covers curves that underflowed: a height of zero is never surely above.
+        above = height[unsure] >= curve * (1 + self._slack) + 2.0**-900
         for i in unsure[~kept[unsure] & ~above]:
             energy = self._noise.exact_energy(int(value[i]))
             kept[i] = uniform_below(Fraction(self._height), energy, int(height[i]), source)
