@@ -99,7 +99,7 @@ def read_tree(text: str) -> Tree:
 
 def _compose(text: str) -> Node | None:
     try:
-        node: Node | None = YAML(typ="rt").compose(text)
+        node: Node | None = YAML(typ="safe", pure=True).compose(text)
     except ReaderError as error:
         character = error.character
         code = character if isinstance(character, int) else ord(character)
