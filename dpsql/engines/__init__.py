@@ -1,0 +1,1 @@
+"""Where private rows live. Engines run generated SQL and know nothing of privacy."""

@@ -1,0 +1,55 @@
+"""What dpsql asks of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.schema import Column, Schema
+
+
+class ArrowStream(Protocol):
+    """Anything that exports rows through the Arrow C stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExactRows:
+    """The exact rows of one private block. They never leave the release step.
+
+    ``row_ids`` are 1..n ascending; ``measures`` maps a measure's column to int64 values in that
+    order; ``keys`` streams the row id and the key columns, in any order.
+    """
+
+    row_ids: NDArray[np.int64]
+    measures: dict[str, NDArray[np.int64]]
+    keys: ArrowStream
+
+
+class Engine(Protocol):
+    """A database that holds the owner's tables, open for reading only."""
+
+    def lock(self) -> None:
+        """Give up every way to change settings or to reach files and the network; idempotent."""
+
+    def schema(self) -> Schema:
+        """The tables of the database."""
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        """The columns a query would return, found without reading any row.
+
+        Raises ``QueryRefused`` with the reason where the query does not bind.
+        """
+
+    def exact(self, sql: str, row_id: str, keys: list[str], measures: list[str]) -> ExactRows:
+        """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
+
+    def stream(self, table: str) -> ArrowStream:
+        """All rows of a public table."""
+
+    def close(self) -> None:
+        """Release the connection."""

@@ -1,0 +1,225 @@
+"""DuckDB: a database file opened read-only, or tables the owner registers in memory.
+
+Two connections are kept. The *private* one holds the data, locked so that it cannot reach files,
+extensions, settings or Python objects. The *twin* is an empty database with the same tables: SQL
+is bound against it first, so type errors are found without touching a row and their messages
+cannot quote one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.errors import EngineError, InterfaceError, QueryRefused
+from dpsql.schema import Column, Schema, Table, schema_of
+
+_LOCKDOWN = (
+    "SET enable_external_access = false",
+    "SET python_enable_replacements = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET error_on_division_by_zero = false",
+    "SET enable_progress_bar = false",
+    "SET lock_configuration = true",
+)
+
+
+def lock_down(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close a connection to files, extensions, Python objects and further settings."""
+    for statement in _LOCKDOWN:
+        connection.execute(statement)
+
+
+class DuckDBEngine:
+    """An owner-side handle on DuckDB data.
+
+    ``DuckDBEngine("data.duckdb")`` opens a file read-only. ``DuckDBEngine()`` starts empty, to be
+    filled with ``register`` (Arrow tables, pandas or polars frames, dicts of NumPy arrays),
+    ``csv`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
+    Raises ``InterfaceError`` if the file is missing or is not a DuckDB database.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self._path = None if path is None else Path(path)
+        self._connection = self._open()
+        self._twin: duckdb.DuckDBPyConnection | None = None
+        self._twin_lock = threading.Lock()
+        self._locked = False
+        self._schema: Schema | None = None
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._path is None:
+            return duckdb.connect(":memory:")
+        if not self._path.is_file():
+            raise InterfaceError(
+                f"there is no database file {self._path}",
+                code="database_missing",
+                hint="Check the path; dpsql never creates the database it protects.",
+            )
+        try:
+            return duckdb.connect(str(self._path), read_only=True)
+        except duckdb.Error:
+            raise InterfaceError(
+                f"{self._path} cannot be opened as a DuckDB database",
+                code="database_unreadable",
+                hint="It may be of another format or version, or another connection in this "
+                "process or a writer in another may hold it open.",
+            ) from None
+
+    # -- owner side ---------------------------------------------------------------------------
+
+    def register(self, name: str, data: object) -> None:
+        """Copy a table from memory: Arrow, pandas, polars or a dict of NumPy arrays."""
+        self._create(name, "SELECT * FROM __dpsql_data", data)
+
+    def csv(self, name: str, path: str | Path) -> None:
+        """Load a CSV file as a table; DuckDB detects its types."""
+        self._create(name, f"SELECT * FROM read_csv({_literal(_existing(path))})")
+
+    def parquet(self, name: str, path: str | Path) -> None:
+        """Load a Parquet file as a table."""
+        self._create(name, f"SELECT * FROM read_parquet({_literal(_existing(path))})")
+
+    def _create(self, name: str, query: str, data: object = None) -> None:
+        if self._locked or self._path is not None:
+            raise InterfaceError(
+                "tables can only be registered on an in-memory engine that is not in use yet",
+                code="engine_in_use",
+                hint="Create DuckDBEngine(), register every table, then pass it to connect().",
+            )
+        try:
+            if data is not None:
+                self._connection.register("__dpsql_data", data)
+            self._connection.execute(f"CREATE TABLE {_quote(name)} AS {query}")
+        except duckdb.Error:
+            raise InterfaceError(
+                f"table {name} could not be loaded",
+                code="table_unreadable",
+                hint="Check that the data can be read by DuckDB and the name is not taken.",
+            ) from None
+        finally:
+            if data is not None:
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.unregister("__dpsql_data")
+        self._schema = None
+
+    # -- engine protocol ----------------------------------------------------------------------
+
+    def lock(self) -> None:
+        if not self._locked:
+            lock_down(self._connection)
+            self._locked = True
+
+    def schema(self) -> Schema:
+        if self._schema is None:
+            rows = self._connection.execute(
+                "SELECT c.table_name, c.column_name, c.data_type, t.table_type = 'VIEW' "
+                "FROM information_schema.columns c JOIN information_schema.tables t "
+                "USING (table_catalog, table_schema, table_name) "
+                "WHERE c.table_schema = current_schema() AND c.table_catalog = current_catalog() "
+                "ORDER BY c.table_name, c.ordinal_position"
+            ).fetchall()
+            columns: dict[tuple[str, bool], list[Column]] = {}
+            for table, column, type_, is_view in rows:
+                columns.setdefault((table, is_view), []).append(Column(column, type_))
+            self._schema = schema_of(
+                *(Table(name, tuple(found), view) for (name, view), found in columns.items())
+            )
+        return self._schema
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        with self._twin_lock:
+            if self._twin is None:
+                self._twin = self._empty_twin()
+            try:
+                rows = self._twin.execute(f"DESCRIBE {sql}").fetchall()
+            except duckdb.Error as error:
+                raise QueryRefused(
+                    f"the query does not fit the table's types: {first_line(error)}",
+                    code="does_not_bind",
+                ) from None
+        return tuple(Column(row[0], row[1]) for row in rows)
+
+    def _empty_twin(self) -> duckdb.DuckDBPyConnection:
+        twin = duckdb.connect(":memory:", config={"threads": "1"})
+        for table in self.schema().values():
+            columns = ", ".join(f"{_quote(c.name)} {c.type}" for c in table.columns)
+            twin.execute(f"CREATE TABLE {_quote(table.name)} ({columns})")
+        lock_down(twin)
+        return twin
+
+    def exact(self, sql: str, row_id: str, keys: list[str], measures: list[str]) -> ExactRows:
+        try:
+            rows = self._connection.cursor().sql(sql).materialize()
+            numbers = rows.select(*map(_quote, [row_id, *measures])).fetchnumpy()
+            stream = MaterializedStream(rows.select(*map(_quote, [row_id, *keys])))
+        except (duckdb.Error, MemoryError):
+            raise EngineError() from None
+        order = np.argsort(numbers[row_id], kind="stable")
+        return ExactRows(
+            row_ids=_integers(numbers[row_id][order]),
+            measures={name: _integers(numbers[name][order]) for name in measures},
+            keys=stream,
+        )
+
+    def stream(self, table: str) -> ArrowStream:
+        found = self.schema()[table]
+        rows = self._connection.cursor().sql(f"SELECT * FROM {_quote(found.name)}")
+        return MaterializedStream(rows.materialize())
+
+    def close(self) -> None:
+        self._connection.close()
+        if self._twin is not None:
+            self._twin.close()
+
+
+def open_database(path: str | Path) -> DuckDBEngine:
+    """An engine over a DuckDB file, or over one Parquet or CSV file named after its table."""
+    path = Path(path)
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        return DuckDBEngine(path)
+    engine = DuckDBEngine()
+    load = engine.csv if path.suffix.lower() == ".csv" else engine.parquet
+    load(path.stem, path)
+    return engine
+
+
+class MaterializedStream:
+    """A DuckDB relation as an Arrow stream, for another DuckDB instance to scan."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
+def first_line(error: duckdb.Error) -> str:
+    """The first line of an engine message: what is wrong, without the generated SQL."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _integers(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.ma.filled(values, 0).astype(np.int64)
+
+
+def _existing(path: str | Path) -> Path:
+    if not Path(path).is_file():
+        raise InterfaceError(f"there is no file {path}", code="file_missing")
+    return Path(path)
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

@@ -1,0 +1,188 @@
+"""The errors dpsql raises: PEP 249's tree, each with a code, a reason, a place and a hint.
+
+    Error
+     ├── InterfaceError
+     │    └── PolicyError             the policies file is missing, malformed or does not fit the database
+     └── DatabaseError
+          ├── DataError
+          ├── IntegrityError
+          ├── InternalError
+          ├── OperationalError
+          │    ├── BudgetExceeded     the account cannot pay the query's worst case
+          │    ├── LedgerError        the ledger file cannot be used
+          │    └── EngineError        the engine failed; its own text is withheld
+          ├── ProgrammingError
+          │    ├── SQLSyntaxError     the text is not SQL
+          │    ├── UnknownName        a table, column, function or account that does not exist
+          │    └── ParameterError     a privacy parameter outside its range
+          └── NotSupportedError
+               └── QueryRefused       SQL that cannot be answered privately
+
+An error never carries a data value: reasons are written from the query text, the policy and the
+catalog alone, and whatever an engine says is replaced by one fixed sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a text something is wrong: one-based line and column, length in characters.
+
+    ``source`` is the whole text (a query) or the name of a file; ``excerpt`` is the line itself.
+    """
+
+    line: int
+    column: int
+    length: int
+    excerpt: str
+    source: str = "query"
+
+    @classmethod
+    def in_text(cls, text: str, start: int, end: int) -> Place:
+        """The place of ``text[start:end]`` (end exclusive)."""
+        start = max(0, min(start, len(text)))
+        line_start = text.rfind("\n", 0, start) + 1
+        line_end = text.find("\n", start)
+        line_end = len(text) if line_end < 0 else line_end
+        length = max(1, min(end, line_end) - start)
+        return cls(
+            line=text.count("\n", 0, start) + 1,
+            column=start - line_start + 1,
+            length=length,
+            excerpt=text[line_start:line_end],
+        )
+
+    def pointer(self, width: int = 100) -> str:
+        """The line with the offending part underlined, cut to about ``width`` characters."""
+        first = max(0, self.column - 1 - width // 2)
+        cut = self.excerpt[first : first + width]
+        offset = self.column - 1 - first
+        underline = "^" * max(1, min(self.length, len(cut) - offset))
+        return f"{cut}\n{' ' * offset}{underline}"
+
+
+class Warning(Exception):  # noqa: A001 (PEP 249 fixes the name)
+    """PEP 249: an important warning."""
+
+
+class Error(Exception):
+    """Root of every error dpsql raises.
+
+    Attributes: ``code`` (a stable identifier such as ``unknown_table``), ``reason`` (one sentence),
+    ``place`` (where in the query or file, or None), ``hint`` (what to do, or None).
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        code: str = "error",
+        place: Place | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.place = place
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = ""
+        if self.place is not None:
+            source = "" if self.place.source == "query" else f"{self.place.source}, "
+            where = f" ({source}line {self.place.line}, column {self.place.column})"
+        parts = [f"{self.reason}{where} [{self.code}]"]
+        if self.place is not None and self.place.excerpt:
+            parts.append("\n".join("  " + line for line in self.place.pointer().split("\n")))
+        if self.hint:
+            parts.append(f"Hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class InterfaceError(Error):
+    """PEP 249: an error of the interface rather than of the database."""
+
+
+class DatabaseError(Error):
+    """PEP 249: an error of the database."""
+
+
+class DataError(DatabaseError):
+    """PEP 249: a problem with the processed data."""
+
+
+class OperationalError(DatabaseError):
+    """PEP 249: an error of the database's operation."""
+
+
+class IntegrityError(DatabaseError):
+    """PEP 249: the relational integrity is affected."""
+
+
+class InternalError(DatabaseError):
+    """PEP 249: the database is in an inconsistent state."""
+
+
+class ProgrammingError(DatabaseError):
+    """PEP 249: a mistake in the query or its parameters."""
+
+
+class NotSupportedError(DatabaseError):
+    """PEP 249: a feature that is not supported."""
+
+
+class PolicyError(InterfaceError):
+    """The policies file is missing, malformed, or does not fit the database."""
+
+
+class SQLSyntaxError(ProgrammingError):
+    """The text cannot be parsed as one SQL query."""
+
+
+class UnknownName(ProgrammingError):
+    """A table, column, function or account that does not exist for this analyst."""
+
+
+class ParameterError(ProgrammingError):
+    """A privacy parameter that is not finite, not positive, or outside the policy's range."""
+
+
+class QueryRefused(NotSupportedError):
+    """SQL that is understood but cannot be answered under differential privacy."""
+
+
+class LedgerError(OperationalError):
+    """The budget ledger cannot be opened, read or written. Nothing runs without it."""
+
+
+class EngineError(OperationalError):
+    """The engine failed. Its own message may quote rows, so it is never shown or chained."""
+
+    FIXED_REASON = (
+        "the engine could not run the query; its message is withheld because it may quote data"
+    )
+
+    def __init__(self, *, code: str = "engine_failed", hint: str | None = None) -> None:
+        super().__init__(self.FIXED_REASON, code=code, hint=hint)
+
+
+class BudgetExceeded(OperationalError):
+    """The account cannot pay the query's worst case. Nothing was spent.
+
+    ``remaining`` and ``requested`` are (rho, delta) pairs as floats.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        remaining: tuple[float, float],
+        requested: tuple[float, float],
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(reason, code="budget_exceeded", hint=hint)
+        self.remaining = remaining
+        self.requested = requested

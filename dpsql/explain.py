@@ -1,0 +1,154 @@
+"""What EXPLAIN says: how a query would be answered and priced, from public facts only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
+from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
+from dpsql.query import AggregateKind, Query
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFigure:
+    """An aggregate of the query and the noise it will carry.
+
+    ``noise_std`` and ``margin95`` (half the width of a 95% interval) are in the units of the
+    answer, for the most groups that can come out; None for averages, whose error depends on the
+    released count.
+    """
+
+    aggregate: str
+    noise: str
+    noise_scale: float
+    noise_std: float | None
+    margin95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockExplanation:
+    """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
+
+    ``appears_half`` and ``appears_95`` are the scores a group needs to be released with that
+    probability, counted from the (k_bar+1)-th score where ``relative``. ``sql`` holds
+    a random salt, fresh for each run.
+    """
+
+    table: str
+    privacy_unit: str
+    mechanism: str
+    source: str
+    bounding: str
+    sql: str
+    candidates: tuple[Candidate, ...]
+    columns: tuple[ColumnFigure, ...]
+    score: str | None
+    relative: bool
+    appears_half: float | None
+    appears_95: float | None
+    reserved: PrivacyLoss
+    least: PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The plan of a query in words and numbers. Printing it costs nothing and reads nothing."""
+
+    query: str
+    tail: str
+    blocks: tuple[BlockExplanation, ...]
+    reserved: PrivacyLoss
+    reserved_epsilon: float
+    conversion_delta: float
+
+    def to_json(self) -> str:
+        """All of it as JSON text."""
+        return json.dumps(asdict(self), indent=2, default=str)
+
+    def __repr__(self) -> str:
+        from dpsql.render import explanation_text
+
+        return explanation_text(self)
+
+
+def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
+    """The figures of one block plan."""
+    block, selection = plan.block, plan.selection
+    half, high = selection.appears_above(0.5), selection.appears_above(0.95)
+    step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
+    return BlockExplanation(
+        table=block.table,
+        privacy_unit=f"{block.unit_name} ({block.unit_column})",
+        mechanism=selection.name,
+        source=selection.source,
+        bounding=_bounding(plan),
+        sql=sql,
+        candidates=plan.candidates,
+        columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
+        score=None if plan.score is None else plan.measures[plan.score].measure.describe(),
+        relative=selection.fetch is not None,
+        appears_half=None if half is None else half * step,
+        appears_95=None if high is None else high * step,
+        reserved=plan.loss(None),
+        least=plan.loss(0) if plan.groups is None else plan.loss(None),
+    )
+
+
+def explain(
+    query: Query, plan: PrivacyPlan, statements: tuple[str, ...], conversion_delta: float
+) -> Explanation:
+    """The explanation of a planned statement."""
+    return Explanation(
+        query=query.text,
+        tail=query.tail_text,
+        blocks=tuple(
+            explain_block(block, statement)
+            for block, statement in zip(plan.blocks, statements, strict=True)
+        ),
+        reserved=plan.reserved,
+        reserved_epsilon=epsilon_from_zcdp(plan.reserved.rho, conversion_delta),
+        conversion_delta=conversion_delta,
+    )
+
+
+def _bounding(plan: BlockPlan) -> str:
+    parameters = plan.block.parameters
+    rows = f"at most {parameters.max_rows_contributed} rows per unit and group"
+    if plan.bounding is not None:
+        return f"at most {plan.bounding} groups per unit (sampled by a salted hash), {rows}"
+    if plan.groups is None:
+        return f"a unit may touch any number of groups, {rows}"
+    return f"a unit may touch all {plan.groups} declared groups, {rows}"
+
+
+def _figure(plan: BlockPlan, index: int) -> ColumnFigure:
+    aggregate = plan.block.aggregates[index]
+    measure = aggregate.measures[0]
+    noise, step = plan.noise_of(measure), plan.measures[measure].measure.step
+    groups = plan.groups if plan.groups is not None else plan.max_released
+    assert groups is not None
+    average = aggregate.kind is AggregateKind.AVG
+    return ColumnFigure(
+        aggregate=aggregate.text,
+        noise=noise.name,
+        noise_scale=noise.scale * step,
+        noise_std=None if average else noise.std(groups) * step,
+        margin95=None if average else noise.margin(0.95, groups) * step,
+    )
+
+
+def plan_record(plan: PrivacyPlan) -> str:
+    """The mechanism and parameters of a plan, as the ledger keeps them."""
+    blocks = [
+        {
+            "table": block.block.table,
+            "privacy_unit": block.block.unit_name,
+            "mechanism": block.selection.name,
+            "parameters": asdict(block.block.parameters),
+            "rho": block.loss(None).rho,
+            "delta": block.loss(None).delta,
+        }
+        for block in plan.blocks
+    ]
+    return json.dumps(blocks, sort_keys=True)

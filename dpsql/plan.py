@@ -1,0 +1,98 @@
+"""How a query is answered: mechanism, parameters, price. Decided before any data is read.
+
+A plan is a pure function of the statement, the policy and the account, so EXPLAIN can print all of
+it and nothing in it can leak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.accounting import PrivacyLoss
+from dpsql.mechanisms.additive import Additive
+from dpsql.mechanisms.selection import Selection
+from dpsql.query import Block, Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mechanism the planner considered, with the figures it was judged by.
+
+    ``threshold`` is the score a group needs to be released with probability 1/2 (counted from the
+    (k_bar+1)-th score where ``relative``), ``noise_std`` the standard deviation of the first
+    released value, both in the units of the answer. ``verdict`` says why it was taken or not.
+    """
+
+    mechanism: str
+    threshold: float | None
+    relative: bool
+    noise_std: float | None
+    verdict: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMeasure:
+    """A measure and its noise. ``noise`` is None where the selection releases the noisy score."""
+
+    measure: Measure
+    noise: Additive | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The plan of one private block.
+
+    ``groups`` is the number of groups one unit may change among those released, or None where the
+    released groups themselves are the bound. ``bounding`` is the cap the rewriting enforces on
+    groups per unit, or None where none is needed. ``score`` indexes the measure that selection
+    reads, or is None for a known domain.
+    """
+
+    block: Block
+    selection: Selection
+    measures: tuple[NoisyMeasure, ...]
+    score: int | None
+    groups: int | None
+    bounding: int | None
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def max_released(self) -> int | None:
+        """The most groups that can come out, where the SQL alone limits them."""
+        return self.block.top_k.limit if self.groups is None and self.block.top_k else None
+
+    def loss(self, released: int | None) -> PrivacyLoss:
+        """The cost when ``released`` groups came out; None asks for the worst case.
+
+        A function of the released output alone: this is what makes settling private.
+        """
+        groups = self.groups
+        if groups is None:
+            groups = self.max_released if released is None else released
+            assert groups is not None
+        values = sum(m.noise.rho(groups) for m in self.measures if m.noise is not None)
+        return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+
+    def noise_of(self, measure: int) -> Additive:
+        """The noise that ends up on a measure's released values."""
+        noise = self.measures[measure].noise or self.selection.score_noise
+        assert noise is not None
+        return noise
+
+    def spread_groups(self, released: int) -> int:
+        """The number of groups that sizes shared noise: those released, where they are the bound."""
+        return released if self.groups is None else self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyPlan:
+    """The plan of a whole statement: one block plan per private block, costs added."""
+
+    blocks: tuple[BlockPlan, ...]
+    reserved: PrivacyLoss
+
+    @property
+    def settles_exactly(self) -> bool:
+        """True if the charge cannot turn out below the reservation."""
+        return all(block.loss(0) == block.loss(None) for block in self.blocks)

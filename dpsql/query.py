@@ -1,0 +1,216 @@
+"""What is asked: a statement split into private blocks and a public tail.
+
+A *private block* aggregates over one table that carries a privacy unit; it is the only part that
+touches protected rows. The *tail* is everything above the blocks and sees released rows only.
+Values here are complete at birth and never change; nothing in this module knows noise or budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+from dpsql.policy import Parameters
+
+INTERNAL_PREFIX = "__dpsql_"
+ROW_ID = f"{INTERNAL_PREFIX}rid"
+
+
+class MeasureKind(Enum):
+    """An integer-valued statistic of a group, the thing noise is added to."""
+
+    UNITS = "units"  # privacy units in the group
+    ROWS = "rows"  # rows in the group
+    VALUES = "values"  # rows whose argument is not NULL
+    NUMBERS = "numbers"  # rows whose argument is neither NULL nor NaN
+    SUM = "sum"  # clamped sum of the argument, in lattice steps
+    CENTERED_SUM = "centered_sum"  # sum of (argument - midpoint), in lattice steps
+
+
+class AggregateKind(Enum):
+    """The aggregate an analyst wrote."""
+
+    COUNT_UNITS = "count_units"
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The fixed-point grids of a bounded value.
+
+    Rows are rounded to steps of ``quantum`` (1 for moderate integers, else a power of two, so that
+    grid points are exact doubles) and summed exactly. A group's total is then divided by
+    ``coarsening``, which keeps noise scales in the range of the samplers without rounding each row.
+    ``low`` and ``high`` enclose the declared bounds, in steps of ``quantum``.
+    """
+
+    lower: float
+    upper: float
+    quantum: float
+    low: int
+    high: int
+    coarsening: int
+
+    @property
+    def midpoint(self) -> int:
+        """The step that averages are centred on."""
+        return (self.low + self.high) // 2
+
+    @property
+    def half_width(self) -> int:
+        """The largest distance of a step from the midpoint."""
+        return max(self.high - self.midpoint, self.midpoint - self.low)
+
+    def released(self, fine_sensitivity: int) -> int:
+        """Sensitivity after coarsening: integer division can add one step, never more."""
+        if self.coarsening == 1:
+            return max(1, fine_sensitivity)
+        return fine_sensitivity // self.coarsening + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One noisy integer per group: its kind, its argument and its grid."""
+
+    kind: MeasureKind
+    argument: exp.Expr | None = None
+    lattice: Lattice | None = None
+
+    def sensitivity(self, max_rows_contributed: int) -> int:
+        """How far one unit can move this measure in one group (Δ∞), in released steps."""
+        if self.kind is MeasureKind.UNITS:
+            return 1
+        if self.lattice is None:
+            return max_rows_contributed
+        if self.kind is MeasureKind.SUM:
+            reach = max(abs(self.lattice.low), abs(self.lattice.high))
+        else:
+            reach = self.lattice.half_width
+        return self.lattice.released(max_rows_contributed * reach)
+
+    @property
+    def monotone(self) -> bool:
+        """True if adding a unit can only raise the measure (so selection costs half as much)."""
+        if self.kind is MeasureKind.SUM:
+            assert self.lattice is not None
+            return self.lattice.low >= 0
+        return self.kind is not MeasureKind.CENTERED_SUM
+
+    @property
+    def step(self) -> float:
+        """The value of one released step, in the units of the answer."""
+        return 1.0 if self.lattice is None else self.lattice.quantum * self.lattice.coarsening
+
+    def describe(self) -> str:
+        """A name for plans: ``units``, ``rows``, ``sum(dep_delay)``."""
+        if self.argument is None:
+            return self.kind.value
+        return (
+            f"{self.kind.value}({self.argument.sql(dialect='duckdb', normalize_functions='lower')})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate of the select list: its kind and the measures (by index) it is computed from."""
+
+    kind: AggregateKind
+    measures: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A GROUP BY key. ``domain`` holds its declared values, or None where keys are unknown."""
+
+    expression: exp.Expr
+    text: str
+    domain: tuple[object, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """ORDER BY one aggregate DESC LIMIT k: ``measure`` is the score, by index."""
+
+    measure: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A private block: what is counted, per which keys, over which rows of which table."""
+
+    name: str
+    table: str
+    unit_name: str
+    unit_column: str
+    condition: exp.Expr | None
+    keys: tuple[Key, ...]
+    measures: tuple[Measure, ...]
+    aggregates: tuple[Aggregate, ...]
+    top_k: TopK | None
+    parameters: Parameters
+
+    @property
+    def known_domain(self) -> bool:
+        """True if every key's values are declared, so absent groups are answered too."""
+        return all(key.domain is not None for key in self.keys)
+
+    @property
+    def domain_size(self) -> int:
+        """Number of groups of a known domain (1 without keys)."""
+        size = 1
+        for key in self.keys:
+            assert key.domain is not None
+            size *= len(key.domain)
+        return size
+
+    def key_column(self, index: int) -> str:
+        """The internal column name of a key in exact and released rows."""
+        return f"{INTERNAL_PREFIX}k{index}"
+
+    def aggregate_column(self, index: int) -> str:
+        """The internal column name of an aggregate in released rows."""
+        return f"{INTERNAL_PREFIX}a{index}"
+
+    def measure_column(self, index: int) -> str:
+        """The internal column name of a measure in exact rows."""
+        return f"{INTERNAL_PREFIX}m{index}"
+
+    def support_column(self, index: int) -> str:
+        """The internal column of released rows that an average's interval needs: its noisy count."""
+        return f"{INTERNAL_PREFIX}n{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of the final answer and, where it is an aggregate as released, which one."""
+
+    block: int
+    aggregate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A validated statement: its private blocks, its tail, and the public tables the tail reads.
+
+    ``outputs`` maps a position of the answer to the aggregate it passes through unchanged;
+    ``supports`` lists the hidden trailing columns of the tail that intervals need.
+    """
+
+    text: str
+    blocks: tuple[Block, ...]
+    tail: exp.Query
+    public_tables: tuple[str, ...]
+    outputs: tuple[OutputColumn | None, ...]
+    supports: tuple[OutputColumn, ...]
+    fingerprint: str
+
+    @property
+    def tail_text(self) -> str:
+        """The tail as generated SQL over released tables."""
+        return self.tail.sql(dialect="duckdb", comments=False)

@@ -1,0 +1,121 @@
+"""From exact rows to released rows: the only place where noise is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting import PrivacyLoss
+from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.mechanisms.additive import Steps
+from dpsql.mechanisms.noise import EntropySource
+from dpsql.plan import BlockPlan
+from dpsql.query import Aggregate, AggregateKind, Measure
+
+Values = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedRows:
+    """The released groups of one block, safe to show.
+
+    ``row_ids`` say which groups came out: row numbers of the exact rows, whose keys ``keys`` streams
+    (those of unreleased groups too: only the join on row id may read it), or positions in the
+    declared domain, where ``keys`` is None. ``values`` maps a released column to its values in that
+    order. ``loss`` is what the release cost, a function of the released output alone.
+    """
+
+    row_ids: NDArray[np.int64]
+    keys: ArrowStream | None
+    values: dict[str, Values]
+    loss: PrivacyLoss
+
+    @property
+    def count(self) -> int:
+        """How many groups came out."""
+        return len(self.row_ids)
+
+
+def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> ReleasedRows:
+    """Draw which groups are released and the noise on their values.
+
+    Guarantee: ``plan.loss(released)``, as δ-approximate zCDP, for exact rows within the plan's
+    sensitivities; see the mechanisms for sources and tests.
+    """
+    columns = [exact.measures[plan.block.measure_column(i)] for i in range(len(plan.measures))]
+    if plan.score is None:
+        return _release_domain(plan, exact, columns, source)
+    selected = plan.selection.select(columns[plan.score], source)
+    noisy = [
+        selected.noisy
+        if measure.noise is None
+        else measure.noise.add(column[selected.indices], source)
+        for measure, column in zip(plan.measures, columns, strict=True)
+    ]
+    released = len(selected.indices)
+    return ReleasedRows(
+        row_ids=exact.row_ids[selected.indices],
+        keys=exact.keys,
+        values=_answers(plan, [n for n in noisy if n is not None]),
+        loss=plan.loss(released),
+    )
+
+
+def _release_domain(
+    plan: BlockPlan,
+    exact: ExactRows,
+    columns: list[NDArray[np.int64]],
+    source: EntropySource,
+) -> ReleasedRows:
+    """Every declared group is answered, those without rows as zero plus noise."""
+    size = plan.block.domain_size
+    positions = np.zeros(len(exact.row_ids), dtype=np.int64)
+    for index, key in enumerate(plan.block.keys):
+        assert key.domain is not None
+        positions = positions * len(key.domain) + exact.measures[plan.block.key_column(index)] - 1
+    noisy: list[Steps] = []
+    for measure, column in zip(plan.measures, columns, strict=True):
+        dense = np.zeros(size, dtype=np.int64)
+        dense[positions] = column
+        assert measure.noise is not None
+        noisy.append(measure.noise.add(dense, source))
+    row_ids = np.arange(size, dtype=np.int64)
+    return ReleasedRows(row_ids, None, _answers(plan, noisy), plan.loss(size))
+
+
+def _answers(plan: BlockPlan, noisy: list[Steps]) -> dict[str, Values]:
+    """The aggregates as the analyst asked for them: post-processing of noisy measures."""
+    answers: dict[str, Values] = {}
+    measures = [m.measure for m in plan.measures]
+    for index, aggregate in enumerate(plan.block.aggregates):
+        name = plan.block.aggregate_column(index)
+        if aggregate.kind is AggregateKind.AVG:
+            total, count = (noisy[m] for m in aggregate.measures)
+            answers[name] = _average(measures[aggregate.measures[0]], total, count)
+            answers[plan.block.support_column(index)] = count
+        else:
+            answers[name] = _plain(aggregate, measures[aggregate.measures[0]], noisy)
+    return answers
+
+
+def _plain(aggregate: Aggregate, measure: Measure, noisy: list[Steps]) -> Values:
+    values = noisy[aggregate.measures[0]]
+    if is_whole(aggregate, measure):
+        whole = np.rint(values).astype(np.int64)
+        return whole * int(measure.step)
+    return values * measure.step
+
+
+def is_whole(aggregate: Aggregate, measure: Measure) -> bool:
+    """True for answers that are integers: counts, and sums of integers."""
+    return aggregate.kind is not AggregateKind.AVG and measure.step >= 1.0
+
+
+def _average(measure: Measure, total: Steps, count: Steps) -> Steps:
+    """midpoint + noisy centred sum / noisy count, kept within the declared bounds."""
+    lattice = measure.lattice
+    assert lattice is not None
+    mean = lattice.midpoint * lattice.quantum + total * measure.step / np.maximum(1.0, count)
+    return np.clip(mean, lattice.lower, lattice.upper)

@@ -1,0 +1,222 @@
+"""What a query returns: released rows, what they cost, how sure they are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
+from dpsql.errors import InterfaceError, ParameterError
+from dpsql.explain import Explanation
+from dpsql.plan import BlockPlan
+from dpsql.query import AggregateKind, OutputColumn, Query
+from dpsql.release import is_whole
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query reserved before reading and what it was charged in the end.
+
+    ``rho`` and ``delta`` are what the account is charged (zCDP, and the chance of a differentiating
+    outcome). ``epsilon`` is what the query would be worth alone, at ``conversion_delta`` on top of
+    its delta: it does not add up over queries, rho does.
+    """
+
+    reserved: PrivacyLoss
+    settled: PrivacyLoss
+    conversion_delta: float
+
+    @property
+    def reserved_epsilon(self) -> float:
+        """ε of the reservation, at delta = reserved.delta + conversion_delta."""
+        return epsilon_from_zcdp(self.reserved.rho, self.conversion_delta)
+
+    @property
+    def settled_epsilon(self) -> float:
+        """ε of the charge, at delta = settled.delta + conversion_delta."""
+        return epsilon_from_zcdp(self.settled.rho, self.conversion_delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Lower and upper ends for each row of a noisy column, in the order of the rows."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+class Result:
+    """The answer to one query.
+
+    ``columns``: names. ``cost``: a :class:`Cost`. ``plan``: an :class:`Explanation`.
+    Rows come as Python tuples (``fetchall``), Arrow, pandas or polars.
+    """
+
+    def __init__(
+        self,
+        *,
+        relation: Any,
+        query: Query,
+        plans: tuple[BlockPlan, ...],
+        released: tuple[int, ...],
+        cost: Cost,
+        plan: Explanation,
+    ) -> None:
+        self._width = len(relation.columns) - len(query.supports)
+        self._all = relation
+        self._relation = relation
+        if query.supports:
+            names = [_quote(name) for name in relation.columns[: self._width]]
+            self._relation = relation.select(*names).materialize()
+        self._query = query
+        self._plans = plans
+        self._released = released
+        self.cost = cost
+        self.plan = plan
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names, in order."""
+        return list(self._all.columns[: self._width])
+
+    @property
+    def types(self) -> list[str]:
+        """DuckDB types of the columns."""
+        return [str(type_) for type_ in self._all.types[: self._width]]
+
+    def fetchall(self) -> list[Row]:
+        """All rows as tuples of Python values."""
+        rows: list[Row] = self._relation.fetchall()
+        return rows
+
+    def __len__(self) -> int:
+        return len(self._relation)
+
+    def __iter__(self) -> Any:
+        return iter(self.fetchall())
+
+    def arrow(self) -> pyarrow.Table:
+        """A pyarrow Table. Raises ``InterfaceError`` if pyarrow is not installed."""
+        return self._through("pyarrow", "arrow", self._relation.to_arrow_table)
+
+    def df(self) -> pandas.DataFrame:
+        """A pandas DataFrame. Raises ``InterfaceError`` if pandas is not installed."""
+        return self._through("pandas", "pandas", self._relation.df)
+
+    def pl(self) -> polars.DataFrame:
+        """A polars DataFrame. Raises ``InterfaceError`` if polars or pyarrow is not installed."""
+        _require("pyarrow", "polars")
+        return self._through("polars", "polars", self._relation.pl)
+
+    def _through(self, module: str, extra: str, convert: Callable[[], Any]) -> Any:
+        _require(module, extra)
+        return convert()
+
+    def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
+        """Confidence intervals for the noise of each aggregate returned as it was released.
+
+        Each interval covers, with at least this probability, the value the query would have
+        returned without noise (after bounding what one unit contributes). Columns computed from
+        several released values have none. Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        if not (isinstance(confidence, float) and 0 < confidence < 1):
+            raise ParameterError(
+                "confidence must be a number between 0 and 1",
+                code="parameter_out_of_range",
+                hint="For example intervals(0.95).",
+            )
+        return {
+            name: self._interval(position, output, confidence)
+            for position, (name, output) in enumerate(
+                zip(self.columns, self._query.outputs, strict=True)
+            )
+            if output is not None
+        }
+
+    def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
+        plan = self._plans[output.block]
+        aggregate = plan.block.aggregates[output.aggregate]
+        values = self._numbers(position)
+        if aggregate.kind is AggregateKind.AVG:
+            support = self._numbers(self._width + self._query.supports.index(output))
+            return self._average_interval(plan, output, values, support, confidence)
+        margin = self._margin(output, aggregate.measures[0], confidence)
+        return Interval(values - margin, values + margin)
+
+    def _numbers(self, position: int) -> NDArray[np.float64]:
+        columns = list(self._all.fetchnumpy().values())
+        return np.ma.filled(columns[position].astype(np.float64), np.nan)
+
+    def _margin(self, output: OutputColumn, index: int, confidence: float) -> float:
+        """Half the interval's width: the noise's margin, and what rounding can add."""
+        plan = self._plans[output.block]
+        measure = plan.measures[index].measure
+        groups = plan.spread_groups(self._released[output.block])
+        margin = plan.noise_of(index).margin(confidence, groups)
+        aggregate = plan.block.aggregates[output.aggregate]
+        if measure.lattice is not None and measure.lattice.coarsening > 1:
+            margin += 1
+        elif is_whole(aggregate, measure):
+            margin = float(np.ceil(margin))
+        return float(margin * measure.step)
+
+    def _average_interval(
+        self,
+        plan: BlockPlan,
+        output: OutputColumn,
+        mean: NDArray[np.float64],
+        support: NDArray[np.float64],
+        confidence: float,
+    ) -> Interval:
+        """All ratios that fit the intervals of sum and count, each at half the risk."""
+        total_index, count_index = plan.block.aggregates[output.aggregate].measures
+        lattice = plan.measures[total_index].measure.lattice
+        assert lattice is not None
+        each = 1 - (1 - confidence) / 2
+        total_margin = self._margin(output, total_index, each)
+        count_margin = self._margin(output, count_index, each)
+        middle = lattice.midpoint * lattice.quantum
+        total = (mean - middle) * np.maximum(1.0, support)
+        least = np.maximum(1.0, support - count_margin)
+        most = np.maximum(1.0, support + count_margin)
+        low, high = total - total_margin, total + total_margin
+        low = middle + np.minimum(low / least, low / most)
+        high = middle + np.maximum(high / least, high / most)
+        return Interval(np.maximum(low, lattice.lower), np.minimum(high, lattice.upper))
+
+    def __repr__(self) -> str:
+        from dpsql.render import result_text
+
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpsql.render import result_html
+
+        return result_html(self)
+
+
+def _require(module: str, extra: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        raise InterfaceError(
+            f"{module} is not installed",
+            code="missing_package",
+            hint=f"Install it with: pip install 'dpsql[{extra}]'",
+        ) from None
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

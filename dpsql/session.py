@@ -1,0 +1,319 @@
+"""A connection: one analyst's way to ask questions of one database under one policy.
+
+``execute`` is the whole story of a query, in order: nothing is read before the worst case is
+reserved, and nothing is shown before the actual cost is settled.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsql.accounting import (
+    ZERO,
+    Budget,
+    PrivacyLoss,
+    delta_of_units,
+    delta_units_up,
+    rho_of_units,
+    rho_units_up,
+)
+from dpsql.engines.base import Engine, ExactRows
+from dpsql.engines.duckdb import open_database
+from dpsql.errors import InterfaceError, PolicyError
+from dpsql.explain import Explanation, explain, plan_record
+from dpsql.ledger import Account, Charge, Ledger
+from dpsql.mechanisms.noise import EntropySource, OSEntropy
+from dpsql.plan import BlockPlan, PrivacyPlan
+from dpsql.planner import plan_query
+from dpsql.policy import Overrides, Policy, resolve
+from dpsql.query import ROW_ID, Block, Query
+from dpsql.release import ReleasedRows, release
+from dpsql.result import Cost, Result
+from dpsql.scaffold import check_policy
+from dpsql.schema import Column, fold
+from dpsql.sql.parse import parse
+from dpsql.sql.rewrite import rewrite
+from dpsql.sql.validate import validate
+from dpsql.tail import TailRoom
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReport:
+    """Where an account stands.
+
+    ``epsilon`` and ``delta`` are its limits; ``epsilon_spent`` is what the spent rho amounts to at
+    the account's conversion delta; ``queries`` counts all queries, ``unsettled`` those that failed
+    after reserving and keep their whole reservation.
+    """
+
+    account: str
+    epsilon: float
+    delta: float
+    rho_limit: float
+    delta_limit: float
+    rho_spent: float
+    delta_spent: float
+    epsilon_spent: float
+    queries: int
+    unsettled: int
+
+    @property
+    def rho_remaining(self) -> float:
+        """zCDP still available."""
+        return max(0.0, self.rho_limit - self.rho_spent)
+
+    @property
+    def delta_remaining(self) -> float:
+        """Mechanism delta still available."""
+        return max(0.0, self.delta_limit - self.delta_spent)
+
+    def __repr__(self) -> str:
+        from dpsql.render import budget_text
+
+        return budget_text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A query that has been validated, planned, rewritten and bound: ready to be paid for."""
+
+    query: Query
+    plan: PrivacyPlan
+    statements: tuple[str, ...]
+    explanation: Explanation
+
+
+class Connection:
+    """Answers one analyst's queries. Made by :func:`connect`; safe to use from several threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Ledger,
+        analyst: str,
+        settings: Overrides,
+        *,
+        owns_engine: bool,
+        owns_ledger: bool,
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._ledger = ledger
+        self._analyst = analyst
+        self._settings = settings
+        self._owned = [*([engine] if owns_engine else []), *([ledger] if owns_ledger else [])]
+        account = policy.account(analyst)
+        self._budget = Budget.zcdp(account.epsilon, account.delta)
+        self._account = Account(
+            f"{policy.dataset}/{analyst}", self._budget.rho_limit, self._budget.delta_limit
+        )
+        resolve(policy, settings)
+        self._tail = TailRoom(engine)
+        self._source: EntropySource = OSEntropy()
+        self._turn = threading.Lock()
+        self._closed = False
+
+    def sql(self, query: str, *, mechanism: str | None = None, **parameters: object) -> Result:
+        """Answer a query under differential privacy.
+
+        ``parameters`` are privacy parameters for this query alone (epsilon, delta,
+        max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group), within the
+        policy's range; ``mechanism`` forces one by name. Raises a ``dpsql.Error``; unless it is an
+        ``EngineError`` or a ``DataError``, nothing was spent.
+        """
+        with self._turn:
+            return self._execute(query, mechanism, Overrides.of(parameters))
+
+    def explain(
+        self, query: str, *, mechanism: str | None = None, **parameters: object
+    ) -> Explanation:
+        """How the query would be answered, and its price. Reads no data and costs nothing."""
+        with self._turn:
+            try:
+                prepared = self._prepare(query, mechanism, Overrides.of(parameters))
+            finally:
+                self._tail.clear()
+            return prepared.explanation
+
+    def budget(self) -> BudgetReport:
+        """What this analyst's account has spent and has left."""
+        self._refuse_closed()
+        spent = self._ledger.spent(self._account.path)
+        rho = rho_of_units(spent.rho)
+        return BudgetReport(
+            account=self._account.path,
+            epsilon=self._budget.epsilon,
+            delta=self._budget.delta,
+            rho_limit=rho_of_units(self._account.rho_limit),
+            delta_limit=delta_of_units(self._account.delta_limit),
+            rho_spent=rho,
+            delta_spent=delta_of_units(spent.delta),
+            epsilon_spent=self._budget.epsilon_spent(rho) if spent.rho else 0.0,
+            queries=spent.queries,
+            unsettled=spent.unsettled,
+        )
+
+    def close(self) -> None:
+        """Close the connection and what it opened itself."""
+        if not self._closed:
+            self._closed = True
+            self._tail.close()
+            for resource in self._owned:
+                resource.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- one query ----------------------------------------------------------------------------
+
+    def _execute(self, text: str, mechanism: str | None, settings: Overrides) -> Result:
+        try:
+            prepared = self._prepare(text, mechanism, settings)
+            charge = self._reserve(prepared)
+            released = tuple(
+                release(plan, self._read(plan, statement), self._source)
+                for plan, statement in zip(prepared.plan.blocks, prepared.statements, strict=True)
+            )
+            settled = self._settle(charge, released)
+            return self._present(prepared, released, settled)
+        finally:
+            self._tail.clear()
+
+    def _prepare(self, text: str, mechanism: str | None, settings: Overrides) -> _Prepared:
+        """Everything that can be refused is refused here, before anything is spent or read."""
+        self._refuse_closed()
+        parameters = resolve(self._policy, self._settings, settings)
+        schema = self._engine.schema()
+        query = validate(parse(text), text, self._policy, schema, parameters)
+        plan = plan_query(query, mechanism)
+        statements = tuple(
+            rewrite(block, schema[fold(block.block.table)], secrets.randbits(62))
+            for block in plan.blocks
+        )
+        bound = [self._engine.bind(statement) for statement in statements]
+        keys = [
+            self._key_columns(block, columns)
+            for block, columns in zip(query.blocks, bound, strict=True)
+        ]
+        self._tail.prepare(query, plan.blocks, keys)
+        explanation = explain(query, plan, statements, parameters.delta / 2)
+        return _Prepared(query, plan, statements, explanation)
+
+    def _key_columns(self, block: Block, bound: tuple[Column, ...]) -> list[Column]:
+        """The released keys' types: declared keys are read as positions, shown as their column."""
+        if not (block.known_domain and block.measures):
+            return list(bound[1 : 1 + len(block.keys)])
+        table = self._engine.schema()[fold(block.table)]
+        columns = [table.column(key.expression.name) for key in block.keys]
+        return [column for column in columns if column is not None]
+
+    def _reserve(self, prepared: _Prepared) -> Charge:
+        reserved = prepared.plan.reserved
+        return self._ledger.reserve(
+            [self._account],
+            rho_units_up(reserved.rho),
+            delta_units_up(reserved.delta),
+            query=prepared.query.fingerprint,
+            plan=plan_record(prepared.plan),
+        )
+
+    def _read(self, plan: BlockPlan, statement: str) -> ExactRows:
+        """The only read of private rows."""
+        block = plan.block
+        keys = [block.key_column(i) for i in range(len(block.keys))]
+        numbers = [block.measure_column(i) for i in range(len(plan.measures))]
+        if plan.score is None:
+            return self._engine.exact(statement, ROW_ID, [], [*numbers, *keys])
+        return self._engine.exact(statement, ROW_ID, keys, numbers)
+
+    def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
+        """Commit the actual charge; it depends on the released rows alone."""
+        loss = sum((rows.loss for rows in released), ZERO)
+        self._ledger.settle(charge, min(rho_units_up(loss.rho), charge.rho), charge.delta)
+        return loss
+
+    def _present(
+        self, prepared: _Prepared, released: tuple[ReleasedRows, ...], settled: PrivacyLoss
+    ) -> Result:
+        plans = prepared.plan.blocks
+        for plan, rows in zip(plans, released, strict=True):
+            self._tail.load(plan, rows)
+        return Result(
+            relation=self._tail.run(prepared.query),
+            query=prepared.query,
+            plans=plans,
+            released=tuple(rows.count for rows in released),
+            cost=Cost(prepared.plan.reserved, settled, prepared.explanation.conversion_delta),
+            plan=prepared.explanation,
+        )
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise InterfaceError("the connection is closed", code="closed")
+
+
+def connect(
+    database: str | Path | Engine,
+    policies: str | Path | Policy = "policies.yaml",
+    ledger: str | Path | Ledger = "budget.db",
+    analyst: str = "",
+    **parameters: object,
+) -> Connection:
+    """Open a connection for one analyst.
+
+    ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
+    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing.
+    ``analyst``: an account of the policy. ``parameters``: privacy parameters for all queries of
+    this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``, ``ParameterError`` or
+    ``InterfaceError``, saying what is wrong and where.
+    """
+    policy = _policy(policies)
+    policy.account(analyst)
+    settings = Overrides.of(parameters)
+    resolve(policy, settings)
+    engine = open_database(database) if isinstance(database, str | Path) else database
+    try:
+        _check(policy, engine)
+        engine.lock()
+        opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    except BaseException:
+        if engine is not database:
+            engine.close()
+        raise
+    return Connection(
+        engine,
+        policy,
+        opened,
+        analyst,
+        settings,
+        owns_engine=engine is not database,
+        owns_ledger=opened is not ledger,
+    )
+
+
+def _policy(policies: str | Path | Policy) -> Policy:
+    if isinstance(policies, Policy):
+        return policies
+    from dpsql.policy_file import load_policy
+
+    return load_policy(policies)
+
+
+def _check(policy: Policy, engine: Engine) -> None:
+    """Refuse a policy that does not fit the database."""
+    findings = [f for f in check_policy(policy, engine.schema()) if f.level == "error"]
+    if findings:
+        first = findings[0]
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        raise PolicyError(
+            f"{first.subject}: {first.message}{more}",
+            code="policy_does_not_fit",
+            hint=first.hint or "Run `dpsql check` to see all findings.",
+        )

@@ -1,0 +1,526 @@
+"""One private block: from a SELECT over a private table to a ``Block`` and its released form.
+
+Building a block rewrites its SELECT in place: what the block computes (keys and aggregates) becomes
+columns of a released table, and everything else the SELECT does (arithmetic, HAVING, ORDER BY,
+LIMIT, window functions) is left standing on those columns, as part of the public tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from dpsql.errors import QueryRefused
+from dpsql.policy import Parameters, TablePolicy
+from dpsql.query import (
+    INTERNAL_PREFIX,
+    Aggregate,
+    AggregateKind,
+    Block,
+    Key,
+    Measure,
+    MeasureKind,
+    TopK,
+)
+from dpsql.schema import Table, fold, is_float, is_numeric
+from dpsql.sql.bounds import interval_of, is_integral, lattice_for
+from dpsql.sql.expressions import check_row_expression, outside_subqueries, unknown_column
+from dpsql.sql.parse import place_of
+
+_CLAUSES = frozenset(
+    {"expressions", "from_", "where", "group", "having", "qualify", "order", "limit", "offset"}
+    | {"distinct", "windows", "with_"}
+)
+Descend = Callable[[exp.Query], None]
+
+
+def build_block(
+    select: exp.Select,
+    *,
+    name: str,
+    policy: TablePolicy,
+    table: Table,
+    parameters: Parameters,
+    text: str,
+    descend: Descend,
+) -> Block:
+    """Turn a SELECT over one private table into a block, rewriting the SELECT into its tail.
+
+    ``descend`` is called for every subquery of the tail part. Raises ``QueryRefused`` or
+    ``UnknownName`` with the place of what cannot be answered.
+    """
+    return _BlockBuilder(select, name, policy, table, parameters, text, descend).build()
+
+
+class _BlockBuilder:
+    def __init__(
+        self,
+        select: exp.Select,
+        name: str,
+        policy: TablePolicy,
+        table: Table,
+        parameters: Parameters,
+        text: str,
+        descend: Descend,
+    ) -> None:
+        assert policy.privacy_unit is not None
+        self.select = select
+        self.name = name
+        self.policy = policy
+        self.table = table
+        self.parameters = parameters
+        self.text = text
+        self.descend = descend
+        self.unit = policy.privacy_unit
+        self.unit_column = self._column_name(self.unit.column)
+        self.measures: list[Measure] = []
+        self.aggregates: list[Aggregate] = []
+        self.keys: list[Key] = []
+
+    def build(self) -> Block:
+        self._check_clauses()
+        self._resolve_columns()
+        condition = self._condition()
+        self._collect_keys()
+        top_k_order = self._top_k_candidate()
+        aliases = self._replace_everywhere()
+        top_k = self._top_k(top_k_order, aliases)
+        self._detach_private_clauses()
+        return Block(
+            name=self.name,
+            table=self.table.name,
+            unit_name=self.unit.name,
+            unit_column=self.unit_column,
+            condition=condition,
+            keys=tuple(self.keys),
+            measures=tuple(self.measures),
+            aggregates=tuple(self.aggregates),
+            top_k=top_k,
+            parameters=self.parameters,
+        )
+
+    # -- what the SELECT may contain --------------------------------------------------------
+
+    def _check_clauses(self) -> None:
+        present = {clause for clause, value in self.select.args.items() if value}
+        unknown = sorted(present - _CLAUSES)
+        if unknown:
+            raise self._refuse(
+                f"the clause {unknown[0].rstrip('_').upper()} is not available over a private table",
+                "clause_not_allowed",
+                self.select.args[unknown[0]],
+            )
+        source = self.select.args["from_"].this
+        extra = {clause for clause, value in source.args.items() if value} - {"this", "alias"}
+        if extra or (source.args.get("alias") and source.args["alias"].args.get("columns")):
+            raise self._refuse(
+                "a private table is named plainly: no schema, sample, pivot or column aliases",
+                "table_form_not_allowed",
+                source,
+            )
+        distinct = self.select.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            raise self._refuse(
+                "DISTINCT ON picks rows and is not available over a private table",
+                "clause_not_allowed",
+                distinct,
+            )
+
+    def _column_name(self, name: str) -> str:
+        column = self.table.column(name)
+        assert column is not None, "the engine checks the policy against its schema first"
+        return column.name
+
+    # -- names --------------------------------------------------------------------------------
+
+    def _resolve_columns(self) -> None:
+        """Give every column its catalog spelling; replace references to select aliases."""
+        source = self.select.args["from_"].this
+        self.alias = fold(source.alias_or_name)
+        defined: dict[str, exp.Expr] = {}
+        for item in self.select.expressions:
+            self._resolve_within(item, defined)
+            if isinstance(item, exp.Alias):
+                defined.setdefault(fold(item.alias), item.this)
+        where = self.select.args.get("where")
+        if where is not None:
+            self._resolve_within(where, {})
+        for clause in ("group", "having", "qualify", "windows"):
+            value = self.select.args.get(clause)
+            for node in value if isinstance(value, list) else [value]:
+                if node is not None:
+                    self._resolve_within(node, defined)
+        order = self.select.args.get("order")
+        if order is not None:
+            for term in order.expressions:
+                if not self._names_an_alias(term.this, defined):
+                    self._resolve_within(term, defined)
+
+    def _names_an_alias(self, node: exp.Expr, defined: dict[str, exp.Expr]) -> bool:
+        return isinstance(node, exp.Column) and not node.table and fold(node.name) in defined
+
+    def _resolve_within(self, root: exp.Expr, defined: dict[str, exp.Expr]) -> None:
+        columns = [n for n in outside_subqueries(root) if isinstance(n, exp.Column)]
+        for node in columns:
+            qualifier = fold(node.table)
+            known = self.table.column(node.name) if qualifier in ("", self.alias) else None
+            if node.args.get("db") or node.args.get("catalog") or isinstance(node.this, exp.Star):
+                raise self._refuse(
+                    "whole rows and qualified stars cannot be released",
+                    "raw_rows",
+                    node,
+                )
+            if known is not None:
+                node.set("table", None)
+                node.this.set("this", known.name)
+                node.this.set("quoted", True)
+            elif self._names_an_alias(node, defined):
+                node.replace(exp.paren(defined[fold(node.name)].copy()))
+            else:
+                raise unknown_column(node.name, self.table, node, self.text)
+
+    # -- the private half ---------------------------------------------------------------------
+
+    def _condition(self) -> exp.Expr | None:
+        where = self.select.args.get("where")
+        if where is None:
+            return None
+        check_row_expression(where.this, self.text)
+        condition: exp.Expr = where.this.copy()
+        return condition
+
+    def _collect_keys(self) -> None:
+        for expression in self._key_expressions():
+            check_row_expression(expression, self.text)
+            columns = {fold(c.name) for c in expression.find_all(exp.Column)}
+            if fold(self.unit_column) in columns:
+                raise self._refuse(
+                    f"grouping by {self.unit_column} would release the privacy unit itself",
+                    "groups_by_unit",
+                    expression,
+                    hint="Count units with COUNT(DISTINCT ...) per some other column.",
+                )
+            if not columns:
+                raise self._refuse(
+                    "a GROUP BY key must depend on a column", "constant_key", expression
+                )
+            if self._key_index(expression) is None:
+                key = expression.copy()
+                self.keys.append(Key(key, output_name(key), self._domain(key)))
+
+    def _domain(self, expression: exp.Expr) -> tuple[object, ...] | None:
+        if not isinstance(expression, exp.Column):
+            return None
+        column = self.policy.column(expression.name)
+        return None if column is None else column.domain
+
+    def _key_expressions(self) -> list[exp.Expr]:
+        group = self.select.args.get("group")
+        if group is None:
+            return self._distinct_keys()
+        items = [item.unalias() for item in self.select.expressions]
+        if group.args.get("all"):
+            return [item for item in items if not _has_aggregate(item)]
+        extra = [
+            clause for clause, value in group.args.items() if value and clause != "expressions"
+        ]
+        if extra or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+            raise self._refuse(
+                "ROLLUP, CUBE and GROUPING SETS are not available yet",
+                "grouping_sets",
+                group,
+                hint="Ask each grouping as its own query.",
+            )
+        return [self._ordinal(expression, items).unnest() for expression in group.expressions]
+
+    def _distinct_keys(self) -> list[exp.Expr]:
+        """``SELECT DISTINCT a, b`` without aggregates asks which keys exist: GROUP BY a, b."""
+        items = [item.unalias() for item in self.select.expressions]
+        if self.select.args.get("distinct") is None or any(map(_has_aggregate, items)):
+            return []
+        return items
+
+    def _ordinal(self, expression: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+        if isinstance(expression, exp.Literal) and expression.is_int:
+            position = int(expression.this)
+            if not 1 <= position <= len(items):
+                raise self._refuse(
+                    f"GROUP BY {position}: the select list has {len(items)} columns",
+                    "unknown_ordinal",
+                    expression,
+                )
+            return items[position - 1]
+        return expression
+
+    # -- the released half --------------------------------------------------------------------
+
+    def _replace_everywhere(self) -> dict[str, exp.Expr]:
+        """Replace keys and aggregates by released columns throughout the tail part."""
+        self._named_outputs()
+        for item in list(self.select.expressions):
+            self._replace(item)
+        for clause in ("having", "qualify", "order", "windows"):
+            value = self.select.args.get(clause)
+            for node in value if isinstance(value, list) else [value]:
+                if node is not None:
+                    self._replace(node)
+        return {
+            fold(item.alias): item.this
+            for item in self.select.expressions
+            if isinstance(item, exp.Alias)
+        }
+
+    def _named_outputs(self) -> None:
+        """Alias every select item, so that answers keep the names DuckDB would give them."""
+        named = []
+        for item in self.select.expressions:
+            if isinstance(item, exp.Star):
+                raise self._raw_rows(item)
+            if isinstance(item, exp.Alias):
+                named.append(item)
+            else:
+                named.append(exp.alias_(item, output_name(item), quoted=True, copy=False))
+        self.select.set("expressions", named)
+
+    def _replace(self, node: exp.Expr) -> None:
+        """Rewrite one expression of the tail part, top down."""
+        if isinstance(node, exp.Query):
+            self.descend(node)
+            return
+        key = self._key_index(node)
+        if key is not None:
+            node.replace(_column(f"{INTERNAL_PREFIX}k{key}"))
+            return
+        if isinstance(node, exp.Filter):
+            raise self._refuse(
+                "FILTER is not available yet",
+                "filter_not_supported",
+                node,
+                hint="Write COUNT(CASE WHEN … THEN 1 END) or SUM(CASE WHEN … THEN x END).",
+            )
+        if isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window):
+            index = self._aggregate(node)
+            node.replace(_column(f"{INTERNAL_PREFIX}a{index}"))
+            return
+        if isinstance(node, exp.Column) and not self._is_output_alias(node):
+            raise self._ungrouped(node)
+        for child in list(node.iter_expressions()):
+            self._replace(child)
+
+    def _key_index(self, node: exp.Expr) -> int | None:
+        return next((i for i, key in enumerate(self.keys) if key.expression == node), None)
+
+    def _is_output_alias(self, node: exp.Column) -> bool:
+        """In ORDER BY an unqualified name of a select alias stays: the tail resolves it."""
+        aliases = {fold(item.alias) for item in self.select.expressions}
+        in_order = node.find_ancestor(exp.Order, exp.Select)
+        return (
+            not node.table
+            and isinstance(in_order, exp.Order)
+            and isinstance(in_order.parent, exp.Select)
+            and fold(node.name) in aliases
+        )
+
+    def _ungrouped(self, node: exp.Column) -> QueryRefused:
+        if not self.keys and self.select.args.get("group") is None and not self.aggregates:
+            return self._raw_rows(node)
+        return self._refuse(
+            f"column {node.name} must be a GROUP BY key or stand inside an aggregate",
+            "column_not_grouped",
+            node,
+        )
+
+    def _raw_rows(self, node: exp.Expr) -> QueryRefused:
+        return self._refuse(
+            "rows of a private table cannot be released",
+            "raw_rows",
+            node,
+            hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT {self.unit_column})"
+            f" FROM {self.table.name} GROUP BY key.",
+        )
+
+    # -- aggregates ---------------------------------------------------------------------------
+
+    def _aggregate(self, node: exp.AggFunc) -> int:
+        aggregate = self._read_aggregate(node)
+        if aggregate in self.aggregates:
+            return self.aggregates.index(aggregate)
+        self.aggregates.append(aggregate)
+        return len(self.aggregates) - 1
+
+    def _read_aggregate(self, node: exp.AggFunc) -> Aggregate:
+        text = output_name(node)
+        if isinstance(node, exp.Count):
+            kind, measures = self._count(node)
+        elif isinstance(node, exp.Sum):
+            kind, measures = AggregateKind.SUM, (self._sum_measure(node, MeasureKind.SUM),)
+        elif isinstance(node, exp.Avg):
+            kind = AggregateKind.AVG
+            argument = self._argument(node)
+            centered = self._sum_measure(node, MeasureKind.CENTERED_SUM)
+            # NaN takes no part in a sum, so it must not be counted either.
+            counted = MeasureKind.VALUES if self._never_nan(argument) else MeasureKind.NUMBERS
+            measures = (centered, self._measure(Measure(counted, argument)))
+        else:
+            raise self._refuse(
+                f"the aggregate {node.sql_name().lower()} is not available",
+                "aggregate_not_supported",
+                node,
+                hint="Available: COUNT(DISTINCT unit), COUNT(*), COUNT(x), SUM(x), AVG(x). "
+                "MIN, MAX and the like reveal single rows.",
+            )
+        return Aggregate(kind, measures, text)
+
+    def _count(self, node: exp.Count) -> tuple[AggregateKind, tuple[int, ...]]:
+        argument = node.this
+        if isinstance(argument, exp.Distinct):
+            values = argument.expressions
+            if len(values) == 1 and self._is_unit(values[0]):
+                measure = self._measure(Measure(MeasureKind.UNITS))
+                return AggregateKind.COUNT_UNITS, (measure,)
+            raise self._refuse(
+                "COUNT(DISTINCT …) is available for the privacy unit only",
+                "count_distinct_not_unit",
+                node,
+                hint=f"COUNT(DISTINCT {self.unit_column}) counts privacy units.",
+            )
+        if node.expressions:
+            raise self._refuse("COUNT takes one argument", "aggregate_not_supported", node)
+        if argument is None or isinstance(argument, exp.Star | exp.Literal):
+            return AggregateKind.COUNT, (self._measure(Measure(MeasureKind.ROWS)),)
+        checked = self._argument(node)
+        return AggregateKind.COUNT, (self._measure(Measure(MeasureKind.VALUES, checked)),)
+
+    def _is_unit(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and fold(node.name) == fold(self.unit_column)
+
+    def _argument(self, node: exp.AggFunc) -> exp.Expr:
+        argument = node.this
+        if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order):
+            raise self._refuse(
+                "DISTINCT and ORDER BY inside this aggregate are not available",
+                "aggregate_not_supported",
+                node,
+            )
+        check_row_expression(argument, self.text)
+        return argument.copy()
+
+    def _sum_measure(self, node: exp.AggFunc, kind: MeasureKind) -> int:
+        argument = self._argument(node)
+        for column in argument.find_all(exp.Column):
+            found = self.table.column(column.name)
+            if found is not None and not is_numeric(found.type):
+                raise self._refuse(
+                    f"column {column.name} is of type {found.type} and cannot be summed",
+                    "not_numeric",
+                    column,
+                )
+        bounds = interval_of(argument, self.policy)
+        if bounds is None:
+            raise self._refuse(
+                "the summed expression has no declared bounds",
+                "unbounded_sum",
+                node,
+                hint=f"Ask the data owner to declare lower and upper for its columns under "
+                f"tables.{self.policy.name}.columns in the policies file.",
+            )
+        rows = self.parameters.max_rows_contributed
+        lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
+        return self._measure(Measure(kind, argument, lattice))
+
+    def _never_nan(self, argument: exp.Expr) -> bool:
+        columns = [self.table.column(c.name) for c in argument.find_all(exp.Column)]
+        return not any(c is None or is_float(c.type) for c in columns)
+
+    def _measure(self, measure: Measure) -> int:
+        # A unit that may add one row per group adds its one row or nothing: rows count units.
+        if measure.kind is MeasureKind.ROWS and self.parameters.max_rows_contributed == 1:
+            measure = Measure(MeasureKind.UNITS)
+        if measure not in self.measures:
+            self.measures.append(measure)
+        return self.measures.index(measure)
+
+    # -- top-k --------------------------------------------------------------------------------
+
+    def _top_k_candidate(self) -> tuple[exp.Expr, int] | None:
+        """The first ORDER BY term and the number of rows asked for, if the shape is top-k."""
+        args = self.select.args
+        order, limit, offset = args.get("order"), args.get("limit"), args.get("offset")
+        plain = not (args.get("having") or args.get("qualify") or args.get("distinct"))
+        if not (self.keys and order and limit and plain) or limit.args.get("limit_options"):
+            return None
+        rows, skipped = limit.expression, offset.expression if offset is not None else None
+        if not (isinstance(rows, exp.Literal) and rows.is_int):
+            return None
+        if skipped is not None and not (isinstance(skipped, exp.Literal) and skipped.is_int):
+            return None
+        wanted = int(rows.this) + (int(skipped.this) if skipped is not None else 0)
+        first = order.expressions[0]
+        return (first, wanted) if first.args.get("desc") and wanted > 0 else None
+
+    def _top_k(
+        self, candidate: tuple[exp.Expr, int] | None, aliases: dict[str, exp.Expr]
+    ) -> TopK | None:
+        """Top-k if the leading ORDER BY term is a count or a sum that only grows with units."""
+        if candidate is None:
+            return None
+        term, wanted = candidate
+        score: exp.Expr | None = term.this
+        if isinstance(score, exp.Literal) and score.is_int:
+            position = int(score.this)
+            in_range = 1 <= position <= len(self.select.expressions)
+            score = self.select.expressions[position - 1].this if in_range else None
+        elif isinstance(score, exp.Column) and fold(score.name) in aliases:
+            score = aliases[fold(score.name)]
+        while isinstance(score, exp.Paren):
+            score = score.this
+        prefix = f"{INTERNAL_PREFIX}a"
+        if not (isinstance(score, exp.Column) and score.name.startswith(prefix)):
+            return None
+        aggregate = self.aggregates[int(score.name.removeprefix(prefix))]
+        measure = aggregate.measures[0]
+        if aggregate.kind is AggregateKind.AVG or not self.measures[measure].monotone:
+            return None
+        return TopK(measure, wanted)
+
+    # -- the SELECT that stays ----------------------------------------------------------------
+
+    def _detach_private_clauses(self) -> None:
+        """Leave a SELECT over the released table: no WHERE, no GROUP BY, HAVING as WHERE."""
+        if not self.keys and not self.aggregates:
+            raise self._raw_rows(self.select)
+        source = self.select.args["from_"].this
+        released = exp.to_table(self.name)
+        released.set("alias", exp.TableAlias(this=exp.to_identifier(source.alias_or_name, True)))
+        source.replace(released)
+        having = self.select.args.get("having")
+        self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
+        self.select.set("having", None)
+        self.select.set("group", None)
+
+    def _refuse(
+        self, reason: str, code: str, node: object, hint: str | None = None
+    ) -> QueryRefused:
+        place = place_of(self.text, node) if isinstance(node, exp.Expr) else None
+        return QueryRefused(reason, code=code, place=place, hint=hint)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    return any(isinstance(part, exp.AggFunc) for part in outside_subqueries(node))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
+        return "count_star()"
+    bare = node.copy()
+    for identifier in bare.find_all(exp.Identifier):
+        identifier.set("quoted", False)
+    return bare.sql(dialect="duckdb", normalize_functions="lower")

@@ -1,0 +1,241 @@
+"""The only SQL that reads private rows, generated from a block and its plan.
+
+The rewriting bounds what one unit contributes and computes exact, integer-valued measures per
+group. No user text is copied: expressions come from the checked tree, are made total, and names
+are quoted. Shapes, with ``salt`` a fresh random number for each query:
+
+* unit counts only: COUNT(DISTINCT unit) straight on the rows, of which a unit keeps those of its
+  first ``max_groups_contributed`` keys in the order of a salted hash;
+* other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
+  sums over units;
+* top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1.
+
+The row number ``__dpsql_rid`` only lines up keys with measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.plan import BlockPlan
+from dpsql.query import INTERNAL_PREFIX, ROW_ID, Key, Measure, MeasureKind
+from dpsql.schema import Table
+from dpsql.sql.expressions import total
+from dpsql.sql.parse import DIALECT
+
+_UNIT = f"{INTERNAL_PREFIX}unit"
+_RANK = f"{INTERNAL_PREFIX}rank"
+_SOURCE = f"{INTERNAL_PREFIX}source"
+_SATURATION = 2**62
+
+
+def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
+    """The SQL that computes the exact rows of a block: row id, keys, one integer per measure.
+
+    For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
+    added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
+    with unlimited groups) by at most ``measure.sensitivity`` each. Checked by
+    ``tests/test_sensitivity.py``.
+    """
+    return _Rewriter(plan, table, salt).sql()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewriter:
+    plan: BlockPlan
+    table: Table
+    salt: int
+
+    def sql(self) -> str:
+        measures = [m.measure for m in self.plan.measures]
+        if all(measure.kind is MeasureKind.UNITS for measure in measures):
+            groups = self._count_units(measures)
+        else:
+            groups = self._sum_over_units(measures)
+        columns = ", ".join([*self._key_names(), *self._measure_names()])
+        text, order = f"SELECT {columns} FROM ({groups})", ""
+        if self._minimum is not None:
+            text += f" WHERE {self._units_name()} >= {self._minimum}"
+        if self.plan.selection.fetch is not None:
+            assert self.plan.score is not None
+            terms = [f"{self._measure_names()[self.plan.score]} DESC", *self._key_names()]
+            order = f"ORDER BY {', '.join(terms)}"
+            text += f" {order} LIMIT {self.plan.selection.fetch}"
+        return f"SELECT row_number() OVER ({order}) AS {_quote(ROW_ID)}, {columns} FROM ({text})"
+
+    @property
+    def _minimum(self) -> int | None:
+        """The fewest units a group needs, where the rewriting has to enforce it."""
+        minimum = self.plan.block.parameters.min_units_per_group
+        return minimum if minimum > 1 and not self._known else None
+
+    def _units(self, count: str) -> list[str]:
+        return [] if self._minimum is None else [f"{count} AS {self._units_name()}"]
+
+    # -- names --------------------------------------------------------------------------------
+
+    def _key_names(self) -> list[str]:
+        return [_quote(self.plan.block.key_column(i)) for i in range(len(self.plan.block.keys))]
+
+    def _measure_names(self) -> list[str]:
+        return [_quote(self.plan.block.measure_column(i)) for i in range(len(self.plan.measures))]
+
+    def _units_name(self) -> str:
+        return _quote(f"{INTERNAL_PREFIX}units")
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def _rows(self, extra: Sequence[str]) -> str:
+        """Rows of units that are not NULL and satisfy the condition, with their keys."""
+        block = self.plan.block
+        keys = [
+            f"{self._key(key)} AS {name}"
+            for key, name in zip(block.keys, self._key_names(), strict=True)
+        ]
+        unit = _quote(block.unit_column)
+        columns = ", ".join([f"{unit} AS {_quote(_UNIT)}", *keys, *extra])
+        conditions = [f"{unit} IS NOT NULL"]
+        if block.condition is not None:
+            conditions.append(f"({_sql(total(block.condition, self.table))})")
+        rows = f"SELECT {columns} FROM {_quote(block.table)} WHERE {' AND '.join(conditions)}"
+        if not self._known:
+            return rows
+        outside = " AND ".join(f"{name} IS NOT NULL" for name in self._key_names())
+        return f"SELECT * FROM ({rows}) WHERE {outside}" if keys else rows
+
+    @property
+    def _known(self) -> bool:
+        return self.plan.score is None
+
+    def _key(self, key: Key) -> str:
+        """The key's expression, or its position in the declared domain (NULL outside it)."""
+        expression = _sql(total(key.expression, self.table))
+        if not self._known:
+            return expression
+        assert key.domain is not None
+        column = self.table.column(key.expression.name)
+        assert column is not None
+        values = ", ".join(_typed_literal(value, column.type) for value in key.domain)
+        return f"list_position([{values}], {expression})"
+
+    def _cap(self, rows: str) -> str:
+        """Keep, of each unit, the rows of its first keys in the order of a salted hash."""
+        limit = self.plan.bounding
+        keys = self._key_names()
+        if limit is None or not keys:
+            return rows
+        hashed = ", ".join([str(self.salt), _quote(_UNIT), *keys])
+        window = f"PARTITION BY {_quote(_UNIT)} ORDER BY hash({hashed}), {', '.join(keys)}"
+        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {_quote(_RANK)} FROM ({rows})"
+        return f"SELECT * FROM ({ranked}) WHERE {_quote(_RANK)} <= {limit}"
+
+    # -- shapes -------------------------------------------------------------------------------
+
+    def _count_units(self, measures: list[Measure]) -> str:
+        rows = self._cap(self._rows([]))
+        count = f"count(DISTINCT {_quote(_UNIT)})"
+        outputs = [f"{count} AS {name}" for name in self._measure_names()]
+        return self._grouped([*outputs, *self._units(count)], rows)
+
+    def _sum_over_units(self, measures: list[Measure]) -> str:
+        """One row per (unit, key) with bounded contributions, then sums over units."""
+        names = self._measure_names()
+        per_unit = [
+            f"{self._gathered(measure, name)} AS {name}"
+            for measure, name in zip(measures, names, strict=True)
+        ]
+        keys = ", ".join([_quote(_UNIT), *self._key_names()])
+        units = (
+            f"SELECT {keys}, {', '.join(per_unit)} FROM ({self._steps(measures)}) GROUP BY {keys}"
+        )
+        outputs = [
+            f"{self._summed(measure, name)} AS {name}"
+            for measure, name in zip(measures, names, strict=True)
+        ]
+        return self._grouped([*outputs, *self._units("count(*)")], self._cap(units))
+
+    def _steps(self, measures: list[Measure]) -> str:
+        """Rows with each measure's argument as it is counted or summed: an integer or NULL."""
+        named = [
+            (measure, f"{_sql(total(measure.argument, self.table))} AS {name}", name)
+            for measure, name in zip(measures, self._measure_names(), strict=True)
+            if measure.argument is not None
+        ]
+        rows = self._rows([argument for _, argument, _ in named])
+        if not named:
+            return rows
+        steps = [f"{self._step(measure, name)} AS {name}" for measure, _, name in named]
+        columns = ", ".join([_quote(_UNIT), *self._key_names(), *steps])
+        return f"SELECT {columns} FROM ({rows})"
+
+    def _grouped(self, outputs: list[str], rows: str) -> str:
+        keys = self._key_names()
+        text = f"SELECT {', '.join([*keys, *outputs])} FROM ({rows})"
+        return f"{text} GROUP BY {', '.join(keys)}" if keys else text
+
+    def _step(self, measure: Measure, name: str) -> str:
+        """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN."""
+        if measure.kind is MeasureKind.VALUES:
+            return name
+        lattice = measure.lattice
+        if lattice is None:
+            return f"CASE WHEN NOT isnan(CAST({name} AS DOUBLE)) THEN 1 END"
+        if lattice.quantum == 1.0:
+            clamped = f"greatest({lattice.low}, least({lattice.high}, {name}))"
+            return f"CASE WHEN {name} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
+        value = f"CAST({name} AS DOUBLE)"
+        clamped = f"greatest({lattice.lower!r}, least({lattice.upper!r}, {value}))"
+        rounded = f"CAST(round({clamped} / {lattice.quantum!r}) AS BIGINT)"
+        # isnan(NULL) is NULL, so NULL falls through to NULL as NaN does.
+        return f"CASE WHEN NOT isnan({value}) THEN {rounded} END"
+
+    def _gathered(self, measure: Measure, name: str) -> str:
+        """A unit's contribution to one group, before clamping."""
+        if measure.argument is None:
+            return "count(*)"
+        if measure.kind in (MeasureKind.VALUES, MeasureKind.NUMBERS):
+            return f"count({name})"
+        if measure.kind is MeasureKind.SUM:
+            return f"coalesce(sum({name}), 0)"
+        assert measure.lattice is not None
+        rows = self.plan.block.parameters.max_rows_contributed
+        centred = f"coalesce(sum({name} - ({measure.lattice.midpoint})), 0)"
+        # With more rows than allowed, scale the sum down: the unit's average is kept.
+        return (
+            f"CASE WHEN count({name}) > {rows} THEN {centred} * {rows} // count({name}) "
+            f"ELSE {centred} END"
+        )
+
+    def _summed(self, measure: Measure, name: str) -> str:
+        """The group's total of clamped contributions, saturated far above any real total."""
+        rows = self.plan.block.parameters.max_rows_contributed
+        if measure.kind is MeasureKind.UNITS:
+            return "count(*)"
+        if measure.lattice is None:
+            return f"CAST(coalesce(sum(least({name}, {rows})), 0) AS BIGINT)"
+        lattice = measure.lattice
+        if measure.kind is MeasureKind.SUM:
+            low, high = min(0, rows * lattice.low), max(0, rows * lattice.high)
+        else:
+            low, high = -rows * lattice.half_width, rows * lattice.half_width
+        value = f"coalesce(sum(greatest({low}, least({high}, {name}))), 0)"
+        if lattice.coarsening > 1:
+            value = f"({value} // {lattice.coarsening})"
+        return f"CAST(greatest(-{_SATURATION}, least({_SATURATION}, {value})) AS BIGINT)"
+
+
+def _quote(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect=DIALECT)
+
+
+def _sql(node: exp.Expr) -> str:
+    return node.sql(dialect=DIALECT, comments=False)
+
+
+def _typed_literal(value: object, column_type: str) -> str:
+    """A declared domain value as a literal of the column's type (NULL if it does not fit)."""
+    literal = exp.Literal.string(str(value)).sql(dialect=DIALECT)
+    return f"TRY_CAST({literal} AS {column_type})"

@@ -1,0 +1,266 @@
+"""From a syntax tree to a ``Query``: what is private, what is public, what is refused.
+
+The statement is walked by scope. A SELECT whose source is a private table becomes a private block;
+every other SELECT belongs to the tail and may read released blocks, public tables and CTEs only.
+Names are resolved against the policy, so a table that it does not list does not exist.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+
+from sqlglot import exp
+
+from dpsql.errors import QueryRefused, UnknownName
+from dpsql.policy import Parameters, Policy, TablePolicy
+from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, OutputColumn, Query
+from dpsql.schema import Schema, fold
+from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
+from dpsql.sql.block import build_block
+from dpsql.sql.parse import place_of
+
+
+def validate(
+    tree: exp.Query, text: str, policy: Policy, schema: Schema, parameters: Parameters
+) -> Query:
+    """Split a parsed statement into private blocks and a public tail.
+
+    Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
+    """
+    tree = tree.copy()
+    _refuse_forbidden(tree, text)
+    splitter = _Splitter(text, policy, schema, parameters)
+    splitter.visit(tree, frozenset())
+    if not splitter.blocks:
+        raise QueryRefused(
+            "the query reads no private table, so there is nothing to protect or to charge",
+            code="no_private_table",
+            hint="Public tables may be joined to private aggregates; ask them alone elsewhere.",
+        )
+    outputs, supports = _outputs(tree, tuple(splitter.blocks))
+    return Query(
+        text=text,
+        blocks=tuple(splitter.blocks),
+        tail=tree,
+        public_tables=tuple(sorted(splitter.public_tables)),
+        outputs=outputs,
+        supports=supports,
+        fingerprint=_fingerprint(tree, splitter.blocks),
+    )
+
+
+def _refuse_forbidden(tree: exp.Query, text: str) -> None:
+    for node in tree.walk():
+        if isinstance(node, TAIL_FORBIDDEN) and not isinstance(node, exp.Query):
+            raise QueryRefused(
+                f"{type(node).__name__.upper()} cannot stand in a query",
+                code="statement_not_allowed",
+                place=place_of(text, node),
+            )
+        if isinstance(node, exp.Identifier) and fold(node.name).startswith(INTERNAL_PREFIX):
+            raise QueryRefused(
+                f"names beginning with {INTERNAL_PREFIX} are reserved",
+                code="reserved_name",
+                place=place_of(text, node),
+            )
+        if isinstance(node, exp.Func) and _function_name(node) in TAIL_FORBIDDEN_FUNCTIONS:
+            raise QueryRefused(
+                f"the function {_function_name(node)} is not available",
+                code="function_not_allowed",
+                place=place_of(text, node),
+            )
+
+
+def _function_name(node: exp.Func) -> str:
+    return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
+
+
+class _Splitter:
+    """Walks a statement, turning private SELECTs into blocks as it finds them."""
+
+    def __init__(self, text: str, policy: Policy, schema: Schema, parameters: Parameters) -> None:
+        self.text = text
+        self.policy = policy
+        self.schema = schema
+        self.parameters = parameters
+        self.blocks: list[Block] = []
+        self.public_tables: set[str] = set()
+
+    def visit(self, query: exp.Query, ctes: frozenset[str]) -> None:
+        """Process one query expression; ``ctes`` are the names of CTEs in scope."""
+        ctes = self._visit_ctes(query, ctes)
+        if isinstance(query, exp.Select):
+            private = self._private_source(query, ctes)
+            if private is None:
+                self._visit_children(query, ctes)
+            else:
+                self._build(query, private, ctes)
+        elif isinstance(query, exp.SetOperation | exp.Subquery | exp.Values):
+            self._visit_children(query, ctes)
+        else:
+            raise QueryRefused(
+                f"this form of query ({type(query).__name__.lower()}) is not available",
+                code="query_form_not_allowed",
+                place=place_of(self.text, query),
+                hint="Write SELECT … FROM ….",
+            )
+
+    def _visit_ctes(self, query: exp.Query, ctes: frozenset[str]) -> frozenset[str]:
+        with_ = query.args.get("with_")
+        for cte in with_.expressions if with_ is not None else ():
+            name = fold(cte.alias)
+            inner = ctes | {name} if with_.args.get("recursive") else ctes
+            if not isinstance(cte.this, exp.Query):
+                raise QueryRefused(
+                    "a WITH clause may only hold queries",
+                    code="statement_not_allowed",
+                    place=place_of(self.text, cte.this),
+                )
+            self.visit(cte.this, inner)
+            ctes = ctes | {name}
+        return ctes
+
+    def _visit_children(self, node: exp.Expr, ctes: frozenset[str]) -> None:
+        """Visit the nested queries and table references below a node of the tail."""
+        for child in list(node.iter_expressions()):
+            if isinstance(child, exp.With):
+                continue
+            if isinstance(child, exp.Table):
+                self._check_tail_table(child, ctes)
+                self._visit_children(child, ctes)
+            elif isinstance(child, exp.Query):
+                self.visit(child, ctes)
+            else:
+                self._visit_children(child, ctes)
+
+    def _private_source(self, select: exp.Select, ctes: frozenset[str]) -> TablePolicy | None:
+        """The private table a SELECT reads directly, if any; joins with one are refused."""
+        from_ = select.args.get("from_")
+        if from_ is None:
+            return None
+        others = [join.this for join in select.args.get("joins") or ()]
+        others += select.args.get("laterals") or []
+        found = [t for t in [from_.this, *others] if self._private_table(t, ctes) is not None]
+        if not found:
+            return None
+        if others:
+            raise QueryRefused(
+                "joins with a private table are not available yet",
+                code="join_not_supported",
+                place=place_of(self.text, found[0]),
+                hint="Aggregate the private table first, then join the result in an outer query.",
+            )
+        return self._private_table(from_.this, ctes)
+
+    def _private_table(self, source: exp.Expr, ctes: frozenset[str]) -> TablePolicy | None:
+        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+            return None
+        if not source.db and fold(source.name) in ctes:
+            return None
+        policy = self.policy.table(source.name)
+        return None if policy is None or policy.public else policy
+
+    def _check_tail_table(self, table: exp.Table, ctes: frozenset[str]) -> None:
+        if isinstance(table.this, exp.GenerateSeries | exp.Unnest):
+            return
+        if not isinstance(table.this, exp.Identifier):
+            raise QueryRefused(
+                "table functions are not available",
+                code="table_function",
+                place=place_of(self.text, table),
+                hint="range(), generate_series() and unnest() are the exceptions.",
+            )
+        plain = not table.args.get("db") and not table.args.get("catalog")
+        if plain and fold(table.name) in ctes:
+            return
+        policy = self.policy.table(table.name) if plain else None
+        if policy is None:
+            raise self._unknown_table(table)
+        if not policy.public:
+            # Reached only where a private table stands in a position no SELECT accounts for.
+            raise QueryRefused(
+                "a private table cannot be read here",
+                code="raw_rows",
+                place=place_of(self.text, table),
+            )
+        self.public_tables.add(fold(policy.name))
+
+    def _unknown_table(self, table: exp.Table) -> UnknownName:
+        names = [policy.name for policy in self.policy.tables.values()]
+        close = difflib.get_close_matches(table.name, names, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
+        return UnknownName(
+            f"there is no table {table.sql(dialect='duckdb', comments=False)[:80]}",
+            code="unknown_table",
+            place=place_of(self.text, table),
+            hint=hint,
+        )
+
+    def _build(self, select: exp.Select, private: TablePolicy, ctes: frozenset[str]) -> None:
+        source = select.args["from_"].this
+        if source.args.get("db") or source.args.get("catalog"):
+            raise self._unknown_table(source)
+        subqueries: list[exp.Query] = []  # visited once this block has its number
+        block = build_block(
+            select,
+            name=f"{INTERNAL_PREFIX}released_{len(self.blocks)}",
+            policy=private,
+            table=self.schema[fold(private.name)],
+            parameters=self.parameters,
+            text=self.text,
+            descend=subqueries.append,
+        )
+        self.blocks.append(block)
+        for subquery in subqueries:
+            self.visit(subquery, ctes)
+
+
+def _outputs(
+    tree: exp.Query, blocks: tuple[Block, ...]
+) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
+    """Which answer columns are aggregates as released; adds what averages need for intervals."""
+    select = tree
+    while isinstance(select, exp.Subquery) and isinstance(select.this, exp.Query):
+        select = select.this
+    if not isinstance(select, exp.Select) or select is not tree:
+        return (None,) * len(tree.selects), ()
+    from_ = select.args.get("from_")
+    source = from_.this if from_ is not None else None
+    names = {block.name: index for index, block in enumerate(blocks)}
+    if not isinstance(source, exp.Table) or source.name not in names:
+        return (None,) * len(tree.selects), ()
+    index = names[source.name]
+    outputs = tuple(_pass_through(item, index) for item in select.expressions)
+    if select.args.get("distinct"):
+        kept = tuple(o if o and not _is_average(blocks, o) else None for o in outputs)
+        return kept, ()
+    averages = dict.fromkeys(o for o in outputs if o is not None and _is_average(blocks, o))
+    for output in averages:
+        name = blocks[index].support_column(output.aggregate)
+        column = exp.column(exp.to_identifier(name, quoted=True))
+        select.append("expressions", exp.alias_(column, name, quoted=True))
+    return outputs, tuple(averages)
+
+
+def _is_average(blocks: tuple[Block, ...], output: OutputColumn) -> bool:
+    return blocks[output.block].aggregates[output.aggregate].kind is AggregateKind.AVG
+
+
+def _pass_through(item: exp.Expr, block: int) -> OutputColumn | None:
+    node = item.unalias().unnest()
+    prefix = f"{INTERNAL_PREFIX}a"
+    if isinstance(node, exp.Column) and node.name.startswith(prefix):
+        return OutputColumn(block, int(node.name.removeprefix(prefix)))
+    return None
+
+
+def _fingerprint(tail: exp.Query, blocks: list[Block]) -> str:
+    """A digest of the canonical statement: independent of whitespace, comments and letter case."""
+    parts = [tail.sql(dialect="duckdb", comments=False)]
+    for block in blocks:
+        condition = block.condition.sql(dialect="duckdb") if block.condition is not None else ""
+        keys = ",".join(key.expression.sql(dialect="duckdb") for key in block.keys)
+        measures = ",".join(measure.describe() for measure in block.measures)
+        parts += [block.table, block.unit_column, condition, keys, measures, repr(block.parameters)]
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
