@@ -24,7 +24,7 @@ from dpsql.engines.base import Engine, ExactRows
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import InterfaceError, PolicyError
 from dpsql.explain import Explanation, explain, plan_record
-from dpsql.ledger import Account, Charge, Ledger
+from dpsql.ledger import Account, Charge, Ledger, Spent
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
@@ -93,7 +93,7 @@ class Connection:
         self,
         engine: Engine,
         policy: Policy,
-        ledger: Ledger,
+        ledger: Ledger | None,
         analyst: str,
         settings: Overrides,
         *,
@@ -105,12 +105,10 @@ class Connection:
         self._ledger = ledger
         self._analyst = analyst
         self._settings = settings
-        self._owned = [*([engine] if owns_engine else []), *([ledger] if owns_ledger else [])]
-        account = policy.account(analyst)
-        self._budget = Budget.zcdp(account.epsilon, account.delta)
-        self._account = Account(
-            f"{policy.dataset}/{analyst}", self._budget.rho_limit, self._budget.delta_limit
-        )
+        self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
+        if ledger is not None and owns_ledger:
+            self._owned.append(ledger)
+        self._account = _account(policy, analyst)
         resolve(policy, settings)
         self._tail = TailRoom(engine)
         self._source: EntropySource = OSEntropy()
@@ -142,20 +140,7 @@ class Connection:
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
         self._refuse_closed()
-        spent = self._ledger.spent(self._account.path)
-        rho = rho_of_units(spent.rho)
-        return BudgetReport(
-            account=self._account.path,
-            epsilon=self._budget.epsilon,
-            delta=self._budget.delta,
-            rho_limit=rho_of_units(self._account.rho_limit),
-            delta_limit=delta_of_units(self._account.delta_limit),
-            rho_spent=rho,
-            delta_spent=delta_of_units(spent.delta),
-            epsilon_spent=self._budget.epsilon_spent(rho) if spent.rho else 0.0,
-            queries=spent.queries,
-            unsettled=spent.unsettled,
-        )
+        return budget_report(self._policy, self._analyst, self._paying_ledger())
 
     def close(self) -> None:
         """Close the connection and what it opened itself."""
@@ -216,7 +201,7 @@ class Connection:
 
     def _reserve(self, prepared: _Prepared) -> Charge:
         reserved = prepared.plan.reserved
-        return self._ledger.reserve(
+        return self._paying_ledger().reserve(
             [self._account],
             rho_units_up(reserved.rho),
             delta_units_up(reserved.delta),
@@ -236,7 +221,7 @@ class Connection:
     def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
         """Commit the actual charge; it depends on the released rows alone."""
         loss = sum((rows.loss for rows in released), ZERO)
-        self._ledger.settle(charge, min(rho_units_up(loss.rho), charge.rho), charge.delta)
+        self._paying_ledger().settle(charge, min(rho_units_up(loss.rho), charge.rho), charge.delta)
         return loss
 
     def _present(
@@ -254,22 +239,62 @@ class Connection:
             plan=prepared.explanation,
         )
 
+    def _paying_ledger(self) -> Ledger:
+        if self._ledger is None:
+            raise InterfaceError(
+                "the connection has no ledger, so it can only explain",
+                code="no_ledger",
+                hint="Pass the ledger's path to connect().",
+            )
+        return self._ledger
+
     def _refuse_closed(self) -> None:
         if self._closed:
             raise InterfaceError("the connection is closed", code="closed")
 
 
+def budget_report(policy: Policy, analyst: str, ledger: Ledger | None) -> BudgetReport:
+    """Where an analyst's account stands; without a ledger, nothing has been spent.
+
+    Raises ``UnknownName`` for an analyst without an account, and ``LedgerError``.
+    """
+    limits, account = policy.account(analyst), _account(policy, analyst)
+    budget = Budget.zcdp(limits.epsilon, limits.delta)
+    spent = Spent(0, 0, 0, 0) if ledger is None else ledger.spent(account.path)
+    rho = rho_of_units(spent.rho)
+    return BudgetReport(
+        account=account.path,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        rho_limit=rho_of_units(account.rho_limit),
+        delta_limit=delta_of_units(account.delta_limit),
+        rho_spent=rho,
+        delta_spent=delta_of_units(spent.delta),
+        epsilon_spent=budget.epsilon_spent(rho) if spent.rho else 0.0,
+        queries=spent.queries,
+        unsettled=spent.unsettled,
+    )
+
+
+def _account(policy: Policy, analyst: str) -> Account:
+    """The ledger account of an analyst: named after the dataset, so a new file buys no budget."""
+    limits = policy.account(analyst)
+    budget = Budget.zcdp(limits.epsilon, limits.delta)
+    return Account(f"{policy.dataset}/{analyst}", budget.rho_limit, budget.delta_limit)
+
+
 def connect(
     database: str | Path | Engine,
     policies: str | Path | Policy = "policies.yaml",
-    ledger: str | Path | Ledger = "budget.db",
+    ledger: str | Path | Ledger | None = "budget.db",
     analyst: str = "",
     **parameters: object,
 ) -> Connection:
     """Open a connection for one analyst.
 
     ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
-    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing.
+    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing;
+    None for a connection that can explain and do nothing else.
     ``analyst``: an account of the policy. ``parameters``: privacy parameters for all queries of
     this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``, ``ParameterError`` or
     ``InterfaceError``, saying what is wrong and where.
@@ -282,7 +307,7 @@ def connect(
     try:
         _check(policy, engine)
         engine.lock()
-        opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     except BaseException:
         if engine is not database:
             engine.close()
