@@ -28,6 +28,8 @@ _LOCKDOWN = (
     "SET allow_community_extensions = false",
     "SET error_on_division_by_zero = false",
     "SET enable_progress_bar = false",
+    # It computes a part shared by two TRY(...) once, outside of both, where it can fail.
+    "SET disabled_optimizers = 'common_subexpressions'",
     "SET lock_configuration = true",
 )
 

@@ -23,8 +23,8 @@ from sqlglot import exp
 from dpsql.plan import BlockPlan
 from dpsql.query import INTERNAL_PREFIX, ROW_ID, Key, Measure, MeasureKind
 from dpsql.schema import Table
-from dpsql.sql.expressions import total
 from dpsql.sql.parse import DIALECT
+from dpsql.sql.totality import total, total_condition
 
 _UNIT = f"{INTERNAL_PREFIX}unit"
 _RANK = f"{INTERNAL_PREFIX}rank"
@@ -99,7 +99,7 @@ class _Rewriter:
         columns = ", ".join([f"{unit} AS {_quote(_UNIT)}", *keys, *extra])
         conditions = [f"{unit} IS NOT NULL"]
         if block.condition is not None:
-            conditions.append(f"({_sql(total(block.condition, self.table))})")
+            conditions.append(f"({_sql(total_condition(block.condition, self.table))})")
         rows = f"SELECT {columns} FROM {_quote(block.table)} WHERE {' AND '.join(conditions)}"
         if not self._known:
             return rows
