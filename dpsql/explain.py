@@ -86,7 +86,7 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         sql=sql,
         candidates=plan.candidates,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
-        score=None if plan.score is None else plan.measures[plan.score].measure.describe(),
+        score=None if plan.score is None else plan.measures[plan.score].measure.name,
         relative=selection.fetch is not None,
         appears_half=None if half is None else half * step,
         appears_95=None if high is None else high * step,
@@ -101,7 +101,7 @@ def explain(
     """The explanation of a planned statement."""
     return Explanation(
         query=query.text,
-        tail=query.tail_text,
+        tail=query.tail,
         blocks=tuple(
             explain_block(block, statement)
             for block, statement in zip(plan.blocks, statements, strict=True)

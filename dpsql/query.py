@@ -74,10 +74,11 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One noisy integer per group: its kind, its argument and its grid."""
+    """One noisy integer per group: its kind, its argument (and its text) and its grid."""
 
     kind: MeasureKind
     argument: exp.Expr | None = None
+    text: str = ""
     lattice: Lattice | None = None
 
     def sensitivity(self, max_rows_contributed: int) -> int:
@@ -105,13 +106,10 @@ class Measure:
         """The value of one released step, in the units of the answer."""
         return 1.0 if self.lattice is None else self.lattice.quantum * self.lattice.coarsening
 
-    def describe(self) -> str:
+    @property
+    def name(self) -> str:
         """A name for plans: ``units``, ``rows``, ``sum(dep_delay)``."""
-        if self.argument is None:
-            return self.kind.value
-        return (
-            f"{self.kind.value}({self.argument.sql(dialect='duckdb', normalize_functions='lower')})"
-        )
+        return f"{self.kind.value}({self.text})" if self.text else self.kind.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,19 +196,15 @@ class OutputColumn:
 class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
 
+    ``tail`` is generated SQL over the blocks' released tables and the public tables.
     ``outputs`` maps a position of the answer to the aggregate it passes through unchanged;
     ``supports`` lists the hidden trailing columns of the tail that intervals need.
     """
 
     text: str
     blocks: tuple[Block, ...]
-    tail: exp.Query
+    tail: str
     public_tables: tuple[str, ...]
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
     fingerprint: str
-
-    @property
-    def tail_text(self) -> str:
-        """The tail as generated SQL over released tables."""
-        return self.tail.sql(dialect="duckdb", comments=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.engines.base import ArrowStream, ExactRows, KeyRows
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.noise import EntropySource
 from dpsql.plan import BlockPlan
@@ -21,14 +21,15 @@ Values = NDArray[np.int64] | NDArray[np.float64]
 class ReleasedRows:
     """The released groups of one block, safe to show.
 
-    ``row_ids`` say which groups came out: row numbers of the exact rows, whose keys ``keys`` streams
-    (those of unreleased groups too: only the join on row id may read it), or positions in the
-    declared domain, where ``keys`` is None. ``values`` maps a released column to its values in that
-    order. ``loss`` is what the release cost, a function of the released output alone.
+    ``row_ids`` say which groups came out: row numbers of the exact rows, or positions in the
+    declared domain, where ``keys`` is None. ``keys`` holds the key values of the released groups in
+    that order, or streams those of all groups with their row numbers (then only the join on row
+    number may read it). ``values`` maps a released column to its values in that order. ``loss`` is
+    what the release cost, a function of the released output alone.
     """
 
     row_ids: NDArray[np.int64]
-    keys: ArrowStream | None
+    keys: KeyRows | ArrowStream | None
     values: dict[str, Values]
     loss: PrivacyLoss
 
@@ -57,10 +58,16 @@ def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> Release
     released = len(selected.indices)
     return ReleasedRows(
         row_ids=exact.row_ids[selected.indices],
-        keys=exact.keys,
+        keys=_keys_of(exact, selected.indices),
         values=_answers(plan, [n for n in noisy if n is not None]),
         loss=plan.loss(released),
     )
+
+
+def _keys_of(exact: ExactRows, indices: NDArray[np.intp]) -> KeyRows | ArrowStream:
+    if isinstance(exact.keys, list):
+        return [exact.keys[i] for i in indices]
+    return exact.keys
 
 
 def _release_domain(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,12 @@ from dpsql.explain import Explanation
 from dpsql.plan import BlockPlan
 from dpsql.query import AggregateKind, OutputColumn, Query
 from dpsql.release import is_whole
+from dpsql.tail import Answer, Row
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
-
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,62 +66,62 @@ class Result:
     def __init__(
         self,
         *,
-        relation: Any,
+        answer: Answer,
         query: Query,
         plans: tuple[BlockPlan, ...],
         released: tuple[int, ...],
         cost: Cost,
-        plan: Explanation,
+        explain: Callable[[], Explanation],
     ) -> None:
-        self._width = len(relation.columns) - len(query.supports)
-        self._all = relation
-        self._relation = relation
-        if query.supports:
-            names = [_quote(name) for name in relation.columns[: self._width]]
-            self._relation = relation.select(*names).materialize()
+        self._answer = answer
+        self._width = len(answer.names) - len(query.supports)
         self._query = query
         self._plans = plans
         self._released = released
+        self._explain = explain
         self.cost = cost
-        self.plan = plan
+
+    @property
+    def plan(self) -> Explanation:
+        """How the query was answered and priced."""
+        return self._explain()
 
     @property
     def columns(self) -> list[str]:
         """Column names, in order."""
-        return list(self._all.columns[: self._width])
+        return self._answer.names[: self._width]
 
     @property
     def types(self) -> list[str]:
         """DuckDB types of the columns."""
-        return [str(type_) for type_ in self._all.types[: self._width]]
+        return self._answer.types[: self._width]
 
     def fetchall(self) -> list[Row]:
         """All rows as tuples of Python values."""
-        rows: list[Row] = self._relation.fetchall()
-        return rows
+        return self._answer.fetchall(self._width)
 
     def __len__(self) -> int:
-        return len(self._relation)
+        return len(self.fetchall())
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.fetchall())
 
     def arrow(self) -> pyarrow.Table:
         """A pyarrow Table. Raises ``InterfaceError`` if pyarrow is not installed."""
-        return self._through("pyarrow", "arrow", self._relation.to_arrow_table)
+        return self._through("pyarrow", "arrow", lambda relation: relation.to_arrow_table())
 
     def df(self) -> pandas.DataFrame:
         """A pandas DataFrame. Raises ``InterfaceError`` if pandas is not installed."""
-        return self._through("pandas", "pandas", self._relation.df)
+        return self._through("pandas", "pandas", lambda relation: relation.df())
 
     def pl(self) -> polars.DataFrame:
         """A polars DataFrame. Raises ``InterfaceError`` if polars or pyarrow is not installed."""
         _require("pyarrow", "polars")
-        return self._through("polars", "polars", self._relation.pl)
+        return self._through("polars", "polars", lambda relation: relation.pl())
 
-    def _through(self, module: str, extra: str, convert: Callable[[], Any]) -> Any:
+    def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
         _require(module, extra)
-        return convert()
+        return convert(self._answer.relation(self._width))
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Confidence intervals for the noise of each aggregate returned as it was released.
@@ -156,8 +155,8 @@ class Result:
         return Interval(values - margin, values + margin)
 
     def _numbers(self, position: int) -> NDArray[np.float64]:
-        columns = list(self._all.fetchnumpy().values())
-        return np.ma.filled(columns[position].astype(np.float64), np.nan)
+        column = self._answer.column(position)
+        return np.array([np.nan if v is None else float(v) for v in column], dtype=np.float64)
 
     def _margin(self, output: OutputColumn, index: int, confidence: float) -> float:
         """Half the interval's width: the noise's margin, and what rounding can add."""
@@ -216,7 +215,3 @@ def _require(module: str, extra: str) -> None:
             code="missing_package",
             hint=f"Install it with: pip install 'dpsql[{extra}]'",
         ) from None
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,15 +30,17 @@ from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
 from dpsql.policy import Overrides, Policy, resolve
-from dpsql.query import ROW_ID, Block, Query
+from dpsql.query import Query
 from dpsql.release import ReleasedRows, release
 from dpsql.result import Cost, Result
 from dpsql.scaffold import check_policy
 from dpsql.schema import Column, fold
+from dpsql.sql.check import check_sql
+from dpsql.sql.expressions import plain_column
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
 from dpsql.sql.validate import validate
-from dpsql.tail import TailRoom
+from dpsql.tail import TailRoom, released_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,17 @@ class _Prepared:
     query: Query
     plan: PrivacyPlan
     statements: tuple[str, ...]
-    explanation: Explanation
+    keys: tuple[tuple[Column, ...], ...]
+    names: tuple[str, ...]
+    conversion_delta: float
+
+    def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
+        """Each block's plan, statement and released key columns."""
+        return zip(self.plan.blocks, self.statements, self.keys, strict=True)
+
+    def explain(self) -> Explanation:
+        """The plan in words and numbers."""
+        return explain(self.query, self.plan, self.statements, self.conversion_delta)
 
 
 class Connection:
@@ -131,11 +144,7 @@ class Connection:
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
         with self._turn:
-            try:
-                prepared = self._prepare(query, mechanism, Overrides.of(parameters))
-            finally:
-                self._tail.clear()
-            return prepared.explanation
+            return self._prepare(query, mechanism, Overrides.of(parameters)).explain()
 
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
@@ -159,17 +168,14 @@ class Connection:
     # -- one query ----------------------------------------------------------------------------
 
     def _execute(self, text: str, mechanism: str | None, settings: Overrides) -> Result:
-        try:
-            prepared = self._prepare(text, mechanism, settings)
-            charge = self._reserve(prepared)
-            released = tuple(
-                release(plan, self._read(plan, statement), self._source)
-                for plan, statement in zip(prepared.plan.blocks, prepared.statements, strict=True)
-            )
-            settled = self._settle(charge, released)
-            return self._present(prepared, released, settled)
-        finally:
-            self._tail.clear()
+        prepared = self._prepare(text, mechanism, settings)
+        charge = self._reserve(prepared)
+        released = tuple(
+            release(plan, self._read(plan, statement, keys), self._source)
+            for plan, statement, keys in prepared.blocks()
+        )
+        settled = self._settle(charge, released)
+        return self._present(prepared, released, settled)
 
     def _prepare(self, text: str, mechanism: str | None, settings: Overrides) -> _Prepared:
         """Everything that can be refused is refused here, before anything is spent or read."""
@@ -182,22 +188,22 @@ class Connection:
             rewrite(block, schema[fold(block.block.table)], secrets.randbits(62))
             for block in plan.blocks
         )
-        bound = [self._engine.bind(statement) for statement in statements]
-        keys = [
-            self._key_columns(block, columns)
-            for block, columns in zip(query.blocks, bound, strict=True)
-        ]
-        self._tail.prepare(query, plan.blocks, keys)
-        explanation = explain(query, plan, statements, parameters.delta / 2)
-        return _Prepared(query, plan, statements, explanation)
+        keys = tuple(map(self._key_columns, plan.blocks, statements))
+        released = [released_columns(*pair) for pair in zip(plan.blocks, keys, strict=True)]
+        checked = self._engine.bind(check_sql(query, plan.blocks, statements, released))
+        names = tuple(column.name for column in checked)
+        return _Prepared(query, plan, statements, keys, names, parameters.delta / 2)
 
-    def _key_columns(self, block: Block, bound: tuple[Column, ...]) -> list[Column]:
-        """The released keys' types: declared keys are read as positions, shown as their column."""
-        if not (block.known_domain and block.measures):
-            return list(bound[1 : 1 + len(block.keys)])
+    def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
+        """The released keys and their types: those of plain columns are known from the catalog."""
+        block = plan.block
         table = self._engine.schema()[fold(block.table)]
-        columns = [table.column(key.expression.name) for key in block.keys]
-        return [column for column in columns if column is not None]
+        found = [table.column(plain_column(key)) for key in block.keys]
+        types = [column.type for column in found if column is not None]
+        if len(types) < len(block.keys):
+            types = [column.type for column in self._engine.bind(statement)[1:]]
+        names = [block.key_column(i) for i in range(len(block.keys))]
+        return tuple(Column(*pair) for pair in zip(names, types[: len(names)], strict=True))
 
     def _reserve(self, prepared: _Prepared) -> Charge:
         reserved = prepared.plan.reserved
@@ -209,14 +215,13 @@ class Connection:
             plan=plan_record(prepared.plan),
         )
 
-    def _read(self, plan: BlockPlan, statement: str) -> ExactRows:
+    def _read(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ExactRows:
         """The only read of private rows."""
-        block = plan.block
-        keys = [block.key_column(i) for i in range(len(block.keys))]
-        numbers = [block.measure_column(i) for i in range(len(plan.measures))]
+        measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
         if plan.score is None:
-            return self._engine.exact(statement, ROW_ID, [], [*numbers, *keys])
-        return self._engine.exact(statement, ROW_ID, keys, numbers)
+            # Declared keys are read as positions, which are numbers like any measure.
+            return self._engine.exact(statement, (), [*(k.name for k in keys), *measures], None)
+        return self._engine.exact(statement, keys, measures, plan.selection.fetch)
 
     def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
         """Commit the actual charge; it depends on the released rows alone."""
@@ -228,15 +233,14 @@ class Connection:
         self, prepared: _Prepared, released: tuple[ReleasedRows, ...], settled: PrivacyLoss
     ) -> Result:
         plans = prepared.plan.blocks
-        for plan, rows in zip(plans, released, strict=True):
-            self._tail.load(plan, rows)
+        answer = self._tail.run(prepared.query, plans, prepared.keys, released, prepared.names)
         return Result(
-            relation=self._tail.run(prepared.query),
+            answer=answer,
             query=prepared.query,
             plans=plans,
             released=tuple(rows.count for rows in released),
-            cost=Cost(prepared.plan.reserved, settled, prepared.explanation.conversion_delta),
-            plan=prepared.explanation,
+            cost=Cost(prepared.plan.reserved, settled, prepared.conversion_delta),
+            explain=prepared.explain,
         )
 
     def _paying_ledger(self) -> Ledger:

@@ -1,6 +1,6 @@
 """The public tail: SQL over released rows, run by an isolated in-memory DuckDB.
 
-The room holds released rows and public tables, nothing else. It is locked like the private
+The room holds released rows, public tables and answers, nothing else. It is locked like the private
 connection and limited in memory and time, so the tail may be any query DuckDB accepts. What it
 costs is nothing, because it sees nothing that is not released.
 """
@@ -8,22 +8,71 @@ costs is nothing, because it sees nothing that is not released.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from weakref import finalize
 
 import duckdb
-import numpy as np
 
-from dpsql.engines.base import Engine
-from dpsql.engines.duckdb import first_line, lock_down
-from dpsql.errors import DataError, QueryRefused
+from dpsql.engines.base import Engine, KeyRows
+from dpsql.engines.duckdb import lock_down
+from dpsql.errors import DataError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, AggregateKind, Block, Query
-from dpsql.release import ReleasedRows, is_whole
+from dpsql.quoting import literal, quote
+from dpsql.release import ReleasedRows, Values, is_whole
 from dpsql.schema import Column
 
 MEMORY_LIMIT = "2GB"
 TIME_LIMIT_SECONDS = 60.0
+_FEW_ROWS = 10_000  # up to here, passing values as parameters beats registering arrays
+
+Row = tuple[Any, ...]
+
+
+class Answer:
+    """The rows of a finished tail, kept in the room until nobody refers to them."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, table: str, names: list[str], types: list[str]
+    ) -> None:
+        self._connection = connection
+        self._table = table
+        self.names = names
+        self.types = types
+
+    def query(self, width: int) -> str:
+        """SQL for the first ``width`` columns under their own names."""
+        columns = [f"c{i} AS {quote(name)}" for i, name in enumerate(self.names[:width])]
+        return f"SELECT {', '.join(columns)} FROM {self._table}"
+
+    def fetchall(self, width: int) -> list[Row]:
+        """The rows as Python values."""
+        columns = ", ".join(f"c{i}" for i in range(width))
+        sql = f"SELECT {columns} FROM {self._table}"
+        rows: list[Row] = self._connection.cursor().execute(sql).fetchall()
+        return rows
+
+    def column(self, position: int) -> list[Any]:
+        """The values of one column, hidden ones included."""
+        sql = f"SELECT c{position} FROM {self._table}"
+        return [row[0] for row in self._connection.cursor().execute(sql).fetchall()]
+
+    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
+        """The rows as a DuckDB relation, for conversion to Arrow and data frames."""
+        return self._connection.cursor().sql(self.query(width))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A released table as a common table expression, with its query parameters."""
+
+    sql: str
+    parameters: list[list[object]]
 
 
 class TailRoom:
@@ -31,61 +80,41 @@ class TailRoom:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        config = {"memory_limit": MEMORY_LIMIT, "temp_directory": ""}
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": MEMORY_LIMIT,
+            "temp_directory": "",
+        }
         self._connection = duckdb.connect(":memory:", config=config)
         lock_down(self._connection)
         self._public: set[str] = set()
-        self._released: list[str] = []
+        self._numbers = count()
+        self._dropped: deque[str] = deque()
 
-    def prepare(
-        self, query: Query, plans: Sequence[BlockPlan], keys: Sequence[Sequence[Column]]
-    ) -> tuple[Column, ...]:
-        """Create the empty released tables and bind the tail; returns the answer's columns.
-
-        Nothing has been reserved or read yet. Raises ``QueryRefused`` if the tail does not bind.
-        """
+    def run(
+        self,
+        query: Query,
+        plans: Sequence[BlockPlan],
+        keys: Sequence[Sequence[Column]],
+        released: Sequence[ReleasedRows],
+        names: Sequence[str],
+    ) -> Answer:
+        """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
+        self._drop_unused()
         for table in query.public_tables:
             self._load_public(table)
-        for plan, key_columns in zip(plans, keys, strict=True):
-            self._released.append(plan.block.name)
-            self._connection.execute(_create_table(plan, key_columns))
-        try:
-            relation = self._connection.sql(query.tail_text)
-            columns = zip(relation.columns, relation.types, strict=True)
-            return tuple(Column(name, str(type_)) for name, type_ in columns)
-        except duckdb.Error as error:
-            raise QueryRefused(
-                f"the part of the query above its aggregates is not valid: {_public_text(error)}",
-                code="tail_does_not_bind",
-            ) from None
-
-    def load(self, plan: BlockPlan, released: ReleasedRows) -> None:
-        """Insert a block's released rows, sorted by what was released, never in engine order."""
-        block = plan.block
-        values = {ROW_ID: released.row_ids, **released.values}
-        columns = [f"v.{_quote(name)}" for name in released.values]
-        keys = [_quote(block.key_column(i)) for i in range(len(block.keys))]
-        if released.keys is None:
-            source = "__dpsql_values v"
-            selected = [*_domain_keys(block), *columns]
-            order = [f"v.{ROW_ID}"]
-        else:
-            source = f"__dpsql_keys k JOIN __dpsql_values v USING ({ROW_ID})"
-            selected = [*(f"k.{key}" for key in keys), *columns]
-            order = [*(f"{column} DESC" for column in columns[:1]), *(f"k.{key}" for key in keys)]
-        with self._registered(values, released):
-            self._connection.execute(
-                f"INSERT INTO {_quote(block.name)} SELECT {', '.join(selected)} FROM {source}"
-                + (f" ORDER BY {', '.join(order)}" if order else "")
-            )
-
-    def run(self, query: Query) -> duckdb.DuckDBPyRelation:
-        """Run the tail and keep its rows. Raises ``DataError`` with a fixed text if it fails."""
+        loaded: list[str] = []
         timer = threading.Timer(TIME_LIMIT_SECONDS, self._connection.interrupt)
         timer.daemon = True
         timer.start()
         try:
-            return self._connection.sql(query.tail_text).materialize()
+            sources = []
+            for plan, columns, rows in zip(plans, keys, released, strict=True):
+                if rows.count > _FEW_ROWS or not isinstance(rows.keys, list | None):
+                    loaded.append(plan.block.name)
+                    self._load(plan, columns, rows)
+                else:
+                    sources.append(_source(plan, columns, rows))
+            return self._answer(query, sources, names)
         except (duckdb.Error, MemoryError):
             raise DataError(
                 "the part of the query above its aggregates failed on the released rows",
@@ -95,15 +124,49 @@ class TailRoom:
             ) from None
         finally:
             timer.cancel()
-
-    def clear(self) -> None:
-        """Drop the released tables of a finished or refused query."""
-        while self._released:
-            self._connection.execute(f"DROP TABLE IF EXISTS {_quote(self._released.pop())}")
+            self._dropped.extend(map(quote, loaded))
 
     def close(self) -> None:
-        """Discard the room and everything in it."""
-        self._connection.close()
+        """Leave the room. Answers that are still referred to keep theirs."""
+        self._drop_unused()
+        self._connection = self._connection.cursor()
+
+    def _answer(self, query: Query, sources: list[_Source], names: Sequence[str]) -> Answer:
+        table = f"answer_{next(self._numbers)}"
+        columns = ", ".join(f"c{i}" for i in range(len(names)))
+        ctes = f"WITH {', '.join(s.sql for s in sources)} " if sources else ""
+        # Only scalars and lists are ever passed as parameters, under the names the sources use.
+        parameters = [values for source in sources for values in source.parameters]
+        sql = f"CREATE TABLE {table}({columns}) AS {ctes}SELECT * FROM ({query.tail})"
+        self._connection.execute(sql, parameters)
+        described = self._connection.execute(f"SELECT * FROM {table} LIMIT 0").description or ()
+        types = [str(column[1]) for column in described]
+        answer = Answer(self._connection.cursor(), table, list(names), types)
+        finalize(answer, self._dropped.append, table).atexit = False
+        return answer
+
+    def _drop_unused(self) -> None:
+        while self._dropped:
+            self._connection.execute(f"DROP TABLE IF EXISTS {self._dropped.popleft()}")
+
+    def _load(self, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> None:
+        """A large release as a table, sorted by what was released, never in engine order."""
+        block = plan.block
+        values = {ROW_ID: released.row_ids, **released.values}
+        columns = [f"v.{quote(name)}" for name in released.values]
+        if released.keys is None:
+            selected, source, order = _domain_keys(block, keys, f"v.{ROW_ID}"), "", [f"v.{ROW_ID}"]
+        else:
+            selected = [f"k.{quote(block.key_column(i))}" for i in range(len(block.keys))]
+            source = f" JOIN __dpsql_keys k USING ({ROW_ID})"
+            order = [*(f"{column} DESC" for column in columns[:1]), *selected]
+        names = ", ".join(quote(column.name) for column in released_columns(plan, keys))
+        query = f"SELECT {', '.join([*selected, *columns])} FROM __dpsql_values v{source}"
+        with self._registered(values, released.keys):
+            self._connection.execute(
+                f"CREATE OR REPLACE TABLE {quote(block.name)}({names}) AS "
+                f"{query} ORDER BY {', '.join(order)}"
+            )
 
     def _load_public(self, table: str) -> None:
         if table in self._public:
@@ -111,55 +174,79 @@ class TailRoom:
         name = self._engine.schema()[table].name
         self._connection.register("__dpsql_public", self._engine.stream(table))
         try:
-            self._connection.execute(f"CREATE TABLE {_quote(name)} AS SELECT * FROM __dpsql_public")
+            self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM __dpsql_public")
         finally:
             self._connection.unregister("__dpsql_public")
         self._public.add(table)
 
     @contextmanager
-    def _registered(self, values: dict[str, np.ndarray], released: ReleasedRows) -> Iterator[None]:
-        self._connection.register("__dpsql_values", values)
-        if released.keys is not None:
-            self._connection.register("__dpsql_keys", released.keys)
+    def _registered(self, values: dict[str, Values], keys: object) -> Iterator[None]:
+        objects = {"__dpsql_values": values, "__dpsql_keys": keys}
+        names = [name for name, data in objects.items() if data is not None]
+        for name in names:
+            self._connection.register(name, objects[name])
         try:
             yield
         finally:
-            self._connection.unregister("__dpsql_values")
-            if released.keys is not None:
-                self._connection.unregister("__dpsql_keys")
+            for name in names:
+                self._connection.unregister(name)
 
 
-def _create_table(plan: BlockPlan, keys: Sequence[Column]) -> str:
+def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
+    """The columns of a block's released table: keys, then aggregates and what averages need."""
     block = plan.block
-    columns = [f"{_quote(block.key_column(i))} {key.type}" for i, key in enumerate(keys)]
+    columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
     for index, aggregate in enumerate(block.aggregates):
         whole = is_whole(aggregate, plan.measures[aggregate.measures[0]].measure)
-        columns.append(f"{_quote(block.aggregate_column(index))} {'BIGINT' if whole else 'DOUBLE'}")
+        columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
         if aggregate.kind is AggregateKind.AVG:
-            columns.append(f"{_quote(block.support_column(index))} DOUBLE")
-    return f"CREATE OR REPLACE TABLE {_quote(block.name)} ({', '.join(columns)})"
+            columns.append(Column(block.support_column(index), "DOUBLE"))
+    return columns
 
 
-def _domain_keys(block: Block) -> list[str]:
+def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> _Source:
+    """A small release as a common table expression over lists of values."""
+    block, columns = plan.block, released_columns(plan, keys)
+    values = [column.tolist() for column in released.values.values()]
+    if released.keys is None:
+        lists = [released.row_ids.tolist(), *values]
+        unnested = [ROW_ID, *(quote(column.name) for column in columns[len(keys) :])]
+        types = ["BIGINT", *(column.type for column in columns[len(keys) :])]
+        selected = ", ".join([*_domain_keys(block, keys, ROW_ID), *unnested[1:]])
+        rows = f"SELECT {selected} FROM ({_unnest(unnested, types)})"
+    else:
+        assert isinstance(released.keys, list)
+        lists = _sorted_lists(released.keys, len(keys), values)
+        rows = _unnest([quote(c.name) for c in columns], [c.type for c in columns])
+    names = ", ".join(quote(column.name) for column in columns)
+    return _Source(f"{quote(block.name)}({names}) AS MATERIALIZED ({rows})", lists)
+
+
+def _unnest(names: list[str], types: list[str]) -> str:
+    columns = [f"unnest(?::{type_}[]) AS {name}" for name, type_ in zip(names, types, strict=True)]
+    return f"SELECT {', '.join(columns)}"
+
+
+def _sorted_lists(keys: KeyRows, width: int, values: list[list[object]]) -> list[list[object]]:
+    """Columns in the order of the first released value, then of the keys' text: nothing else."""
+    key_columns: list[list[object]] = [[row[i] for row in keys] for i in range(width)]
+    first: list[object] = values[0] if values else [0] * len(keys)
+
+    def position(row: int) -> tuple[float, ...] | tuple[float, tuple[str, ...]]:
+        value = first[row]
+        assert isinstance(value, int | float)
+        return -value, tuple(str(key) for key in keys[row])
+
+    order = sorted(range(len(keys)), key=position)
+    return [[column[row] for row in order] for column in [*key_columns, *values]]
+
+
+def _domain_keys(block: Block, keys: Sequence[Column], position: str) -> list[str]:
     """Each key as a function of the group's position in the declared domain."""
-    stride, keys = block.domain_size, []
-    for index, key in enumerate(block.keys):
+    stride, expressions = block.domain_size, []
+    for key, column in zip(block.keys, keys, strict=True):
         assert key.domain is not None
-        size = len(key.domain)
-        stride //= size
-        literals = ", ".join(_literal(value) for value in key.domain)
-        keys.append(f"[{literals}][1 + (v.{ROW_ID} // {stride}) % {size}]")
-    return keys
-
-
-def _public_text(error: duckdb.Error) -> str:
-    """A binder message about released columns, without internal names."""
-    return first_line(error).replace("__dpsql_", "")
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(value: object) -> str:
-    return "'" + str(value).replace("'", "''") + "'"
+        stride //= len(key.domain)
+        values = f"[{', '.join(map(literal, key.domain))}]::{column.type}[]"
+        expressions.append(f"({values})[1 + ({position} // {stride}) % {len(key.domain)}]")
+    return expressions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +18,22 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+KeyRows: TypeAlias = list[tuple[Any, ...]]
+"""Key values of a few groups, as Python values."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExactRows:
     """The exact rows of one private block. They never leave the release step.
 
     ``row_ids`` are 1..n ascending; ``measures`` maps a measure's column to int64 values in that
-    order; ``keys`` streams the row id and the key columns, in any order.
+    order. ``keys`` holds the key values in that order where the groups are few and their types
+    survive the trip through Python; else it streams the row id and the key columns, in any order.
     """
 
     row_ids: NDArray[np.int64]
     measures: dict[str, NDArray[np.int64]]
-    keys: ArrowStream
+    keys: KeyRows | ArrowStream
 
 
 class Engine(Protocol):
@@ -45,8 +51,13 @@ class Engine(Protocol):
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
 
-    def exact(self, sql: str, row_id: str, keys: list[str], measures: list[str]) -> ExactRows:
-        """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
+    def exact(
+        self, sql: str, keys: Sequence[Column], measures: Sequence[str], at_most: int | None
+    ) -> ExactRows:
+        """Run a generated query over private rows, of which there are ``at_most`` so many.
+
+        Raises ``EngineError`` with a fixed text.
+        """
 
     def stream(self, table: str) -> ArrowStream:
         """All rows of a public table."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -18,7 +21,9 @@ from numpy.typing import NDArray
 
 from dpsql.engines.base import ArrowStream, ExactRows
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
-from dpsql.schema import Column, Schema, Table, schema_of
+from dpsql.query import INTERNAL_PREFIX, ROW_ID
+from dpsql.quoting import literal, quote
+from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, schema_of
 
 _LOCKDOWN = (
     "SET enable_external_access = false",
@@ -32,6 +37,12 @@ _LOCKDOWN = (
     "SET disabled_optimizers = 'common_subexpressions'",
     "SET lock_configuration = true",
 )
+
+# Up to this many groups, Python values are faster than setting up an Arrow scan.
+_FEW_ROWS = 10_000
+# Types whose every value is the same after a trip through Python (dates have infinities, intervals
+# have months, timestamps have nanoseconds and time zones: those go through Arrow).
+_PYTHON_SAFE = frozenset({"BOOLEAN", "VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", *INTEGER_BITS})
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection) -> None:
@@ -84,11 +95,11 @@ class DuckDBEngine:
 
     def csv(self, name: str, path: str | Path) -> None:
         """Load a CSV file as a table; DuckDB detects its types."""
-        self._create(name, f"SELECT * FROM read_csv({_literal(_existing(path))})")
+        self._create(name, f"SELECT * FROM read_csv({literal(_existing(path))})")
 
     def parquet(self, name: str, path: str | Path) -> None:
         """Load a Parquet file as a table."""
-        self._create(name, f"SELECT * FROM read_parquet({_literal(_existing(path))})")
+        self._create(name, f"SELECT * FROM read_parquet({literal(_existing(path))})")
 
     def _create(self, name: str, query: str, data: object = None) -> None:
         if self._locked or self._path is not None:
@@ -100,7 +111,7 @@ class DuckDBEngine:
         try:
             if data is not None:
                 self._connection.register("__dpsql_data", data)
-            self._connection.execute(f"CREATE TABLE {_quote(name)} AS {query}")
+            self._connection.execute(f"CREATE TABLE {quote(name)} AS {query}")
         except duckdb.Error:
             raise InterfaceError(
                 f"table {name} could not be loaded",
@@ -142,39 +153,43 @@ class DuckDBEngine:
             if self._twin is None:
                 self._twin = self._empty_twin()
             try:
-                rows = self._twin.execute(f"DESCRIBE {sql}").fetchall()
+                found = self._twin.sql(sql)
+                columns = zip(found.columns, found.types, strict=True)
+                return tuple(Column(name, str(type_)) for name, type_ in columns)
             except duckdb.Error as error:
                 raise QueryRefused(
-                    f"the query does not fit the table's types: {first_line(error)}",
+                    f"the query does not fit its tables: {first_line(error)}",
                     code="does_not_bind",
                 ) from None
-        return tuple(Column(row[0], row[1]) for row in rows)
 
     def _empty_twin(self) -> duckdb.DuckDBPyConnection:
         twin = duckdb.connect(":memory:", config={"threads": "1"})
         for table in self.schema().values():
-            columns = ", ".join(f"{_quote(c.name)} {c.type}" for c in table.columns)
-            twin.execute(f"CREATE TABLE {_quote(table.name)} ({columns})")
+            columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
+            twin.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
         lock_down(twin)
         return twin
 
-    def exact(self, sql: str, row_id: str, keys: list[str], measures: list[str]) -> ExactRows:
+    def exact(
+        self, sql: str, keys: Sequence[Column], measures: Sequence[str], at_most: int | None
+    ) -> ExactRows:
+        names = [key.name for key in keys]
+        simple = all(base_type(key.type) in _PYTHON_SAFE for key in keys)
         try:
-            rows = self._connection.cursor().sql(sql).materialize()
-            numbers = rows.select(*map(_quote, [row_id, *measures])).fetchnumpy()
-            stream = MaterializedStream(rows.select(*map(_quote, [row_id, *keys])))
+            cursor = self._connection.cursor()
+            if simple and at_most is not None and at_most <= _FEW_ROWS:
+                return _from_python(cursor.execute(sql).fetchall(), names, measures)
+            rows = cursor.sql(sql).materialize()
+            head = rows.limit(_FEW_ROWS + 1).fetchall() if simple else None
+            if head is not None and len(head) <= _FEW_ROWS:
+                return _from_python(head, names, measures)
+            return _from_arrow(rows, names, measures)
         except (duckdb.Error, MemoryError):
             raise EngineError() from None
-        order = np.argsort(numbers[row_id], kind="stable")
-        return ExactRows(
-            row_ids=_integers(numbers[row_id][order]),
-            measures={name: _integers(numbers[name][order]) for name in measures},
-            keys=stream,
-        )
 
     def stream(self, table: str) -> ArrowStream:
         found = self.schema()[table]
-        rows = self._connection.cursor().sql(f"SELECT * FROM {_quote(found.name)}")
+        rows = self._connection.cursor().sql(f"SELECT * FROM {quote(found.name)}")
         return MaterializedStream(rows.materialize())
 
     def close(self) -> None:
@@ -194,6 +209,32 @@ def open_database(path: str | Path) -> DuckDBEngine:
     return engine
 
 
+def _from_python(
+    rows: list[tuple[Any, ...]], keys: Sequence[str], measures: Sequence[str]
+) -> ExactRows:
+    """Rows of (row id, keys, measures), in that order of columns."""
+    rows.sort(key=itemgetter(0))
+    numbers = np.array([row[len(keys) + 1 :] for row in rows], dtype=np.int64)
+    numbers = numbers.reshape(len(rows), len(measures))
+    return ExactRows(
+        row_ids=np.array([row[0] for row in rows], dtype=np.int64),
+        measures={name: numbers[:, i] for i, name in enumerate(measures)},
+        keys=[row[1 : len(keys) + 1] for row in rows],
+    )
+
+
+def _from_arrow(
+    rows: duckdb.DuckDBPyRelation, keys: Sequence[str], measures: Sequence[str]
+) -> ExactRows:
+    numbers = rows.select(*map(quote, [ROW_ID, *measures])).fetchnumpy()
+    order = np.argsort(numbers[ROW_ID], kind="stable")
+    return ExactRows(
+        row_ids=_integers(numbers[ROW_ID][order]),
+        measures={name: _integers(numbers[name][order]) for name in measures},
+        keys=MaterializedStream(rows.select(*map(quote, [ROW_ID, *keys]))),
+    )
+
+
 class MaterializedStream:
     """A DuckDB relation as an Arrow stream, for another DuckDB instance to scan."""
 
@@ -206,7 +247,7 @@ class MaterializedStream:
 
 def first_line(error: duckdb.Error) -> str:
     """The first line of an engine message: what is wrong, without the generated SQL."""
-    return str(error).strip().split("\n", 1)[0]
+    return str(error).strip().split("\n", 1)[0].replace(INTERNAL_PREFIX, "")
 
 
 def _integers(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -217,11 +258,3 @@ def _existing(path: str | Path) -> Path:
     if not Path(path).is_file():
         raise InterfaceError(f"there is no file {path}", code="file_missing")
     return Path(path)
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -131,6 +132,7 @@ class CorrelatedGaussian:
         return values + (own.sample(groups, source) + common) / 2
 
 
+@lru_cache(maxsize=1024)
 def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
     """Independent Gaussian noise that costs at most ``rho`` over ``groups`` groups."""
     sigma = gaussian_sigma_for_rho(rho, groups * sensitivity**2)
@@ -138,12 +140,14 @@ def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
     return _within(noise, rho, groups)
 
 
+@lru_cache(maxsize=1024)
 def laplace(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
     """Independent Laplace noise that costs at most ``rho`` over ``groups`` groups."""
     scale = laplace_scale_for_rho(rho / groups, sensitivity)
     return _within(IndependentNoise(DiscreteLaplace(scale), sensitivity), rho, groups)
 
 
+@lru_cache(maxsize=1024)
 def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> CorrelatedGaussian:
     """Correlated Gaussian noise that costs at most ``rho`` when all ``groups`` groups may change."""
     sigma = sensitivity * math.sqrt((groups + math.sqrt(groups)) / (8 * rho))

@@ -27,6 +27,7 @@ from dpsql.schema import Table, fold, is_float, is_numeric
 from dpsql.sql.bounds import interval_of, is_integral, lattice_for
 from dpsql.sql.expressions import check_row_expression, outside_subqueries, unknown_column
 from dpsql.sql.parse import place_of
+from dpsql.sql.text import display
 
 _CLAUSES = frozenset(
     {"expressions", "from_", "where", "group", "having", "qualify", "order", "limit", "offset"}
@@ -361,7 +362,7 @@ class _BlockBuilder:
             centered = self._sum_measure(node, MeasureKind.CENTERED_SUM)
             # NaN takes no part in a sum, so it must not be counted either.
             counted = MeasureKind.VALUES if self._never_nan(argument) else MeasureKind.NUMBERS
-            measures = (centered, self._measure(Measure(counted, argument)))
+            measures = (centered, self._measure(Measure(counted, argument, display(argument))))
         else:
             raise self._refuse(
                 f"the aggregate {node.sql_name().lower()} is not available",
@@ -390,7 +391,9 @@ class _BlockBuilder:
         if argument is None or isinstance(argument, exp.Star | exp.Literal):
             return AggregateKind.COUNT, (self._measure(Measure(MeasureKind.ROWS)),)
         checked = self._argument(node)
-        return AggregateKind.COUNT, (self._measure(Measure(MeasureKind.VALUES, checked)),)
+        return AggregateKind.COUNT, (
+            self._measure(Measure(MeasureKind.VALUES, checked, display(checked))),
+        )
 
     def _is_unit(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and fold(node.name) == fold(self.unit_column)
@@ -427,7 +430,7 @@ class _BlockBuilder:
             )
         rows = self.parameters.max_rows_contributed
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
-        return self._measure(Measure(kind, argument, lattice))
+        return self._measure(Measure(kind, argument, display(argument), lattice))
 
     def _never_nan(self, argument: exp.Expr) -> bool:
         columns = [self.table.column(c.name) for c in argument.find_all(exp.Column)]
@@ -520,7 +523,4 @@ def output_name(node: exp.Expr) -> str:
         return node.name
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return "count_star()"
-    bare = node.copy()
-    for identifier in bare.find_all(exp.Identifier):
-        identifier.set("quoted", False)
-    return bare.sql(dialect="duckdb", normalize_functions="lower")
+    return display(node)

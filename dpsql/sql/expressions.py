@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused, UnknownName
+from dpsql.query import Key
 from dpsql.schema import Table
 from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
 from dpsql.sql.parse import place_of
-
 
 _WORD = re.compile(r"[A-Za-z_]+")
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
@@ -103,6 +103,11 @@ def _kind_of(node: exp.Expr) -> str:
     if isinstance(node, exp.Placeholder | exp.Parameter):
         return "a query parameter"
     return f"this construct ({type(node).__name__.lower()})"
+
+
+def plain_column(key: Key) -> str:
+    """The name of the column that a key is, or an empty name if it is an expression."""
+    return key.expression.name if isinstance(key.expression, exp.Column) else ""
 
 
 def unknown_column(name: str, table: Table, node: exp.Expr, text: str) -> UnknownName:

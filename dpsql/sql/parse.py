@@ -7,8 +7,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
+from dpsql.sql.text import DIALECT
 
-DIALECT = "duckdb"
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
 

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from dpsql.plan import BlockPlan
 from dpsql.query import INTERNAL_PREFIX, ROW_ID, Key, Measure, MeasureKind
+from dpsql.quoting import literal, quote
 from dpsql.schema import Table
-from dpsql.sql.parse import DIALECT
+from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total, total_condition
 
 _UNIT = f"{INTERNAL_PREFIX}unit"
@@ -55,16 +54,12 @@ class _Rewriter:
             groups = self._count_units(measures)
         else:
             groups = self._sum_over_units(measures)
-        columns = ", ".join([*self._key_names(), *self._measure_names()])
-        text, order = f"SELECT {columns} FROM ({groups})", ""
-        if self._minimum is not None:
-            text += f" WHERE {self._units_name()} >= {self._minimum}"
         if self.plan.selection.fetch is not None:
             assert self.plan.score is not None
             terms = [f"{self._measure_names()[self.plan.score]} DESC", *self._key_names()]
-            order = f"ORDER BY {', '.join(terms)}"
-            text += f" {order} LIMIT {self.plan.selection.fetch}"
-        return f"SELECT row_number() OVER ({order}) AS {_quote(ROW_ID)}, {columns} FROM ({text})"
+            groups += f" ORDER BY {', '.join(terms)} LIMIT {self.plan.selection.fetch}"
+        columns = ", ".join([*self._key_names(), *self._measure_names()])
+        return f"SELECT row_number() OVER () AS {quote(ROW_ID)}, {columns} FROM ({groups})"
 
     @property
     def _minimum(self) -> int | None:
@@ -72,19 +67,13 @@ class _Rewriter:
         minimum = self.plan.block.parameters.min_units_per_group
         return minimum if minimum > 1 and not self._known else None
 
-    def _units(self, count: str) -> list[str]:
-        return [] if self._minimum is None else [f"{count} AS {self._units_name()}"]
-
     # -- names --------------------------------------------------------------------------------
 
     def _key_names(self) -> list[str]:
-        return [_quote(self.plan.block.key_column(i)) for i in range(len(self.plan.block.keys))]
+        return [quote(self.plan.block.key_column(i)) for i in range(len(self.plan.block.keys))]
 
     def _measure_names(self) -> list[str]:
-        return [_quote(self.plan.block.measure_column(i)) for i in range(len(self.plan.measures))]
-
-    def _units_name(self) -> str:
-        return _quote(f"{INTERNAL_PREFIX}units")
+        return [quote(self.plan.block.measure_column(i)) for i in range(len(self.plan.measures))]
 
     # -- rows ---------------------------------------------------------------------------------
 
@@ -95,12 +84,12 @@ class _Rewriter:
             f"{self._key(key)} AS {name}"
             for key, name in zip(block.keys, self._key_names(), strict=True)
         ]
-        unit = _quote(block.unit_column)
-        columns = ", ".join([f"{unit} AS {_quote(_UNIT)}", *keys, *extra])
+        unit = quote(block.unit_column)
+        columns = ", ".join([f"{unit} AS {quote(_UNIT)}", *keys, *extra])
         conditions = [f"{unit} IS NOT NULL"]
         if block.condition is not None:
-            conditions.append(f"({_sql(total_condition(block.condition, self.table))})")
-        rows = f"SELECT {columns} FROM {_quote(block.table)} WHERE {' AND '.join(conditions)}"
+            conditions.append(f"({to_sql(total_condition(block.condition, self.table))})")
+        rows = f"SELECT {columns} FROM {quote(block.table)} WHERE {' AND '.join(conditions)}"
         if not self._known:
             return rows
         outside = " AND ".join(f"{name} IS NOT NULL" for name in self._key_names())
@@ -112,7 +101,7 @@ class _Rewriter:
 
     def _key(self, key: Key) -> str:
         """The key's expression, or its position in the declared domain (NULL outside it)."""
-        expression = _sql(total(key.expression, self.table))
+        expression = to_sql(total(key.expression, self.table))
         if not self._known:
             return expression
         assert key.domain is not None
@@ -122,23 +111,25 @@ class _Rewriter:
         return f"list_position([{values}], {expression})"
 
     def _cap(self, rows: str) -> str:
-        """Keep, of each unit, the rows of its first keys in the order of a salted hash."""
+        """A FROM clause that keeps, of each unit, its first keys in the order of a salted hash."""
         limit = self.plan.bounding
         keys = self._key_names()
         if limit is None or not keys:
-            return rows
-        hashed = ", ".join([str(self.salt), _quote(_UNIT), *keys])
-        window = f"PARTITION BY {_quote(_UNIT)} ORDER BY hash({hashed}), {', '.join(keys)}"
-        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {_quote(_RANK)} FROM ({rows})"
-        return f"SELECT * FROM ({ranked}) WHERE {_quote(_RANK)} <= {limit}"
+            return f"({rows})"
+        hashed = ", ".join([str(self.salt), quote(_UNIT), *keys])
+        window = f"PARTITION BY {quote(_UNIT)} ORDER BY hash({hashed}), {', '.join(keys)}"
+        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {quote(_RANK)} FROM ({rows})"
+        return f"({ranked}) WHERE {quote(_RANK)} <= {limit}"
 
     # -- shapes -------------------------------------------------------------------------------
 
     def _count_units(self, measures: list[Measure]) -> str:
         rows = self._cap(self._rows([]))
-        count = f"count(DISTINCT {_quote(_UNIT)})"
-        outputs = [f"{count} AS {name}" for name in self._measure_names()]
-        return self._grouped([*outputs, *self._units(count)], rows)
+        count = f"count(DISTINCT {quote(_UNIT)})"
+        outputs = [
+            f"{count} AS {name}" for _, name in zip(measures, self._measure_names(), strict=True)
+        ]
+        return self._grouped(outputs, count, rows)
 
     def _sum_over_units(self, measures: list[Measure]) -> str:
         """One row per (unit, key) with bounded contributions, then sums over units."""
@@ -147,7 +138,7 @@ class _Rewriter:
             f"{self._gathered(measure, name)} AS {name}"
             for measure, name in zip(measures, names, strict=True)
         ]
-        keys = ", ".join([_quote(_UNIT), *self._key_names()])
+        keys = ", ".join([quote(_UNIT), *self._key_names()])
         units = (
             f"SELECT {keys}, {', '.join(per_unit)} FROM ({self._steps(measures)}) GROUP BY {keys}"
         )
@@ -155,12 +146,12 @@ class _Rewriter:
             f"{self._summed(measure, name)} AS {name}"
             for measure, name in zip(measures, names, strict=True)
         ]
-        return self._grouped([*outputs, *self._units("count(*)")], self._cap(units))
+        return self._grouped(outputs, "count(*)", self._cap(units))
 
     def _steps(self, measures: list[Measure]) -> str:
         """Rows with each measure's argument as it is counted or summed: an integer or NULL."""
         named = [
-            (measure, f"{_sql(total(measure.argument, self.table))} AS {name}", name)
+            (measure, f"{to_sql(total(measure.argument, self.table))} AS {name}", name)
             for measure, name in zip(measures, self._measure_names(), strict=True)
             if measure.argument is not None
         ]
@@ -168,13 +159,16 @@ class _Rewriter:
         if not named:
             return rows
         steps = [f"{self._step(measure, name)} AS {name}" for measure, _, name in named]
-        columns = ", ".join([_quote(_UNIT), *self._key_names(), *steps])
+        columns = ", ".join([quote(_UNIT), *self._key_names(), *steps])
         return f"SELECT {columns} FROM ({rows})"
 
-    def _grouped(self, outputs: list[str], rows: str) -> str:
+    def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
         keys = self._key_names()
-        text = f"SELECT {', '.join([*keys, *outputs])} FROM ({rows})"
-        return f"{text} GROUP BY {', '.join(keys)}" if keys else text
+        text = f"SELECT {', '.join([*keys, *outputs])} FROM {rows}"
+        if not keys:
+            return text
+        having = "" if self._minimum is None else f" HAVING {units} >= {self._minimum}"
+        return f"{text} GROUP BY {', '.join(keys)}{having}"
 
     def _step(self, measure: Measure, name: str) -> str:
         """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN."""
@@ -227,15 +221,6 @@ class _Rewriter:
         return f"CAST(greatest(-{_SATURATION}, least({_SATURATION}, {value})) AS BIGINT)"
 
 
-def _quote(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql(dialect=DIALECT)
-
-
-def _sql(node: exp.Expr) -> str:
-    return node.sql(dialect=DIALECT, comments=False)
-
-
 def _typed_literal(value: object, column_type: str) -> str:
     """A declared domain value as a literal of the column's type (NULL if it does not fit)."""
-    literal = exp.Literal.string(str(value)).sql(dialect=DIALECT)
-    return f"TRY_CAST({literal} AS {column_type})"
+    return f"TRY_CAST({literal(value)} AS {column_type})"

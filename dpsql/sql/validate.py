@@ -19,16 +19,16 @@ from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
 from dpsql.sql.parse import place_of
+from dpsql.sql.text import to_sql
 
 
 def validate(
     tree: exp.Query, text: str, policy: Policy, schema: Schema, parameters: Parameters
 ) -> Query:
-    """Split a parsed statement into private blocks and a public tail.
+    """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
-    tree = tree.copy()
     _refuse_forbidden(tree, text)
     splitter = _Splitter(text, policy, schema, parameters)
     splitter.visit(tree, frozenset())
@@ -39,14 +39,15 @@ def validate(
             hint="Public tables may be joined to private aggregates; ask them alone elsewhere.",
         )
     outputs, supports = _outputs(tree, tuple(splitter.blocks))
+    tail = to_sql(tree)
     return Query(
         text=text,
         blocks=tuple(splitter.blocks),
-        tail=tree,
+        tail=tail,
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
-        fingerprint=_fingerprint(tree, splitter.blocks),
+        fingerprint=_fingerprint(tail, splitter.blocks),
     )
 
 
@@ -191,7 +192,7 @@ class _Splitter:
         close = difflib.get_close_matches(table.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
         return UnknownName(
-            f"there is no table {table.sql(dialect='duckdb', comments=False)[:80]}",
+            f"there is no table {to_sql(table)[:80]}",
             code="unknown_table",
             place=place_of(self.text, table),
             hint=hint,
@@ -255,12 +256,12 @@ def _pass_through(item: exp.Expr, block: int) -> OutputColumn | None:
     return None
 
 
-def _fingerprint(tail: exp.Query, blocks: list[Block]) -> str:
+def _fingerprint(tail: str, blocks: list[Block]) -> str:
     """A digest of the canonical statement: independent of whitespace, comments and letter case."""
-    parts = [tail.sql(dialect="duckdb", comments=False)]
+    parts = [tail]
     for block in blocks:
-        condition = block.condition.sql(dialect="duckdb") if block.condition is not None else ""
-        keys = ",".join(key.expression.sql(dialect="duckdb") for key in block.keys)
-        measures = ",".join(measure.describe() for measure in block.measures)
+        condition = to_sql(block.condition) if block.condition is not None else ""
+        keys = ",".join(key.text for key in block.keys)
+        measures = ",".join(measure.name for measure in block.measures)
         parts += [block.table, block.unit_column, condition, keys, measures, repr(block.parameters)]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

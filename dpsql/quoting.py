@@ -1,0 +1,21 @@
+"""Quoting of names and text in generated SQL."""
+
+from __future__ import annotations
+
+
+def quote(name: str) -> str:
+    """A quoted identifier.
+
+    >>> quote('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """The text of a value as a string literal.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,28 @@
+"""Syntax tree to SQL text."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+DIALECT = "duckdb"
+_dialect = Dialect.get_or_raise(DIALECT)
+
+
+def to_sql(node: exp.Expr) -> str:
+    """The DuckDB SQL of a tree, without comments."""
+    return str(_dialect.generator(comments=False).generate(node))
+
+
+def display(node: exp.Expr) -> str:
+    """An expression as DuckDB would name it: unquoted, functions in lower case."""
+    bare = node.copy()
+    for identifier in bare.find_all(exp.Identifier):
+        identifier.set("quoted", False)
+    generator = _dialect.generator(comments=False, normalize_functions="lower")
+    return str(generator.generate(bare, copy=False))
+
+
+def pretty(sql: str) -> str:
+    """Generated SQL laid out over several lines."""
+    return _dialect.parse(sql)[0].sql(dialect=DIALECT, pretty=True)
