@@ -146,9 +146,12 @@ class _Column:
     intervals: Sequence[str] | None
 
 
-def result_panel(result: Result, confidence: float = 0.95) -> Group:
+def result_panel(
+    result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
+) -> Group:
     """A result with its footer: what answered it, what it cost, what the intervals cover."""
-    return Group(result_table(result, confidence), Text(), result_footer(result, confidence))
+    table = result_table(result, confidence, max_rows)
+    return Group(table, Text(), result_footer(result, confidence))
 
 
 def result_table(

@@ -1,0 +1,7 @@
+"""``python -m dpsql``: the same as the ``dpsql`` command."""
+
+from __future__ import annotations
+
+from dpsql.cli import main
+
+main()
