@@ -2,7 +2,7 @@
 
     Error
      ├── InterfaceError
-     │    └── PolicyError             the policies file is missing, malformed or does not fit the database
+     │    └── PolicyError             the policies file is missing, malformed, or does not fit
      └── DatabaseError
           ├── DataError
           ├── IntegrityError
@@ -64,7 +64,7 @@ class Place:
         return f"{cut}\n{' ' * offset}{underline}"
 
 
-class Warning(Exception):  # noqa: A001 (PEP 249 fixes the name)
+class Warning(Exception):
     """PEP 249: an important warning."""
 
 
@@ -162,7 +162,7 @@ class EngineError(OperationalError):
     """The engine failed. Its own message may quote rows, so it is never shown or chained."""
 
     FIXED_REASON = (
-        "the engine could not run the query; its message is withheld because it may quote data"
+        "the engine could not run the query (its message is withheld: it may quote data)"
     )
 
     def __init__(self, *, code: str = "engine_failed", hint: str | None = None) -> None:

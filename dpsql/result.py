@@ -108,16 +108,19 @@ class Result:
 
     def arrow(self) -> pyarrow.Table:
         """A pyarrow Table. Raises ``InterfaceError`` if pyarrow is not installed."""
-        return self._through("pyarrow", "arrow", lambda relation: relation.to_arrow_table())
+        table: pyarrow.Table = self._through("pyarrow", "arrow", lambda rows: rows.to_arrow_table())
+        return table
 
     def df(self) -> pandas.DataFrame:
         """A pandas DataFrame. Raises ``InterfaceError`` if pandas is not installed."""
-        return self._through("pandas", "pandas", lambda relation: relation.df())
+        frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
+        return frame
 
     def pl(self) -> polars.DataFrame:
         """A polars DataFrame. Raises ``InterfaceError`` if polars or pyarrow is not installed."""
         _require("pyarrow", "polars")
-        return self._through("polars", "polars", lambda relation: relation.pl())
+        frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
+        return frame
 
     def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
         _require(module, extra)
@@ -130,7 +133,7 @@ class Result:
         returned without noise (after bounding what one unit contributes). Columns computed from
         several released values have none. Raises ``ParameterError`` unless 0 < confidence < 1.
         """
-        if not (isinstance(confidence, float) and 0 < confidence < 1):
+        if not 0 < confidence < 1:
             raise ParameterError(
                 "confidence must be a number between 0 and 1",
                 code="parameter_out_of_range",

@@ -129,7 +129,8 @@ class CorrelatedGaussian:
             return np.empty(0, dtype=np.float64)
         own, shared = self._parts(groups)
         common = shared.sample(1, source)[0]
-        return values + (own.sample(groups, source) + common) / 2
+        noise: Steps = (own.sample(groups, source) + common) / 2
+        return values + noise
 
 
 @lru_cache(maxsize=1024)

@@ -1,1 +1,1 @@
-"""Everything that reads or writes SQL text. Only this package (and ``dpsql.query``) knows sqlglot."""
+"""Everything that reads or writes SQL. Only this package and ``dpsql.query`` know sqlglot."""

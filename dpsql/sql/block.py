@@ -108,7 +108,7 @@ class _BlockBuilder:
         unknown = sorted(present - _CLAUSES)
         if unknown:
             raise self._refuse(
-                f"the clause {unknown[0].rstrip('_').upper()} is not available over a private table",
+                f"{unknown[0].rstrip('_').upper()} is not available over a private table",
                 "clause_not_allowed",
                 self.select.args[unknown[0]],
             )
@@ -274,7 +274,7 @@ class _BlockBuilder:
 
     def _named_outputs(self) -> None:
         """Alias every select item, so that answers keep the names DuckDB would give them."""
-        named = []
+        named: list[exp.Expr] = []
         for item in self.select.expressions:
             if isinstance(item, exp.Star):
                 raise self._raw_rows(item)

@@ -88,7 +88,7 @@ def is_integral(node: exp.Expr, schema: Table) -> bool:
 
 
 def lattice_for(bounds: Interval, integral: bool, max_rows_contributed: int) -> Lattice:
-    """The grids for a value in ``bounds`` of which a unit adds ``max_rows_contributed`` per group."""
+    """The grids for a value in ``bounds``, of which a unit may add so many rows per group."""
     lower, upper = bounds
     reach = max(abs(lower), abs(upper))
     if not math.isfinite(reach) or reach > _LARGEST_BOUND:

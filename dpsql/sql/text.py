@@ -25,4 +25,6 @@ def display(node: exp.Expr) -> str:
 
 def pretty(sql: str) -> str:
     """Generated SQL laid out over several lines."""
-    return _dialect.parse(sql)[0].sql(dialect=DIALECT, pretty=True)
+    tree = _dialect.parse(sql)[0]
+    assert tree is not None
+    return tree.sql(dialect=DIALECT, pretty=True)

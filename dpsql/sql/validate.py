@@ -109,7 +109,9 @@ class _Splitter:
 
     def _visit_ctes(self, query: exp.Query, ctes: frozenset[str]) -> frozenset[str]:
         with_ = query.args.get("with_")
-        for cte in with_.expressions if with_ is not None else ():
+        if with_ is None:
+            return ctes
+        for cte in with_.expressions:
             name = fold(cte.alias)
             inner = ctes | {name} if with_.args.get("recursive") else ctes
             if not isinstance(cte.this, exp.Query):

@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a virtual environment of its own under .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint types slow check bench clean
+
+# The main job on real data: build a database, ask it questions, see answers and costs.
+demo: $(READY)
+	$(BIN)/dpsql demo
+
+# All tests that take no more than a few seconds each.
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+# The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
+slow: $(READY)
+	$(BIN)/python -m pytest -n 2 -q -m slow
+
+check: lint types test slow
+
+# Speed, as ratios to plain DuckDB in the same run. Writes benchmarks/results/.
+bench: $(READY)
+	$(BIN)/python benchmarks/speed.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) demo-data .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,225 @@
+"""Speed of dpsql as ratios to plain DuckDB, measured side by side on the same data and threads.
+
+Run with ``make bench`` or ``python benchmarks/speed.py [--rows N]``. Generates rows once (10M rows,
+1M units with zipf activity, 100k items by default), then prints and writes as JSON:
+
+* capped COUNT(DISTINCT unit) per item with LIMIT k_bar+1, against the plain query;
+* unrestricted top-k, against the plain top-k;
+* the whole overhead of a small query; the time of ``import dpsql``; noise draws per second.
+
+Each figure is the median of alternating runs, with the smallest and largest beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+import dpsql
+from dpsql.mechanisms.noise import DiscreteGaussian, OSEntropy
+from dpsql.policy import AccountPolicy, ColumnPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+
+SEED = 20240607
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Seconds of dpsql and of the baseline, and their ratio, run by run."""
+
+    name: str
+    limit: float
+    baseline: float
+    dpsql: float
+    ratio: float
+    lowest: float
+    highest: float
+
+
+def zipf(rng: np.random.Generator, size: int, exponent: float, draws: int) -> np.ndarray:
+    """Ranks drawn by inverse CDF with probability proportional to rank^-exponent."""
+    weights = np.cumsum(np.arange(1, size + 1) ** -exponent)
+    return np.searchsorted(weights / weights[-1], rng.random(draws)).astype(np.int64)
+
+
+def build(path: Path, rows: int) -> None:
+    """A database of ``rows`` visits by rows/10 units to 100,000 items."""
+    rng = np.random.default_rng(SEED)
+    units = rows // 10
+    unit = rng.permutation(units)[zipf(rng, units, 0.6, rows)]
+    item = zipf(rng, 100_000, 1.0, rows)
+    data = {"unit": unit, "item": item, "amount": np.round(rng.lognormal(3.0, 1.2, rows), 2)}
+    with duckdb.connect(str(path)) as connection:
+        connection.register("data", data)
+        connection.execute(
+            "CREATE TABLE visits AS SELECT unit AS user_id, 'item' || item AS item, amount FROM data"
+        )
+        connection.execute("CREATE TABLE few AS SELECT * FROM visits LIMIT 2000")
+
+
+POLICY = Policy(
+    dataset="benchmark",
+    defaults=Parameters(epsilon=1.0, delta=1e-6),
+    accounts={"bench": AccountPolicy("bench", 1000.0, 0.01)},
+    tables={
+        name: TablePolicy(
+            name, PrivacyUnit("user", "user_id"), {"amount": ColumnPolicy(lower=0, upper=100)}
+        )
+        for name in ("visits", "few")
+    },
+)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def compare(
+    name: str, limit: float, runs: int, plain: Callable[[], object], private: Callable[[], object]
+) -> Ratio:
+    """Alternate the two, so that whatever else the machine does meets both."""
+    plain()
+    private()
+    pairs = [(seconds(plain), seconds(private)) for _ in range(runs)]
+    ratios = sorted(ours / theirs for theirs, ours in pairs)
+    return Ratio(
+        name=name,
+        limit=limit,
+        baseline=statistics.median(theirs for theirs, _ in pairs),
+        dpsql=statistics.median(ours for _, ours in pairs),
+        ratio=statistics.median(ratios),
+        lowest=ratios[0],
+        highest=ratios[-1],
+    )
+
+
+def big_queries(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, runs: int) -> list[Ratio]:
+    top = "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits GROUP BY item ORDER BY n DESC LIMIT 10"
+    every = "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits GROUP BY item"
+    return [
+        compare(
+            "capped COUNT(DISTINCT unit) per item, LIMIT k_bar+1 / plain query",
+            2.2,
+            runs,
+            lambda: plain.execute(every).fetchnumpy(),
+            lambda: con.sql(top, mechanism="gaussian_top_k", max_groups_contributed=10),
+        ),
+        compare(
+            "unrestricted top-k / plain top-k",
+            1.2,
+            runs,
+            lambda: plain.execute(top).fetchnumpy(),
+            lambda: con.sql(top, mechanism="gumbel_top_k", max_groups_contributed="unlimited"),
+        ),
+        compare(
+            "every item with a large enough count / plain query",
+            0.0,
+            runs,
+            lambda: plain.execute(every).fetchnumpy(),
+            lambda: con.sql(every, max_groups_contributed=10),
+        ),
+    ]
+
+
+def small_overheads(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    """Milliseconds that dpsql adds to small queries: median of differences of paired runs."""
+    queries = {
+        "top-10, unlimited groups": ("LIMIT 10", {"max_groups_contributed": "unlimited"}),
+        "top-10, 10 groups per unit": ("LIMIT 10", {"max_groups_contributed": 10}),
+        "histogram, 10 groups per unit": ("", {"max_groups_contributed": 10}),
+    }
+    figures = {}
+    for name, (limit, parameters) in queries.items():
+        sql = f"SELECT item, COUNT(DISTINCT user_id) AS n FROM few GROUP BY item ORDER BY n DESC {limit}"
+
+        def private(sql: str = sql, parameters: dict[str, object] = parameters) -> object:
+            return con.sql(sql, **parameters).fetchall()
+
+        def exact(sql: str = sql) -> object:
+            return plain.execute(sql).fetchall()
+
+        private(), exact()
+        differences = []
+        for _ in range(101):
+            baseline = seconds(exact)
+            differences.append(seconds(private) - baseline)
+        figures[name] = 1000 * statistics.median(differences)
+    return figures
+
+
+def import_seconds() -> float:
+    """Median time of a fresh interpreter's ``import dpsql`` beyond starting up."""
+    code = "import time; t = time.perf_counter(); import dpsql; print(time.perf_counter() - t)"
+    runs = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    return statistics.median(runs)
+
+
+def draws_per_second() -> dict[str, float]:
+    """Exact discrete Gaussian draws from OS entropy, in millions per second, by scale."""
+    figures = {}
+    for scale in (1.0, 30.0, 1e3, 1e4, 1e6, 1e9):
+        noise, source = DiscreteGaussian(scale), OSEntropy()
+        noise.sample(1000, source)
+        figures[f"{scale:g}"] = 5 / seconds(lambda n=noise, s=source: n.sample(5_000_000, s))
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        database = Path(directory) / "benchmark.duckdb"
+        build(database, options.rows)
+        ledger = Path(directory) / "budget.db"
+        plain = duckdb.connect(str(database), read_only=True)
+        with dpsql.connect(database, POLICY, ledger, "bench") as con:
+            ratios = big_queries(con, plain, options.runs)
+            overheads = small_overheads(con, plain)
+        plain.close()
+    report = {
+        "rows": options.rows,
+        "ratios": [asdict(ratio) for ratio in ratios],
+        "small_query_overhead_ms": overheads,
+        "import_seconds": import_seconds(),
+        "gaussian_draws_millions_per_second": draws_per_second(),
+        "versions": {"duckdb": duckdb.__version__, "dpsql": dpsql.__version__},
+    }
+    show(report, ratios)
+    target = Path(__file__).parent / "results" / "speed.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def show(report: dict[str, object], ratios: list[Ratio]) -> None:
+    for ratio in ratios:
+        aim = f"aim <= {ratio.limit}" if ratio.limit else "no aim"
+        print(
+            f"{ratio.ratio:5.2f}x [{ratio.lowest:.2f}-{ratio.highest:.2f}]  {ratio.name}"
+            f"  ({ratio.dpsql:.2f}s / {ratio.baseline:.2f}s, {aim})"
+        )
+    for name, value in report["small_query_overhead_ms"].items():  # type: ignore[attr-defined]
+        print(f"{value:5.1f} ms overhead  {name}  (aim <= 8)")
+    print(f"{report['import_seconds']:5.2f} s  import dpsql  (aim <= 0.5)")
+    for scale, rate in report["gaussian_draws_millions_per_second"].items():  # type: ignore[attr-defined]
+        print(f"{rate:5.0f} M draws/s  discrete Gaussian, sigma {scale}  (aim >= 10)")
+
+
+if __name__ == "__main__":
+    main()
