@@ -59,7 +59,7 @@ class _Commands(click.Group):
                 err=True,
             )
             ctx.exit(INTERRUPTED)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
             if os.environ.get("DPSQL_DEBUG") == "1":
@@ -75,20 +75,9 @@ class _Commands(click.Group):
 
 
 def show_error(error: Error) -> None:
-    """Print an error to stderr: reason, place underlined, hint, code."""
+    """Print an error to stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    where = ""
-    if error.place is not None:
-        source = "" if error.place.source == "query" else f"{error.place.source}, "
-        where = f" ({source}line {error.place.line}, column {error.place.column})"
-    console.print(Text.assemble(("error: ", "bold red"), (error.reason, "bold"), where))
-    if error.place is not None and error.place.excerpt:
-        line, _, underline = error.place.pointer().partition("\n")
-        console.print(Text(f"  {line}"))
-        console.print(Text(f"  {underline}", style="bold red"))
-    if error.hint:
-        console.print(Text.assemble(("hint: ", "bold cyan"), error.hint))
-    console.print(Text(f"[{error.code}]", style="dim"))
+    console.print(render.error_panel(error))
 
 
 # -- options ----------------------------------------------------------------------------------
@@ -98,7 +87,10 @@ def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> in
     """A whole number or the word ``unlimited``; the policy checks the range."""
     if value is None or value.lower() == "unlimited":
         return value
-    return int(click.INT.convert(value, param, ctx))
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter("give a whole number, or: unlimited", ctx, param) from None
 
 
 def _confidence(ctx: click.Context, param: click.Parameter, value: float) -> float:

@@ -68,6 +68,11 @@ def printable(text: str, width: int | None = None) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
+def printable_line(line: str) -> str:
+    """A line with each unprintable character as one space, so that columns stay where they are."""
+    return "".join(c if c.isprintable() else " " for c in line)
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 

@@ -11,32 +11,34 @@ from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpsql.accounting import PrivacyLoss
 from dpsql.explain import Explanation
-from dpsql.result import Interval, Result
+from dpsql.result import Result
 from dpsql.session import BudgetReport
 
 
 def result_json(result: Result, confidence: float) -> str:
     """Columns, rows, intervals (null where a value is NULL) and cost, as one JSON object."""
     cost = result.cost
-    return _json(
-        {
-            "columns": result.columns,
-            "rows": result.fetchall(),
-            "intervals": {
-                name: {"low": interval.low.tolist(), "high": interval.high.tolist()}
-                for name, interval in result.intervals(confidence).items()
-            },
-            "confidence": confidence,
-            "mechanisms": [block.mechanism for block in result.plan.blocks],
-            "cost": {
-                "reserved": _loss(cost.reserved, cost.reserved_epsilon),
-                "settled": _loss(cost.settled, cost.settled_epsilon),
-                "conversion_delta": cost.conversion_delta,
-            },
-        }
-    )
+    parts = {
+        "columns": result.columns,
+        "rows": result.fetchall(),
+        "intervals": {
+            name: {"low": _ends(result, name, found.low), "high": _ends(result, name, found.high)}
+            for name, found in result.intervals(confidence).items()
+        },
+        "confidence": confidence,
+        "mechanisms": [block.mechanism for block in result.plan.blocks],
+        "cost": {
+            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
+            "settled": _loss(cost.settled, cost.settled_epsilon),
+            "conversion_delta": cost.conversion_delta,
+        },
+    }
+    return "{\n" + ",\n".join(f"  {_json(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
 
 
 def result_csv(result: Result, intervals: float | None) -> str:
@@ -52,7 +54,7 @@ def result_csv(result: Result, intervals: float | None) -> str:
         columns.append([_text(row[position]) for row in result.fetchall()])
         if name in found:
             header += [f"{name}_low", f"{name}_high"]
-            columns += [_ends(found[name], end) for end in ("low", "high")]
+            columns += [_ends(result, name, end) for end in (found[name].low, found[name].high)]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -62,14 +64,15 @@ def result_csv(result: Result, intervals: float | None) -> str:
 
 def explanation_json(explanation: Explanation) -> str:
     """A plan as JSON."""
-    return _json(asdict(explanation))
+    return _json(asdict(explanation), indent=2)
 
 
 def budget_json(report: BudgetReport) -> str:
     """An account's budget as JSON, what remains included."""
     return _json(
         asdict(report)
-        | {"rho_remaining": report.rho_remaining, "delta_remaining": report.delta_remaining}
+        | {"rho_remaining": report.rho_remaining, "delta_remaining": report.delta_remaining},
+        indent=2,
     )
 
 
@@ -77,13 +80,24 @@ def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:
     return {"epsilon": epsilon, "rho": loss.rho, "delta": loss.delta}
 
 
-def _ends(interval: Interval, end: str) -> list[object]:
-    values: list[float] = getattr(interval, end).tolist()
-    return [None if math.isnan(value) else value for value in values]
+def _ends(result: Result, name: str, ends: NDArray[np.float64]) -> list[object]:
+    """One end of a column's intervals: whole where the column is, None where the value is NULL."""
+    whole = result.types[result.columns.index(name)] == "BIGINT"
+    return [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]
 
 
-def _json(value: object) -> str:
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+def _outline(value: object) -> str:
+    """A value with its entries on lines of their own, so that rows can be read."""
+    if isinstance(value, dict) and value:
+        lines = [f"    {_json(key)}: {_json(inner)}" for key, inner in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n  }"
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return "[\n" + ",\n".join(f"    {_json(row)}" for row in value) + "\n  ]"
+    return _json(value)
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.errors import Error
 from dpsql.explain import BlockExplanation, Explanation
 from dpsql.figures import (
     MISSING,
@@ -30,6 +31,7 @@ from dpsql.figures import (
     fixed,
     percent,
     printable,
+    printable_line,
     significant,
 )
 from dpsql.sql.text import pretty
@@ -267,6 +269,24 @@ def _footer_lines(result: Result, confidence: float = 0.95) -> list[str]:
     return lines
 
 
+# -- errors -----------------------------------------------------------------------------------
+
+
+def error_panel(error: Error) -> Text:
+    """An error: reason, place underlined, hint, code."""
+    where = ""
+    if error.place is not None:
+        source = "" if error.place.source == "query" else f"{error.place.source}, "
+        where = f" ({source}line {error.place.line}, column {error.place.column})"
+    text = Text.assemble(("error: ", "bold red"), (error.reason, "bold"), where)
+    if error.place is not None and error.place.excerpt:
+        line, _, underline = error.place.pointer().partition("\n")
+        text.append(f"\n  {printable_line(line)}").append(f"\n  {underline}", style="bold red")
+    if error.hint:
+        text.append("\nhint: ", style="bold cyan").append(error.hint)
+    return text.append(f"\n[{error.code}]", style="dim")
+
+
 # -- plans ------------------------------------------------------------------------------------
 
 
@@ -389,9 +409,14 @@ def budget_panel(report: BudgetReport) -> Group:
     for justify in ("left", "left", "right", "left"):
         grid.add_column(justify=justify, no_wrap=True)
     rows = (
-        ("ε", report.epsilon_spent, report.epsilon, f"at δ {significant(report.delta)}"),
-        ("ρ", report.rho_spent, report.rho_limit, "zCDP: adds up over queries, ε does not"),
-        ("δ", report.delta_spent, report.delta_limit, "adds up over queries"),
+        (
+            "ε",
+            report.epsilon_spent,
+            report.epsilon,
+            f"at δ {significant(report.delta)}, over all queries",
+        ),
+        ("ρ", report.rho_spent, report.rho_limit, "zCDP: adds up query by query"),
+        ("δ", report.delta_spent, report.delta_limit, "adds up query by query"),
     )
     for name, spent, limit, note in rows:
         grid.add_row(
@@ -408,7 +433,7 @@ def budget_panel(report: BudgetReport) -> Group:
 
 
 def _bar(spent: float, limit: float) -> Text:
-    width = 30
+    width = 24
     share = min(1.0, spent / limit) if limit > 0 else 1.0
     full = min(width, math.ceil(share * width))
     colour = "green" if share < 0.5 else "yellow" if share < 0.9 else "red"
