@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 
 IMPOSSIBLE = 1e-9  # a correct build's p-value is below this less than once in 10**9 seeds
 ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-EPSILONS = (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0)
+EPSILONS = (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
 
 Counts = tuple[int, ...]
 Law = Mapping[Hashable, NDArray[np.float64]]
@@ -223,6 +224,7 @@ def renyi(log_p: NDArray[np.float64], log_q: NDArray[np.float64], order: float) 
     return float(special.logsumexp(log_terms)) / (order - 1)
 
 
+@cache
 def conversion_delta(rho: float, epsilon: float) -> float:
     """A delta for which rho-zCDP implies (epsilon, delta)-DP (Canonne, Kamath & Steinke 2020)."""
     order = 1 + np.logspace(-3, 4, 4000)
