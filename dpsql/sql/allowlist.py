@@ -145,11 +145,13 @@ TAIL_FORBIDDEN: tuple[type[exp.Expr], ...] = (
 TAIL_FORBIDDEN_FUNCTIONS = frozenset(
     {
         "currval",
+        "current_query",
         "current_setting",
         "error",
         "getenv",
         "getvariable",
         "nextval",
+        "pg_sleep",
         "query",
         "query_table",
         "read_blob",

@@ -26,13 +26,14 @@ from dpsql.query import (
 from dpsql.schema import Table, fold, is_float, is_numeric
 from dpsql.sql.bounds import interval_of, is_integral, lattice_for
 from dpsql.sql.expressions import check_row_expression, outside_subqueries, unknown_column
-from dpsql.sql.parse import place_of
+from dpsql.sql.parse import place_of, refuse_deep
 from dpsql.sql.text import display
 
 _CLAUSES = frozenset(
     {"expressions", "from_", "where", "group", "having", "qualify", "order", "limit", "offset"}
     | {"distinct", "windows", "with_"}
 )
+_MAX_EXPANSION = 10_000  # nodes
 Descend = Callable[[exp.Query], None]
 
 
@@ -78,10 +79,12 @@ class _BlockBuilder:
         self.measures: list[Measure] = []
         self.aggregates: list[Aggregate] = []
         self.keys: list[Key] = []
+        self.expanded = 0
 
     def build(self) -> Block:
         self._check_clauses()
         self._resolve_columns()
+        refuse_deep(self.select)
         condition = self._condition()
         self._collect_keys()
         top_k_order = self._top_k_candidate()
@@ -177,9 +180,19 @@ class _BlockBuilder:
                 node.this.set("this", known.name)
                 node.this.set("quoted", True)
             elif self._names_an_alias(node, defined):
-                node.replace(exp.paren(defined[fold(node.name)].copy()))
+                node.replace(exp.paren(self._expansion(defined[fold(node.name)])))
             else:
                 raise unknown_column(node.name, self.table, node, self.text)
+
+    def _expansion(self, definition: exp.Expr) -> exp.Expr:
+        """A copy to stand for an alias. Aliases of aliases can double at every step."""
+        self.expanded += sum(1 for _ in definition.walk())
+        if self.expanded > _MAX_EXPANSION:
+            raise self._refuse(
+                "the aliases stand for too large expressions", "query_too_large", None
+            )
+        copy: exp.Expr = definition.copy()
+        return copy
 
     # -- the private half ---------------------------------------------------------------------
 
@@ -261,7 +274,7 @@ class _BlockBuilder:
         self._named_outputs()
         for item in list(self.select.expressions):
             self._replace(item)
-        for clause in ("having", "qualify", "order", "windows"):
+        for clause in ("having", "qualify", "order", "windows", "limit", "offset"):
             value = self.select.args.get(clause)
             for node in value if isinstance(value, list) else [value]:
                 if node is not None:
@@ -411,26 +424,29 @@ class _BlockBuilder:
 
     def _sum_measure(self, node: exp.AggFunc, kind: MeasureKind) -> int:
         argument = self._argument(node)
-        for column in argument.find_all(exp.Column):
-            found = self.table.column(column.name)
-            if found is not None and not is_numeric(found.type):
-                raise self._refuse(
-                    f"column {column.name} is of type {found.type} and cannot be summed",
-                    "not_numeric",
-                    column,
-                )
         bounds = interval_of(argument, self.policy)
         if bounds is None:
-            raise self._refuse(
-                "the summed expression has no declared bounds",
-                "unbounded_sum",
-                node,
-                hint=f"Ask the data owner to declare lower and upper for its columns under "
-                f"tables.{self.policy.name}.columns in the policies file.",
-            )
+            raise self._unbounded(node, argument)
         rows = self.parameters.max_rows_contributed
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
         return self._measure(Measure(kind, argument, display(argument), lattice))
+
+    def _unbounded(self, node: exp.AggFunc, argument: exp.Expr) -> QueryRefused:
+        column = next(argument.find_all(exp.Column), None)
+        found = None if column is None else self.table.column(column.name)
+        if found is not None and not is_numeric(found.type):
+            return self._refuse(
+                f"column {found.name} is of type {found.type} and cannot be summed",
+                "not_numeric",
+                column,
+            )
+        return self._refuse(
+            "the summed expression has no declared bounds",
+            "unbounded_sum",
+            node,
+            hint=f"Ask the data owner to declare lower and upper for its columns under "
+            f"tables.{self.policy.name}.columns in the policies file.",
+        )
 
     def _never_nan(self, argument: exp.Expr) -> bool:
         columns = [self.table.column(c.name) for c in argument.find_all(exp.Column)]

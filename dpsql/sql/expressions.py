@@ -15,6 +15,7 @@ from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
 from dpsql.sql.parse import place_of
 
 _WORD = re.compile(r"[A-Za-z_]+")
+_MAX_DIGITS = 38  # the engine compares longer ones with an error that TRY does not catch
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 
@@ -63,6 +64,12 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
 
 def _check_arguments(part: exp.Expr, text: str) -> None:
     """Refuse variants of allowed nodes that carry more than the plain form does."""
+    if isinstance(part, exp.Literal) and not part.is_string and len(part.this) > _MAX_DIGITS:
+        raise QueryRefused(
+            f"numbers have at most {_MAX_DIGITS} digits",
+            code="number_too_long",
+            place=place_of(text, part),
+        )
     if isinstance(part, exp.In):
         unsupported = any(part.args.get(name) for name in ("query", "unnest", "field"))
     elif isinstance(part, exp.Cast):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -11,8 +13,12 @@ from dpsql.sql.text import DIALECT
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
+MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
 
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
+
+# The parser warns on stderr, with the text, about statements it does not know; they are refused.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 def parse(text: str) -> exp.Query:
@@ -41,7 +47,18 @@ def parse(text: str) -> exp.Query:
             place=Place.in_text(text, len(text) - len(text.lstrip()), len(text)),
             hint="dpsql answers SELECT statements. Parameters are set through connect() or sql().",
         )
+    refuse_deep(tree)
     return tree
+
+
+def refuse_deep(tree: exp.Expr) -> None:
+    """Refuse trees that recursive functions could not walk. Raises ``QueryRefused``."""
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        level = [child for node in level for child in node.iter_expressions()]
 
 
 def place_of(text: str, node: exp.Expr | None) -> Place | None:
@@ -91,6 +108,8 @@ def _refuse_oversized(text: str) -> None:
         raise QueryRefused(
             f"the query is longer than {MAX_LENGTH:,} characters", code="query_too_long"
         )
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise SQLSyntaxError("the query is not valid Unicode text", code="syntax_error")
     depth = 0
     for character in text:
         if character in _OPENERS:
@@ -105,5 +124,6 @@ def _too_deep() -> QueryRefused:
     return QueryRefused(
         "the query is nested too deeply",
         code="query_too_deep",
-        hint=f"At most {MAX_NESTING} levels of brackets are read.",
+        hint=f"At most {MAX_NESTING} levels of brackets and {MAX_DEPTH} of operators are read; "
+        "a long list of alternatives can be written as x IN (…).",
     )
