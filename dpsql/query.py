@@ -45,7 +45,8 @@ class Lattice:
     Rows are rounded to steps of ``quantum`` (1 for moderate integers, else a power of two, so that
     grid points are exact doubles) and summed exactly. A group's total is then divided by
     ``coarsening``, which keeps noise scales in the range of the samplers without rounding each row.
-    ``low`` and ``high`` enclose the declared bounds, in steps of ``quantum``.
+    ``low`` and ``high`` enclose the declared bounds, in steps of ``quantum``. ``integral`` says that
+    the values are integers, so that their sums are shown as integers and none can be NaN.
     """
 
     lower: float
@@ -54,6 +55,7 @@ class Lattice:
     low: int
     high: int
     coarsening: int
+    integral: bool
 
     @property
     def midpoint(self) -> int:
@@ -197,8 +199,9 @@ class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
 
     ``tail`` is generated SQL over the blocks' released tables and the public tables.
-    ``outputs`` maps a position of the answer to the aggregate it passes through unchanged;
-    ``supports`` lists the hidden trailing columns of the tail that intervals need.
+    ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
+    tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
+    need; ``names`` are the tail's columns where they are certain without checking types.
     """
 
     text: str
@@ -207,4 +210,5 @@ class Query:
     public_tables: tuple[str, ...]
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
+    names: tuple[str, ...] | None
     fingerprint: str

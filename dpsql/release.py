@@ -117,7 +117,9 @@ def _plain(aggregate: Aggregate, measure: Measure, noisy: list[Steps]) -> Values
 
 def is_whole(aggregate: Aggregate, measure: Measure) -> bool:
     """True for answers that are integers: counts, and sums of integers."""
-    return aggregate.kind is not AggregateKind.AVG and measure.step >= 1.0
+    if aggregate.kind is AggregateKind.AVG:
+        return False
+    return measure.lattice is None or (measure.lattice.integral and measure.step >= 1.0)
 
 
 def _average(measure: Measure, total: Steps, count: Steps) -> Steps:

@@ -105,4 +105,4 @@ def lattice_for(bounds: Interval, integral: bool, max_rows_contributed: int) -> 
     low, high = math.floor(lower / quantum), math.ceil(upper / quantum)
     total = max_rows_contributed * max(abs(low), abs(high), 1)
     coarsening = 1 << max(0, math.ceil(math.log2(total / RELEASED_STEPS)))
-    return Lattice(lower, upper, quantum, low, high, coarsening)
+    return Lattice(lower, upper, quantum, low, high, coarsening, integral)

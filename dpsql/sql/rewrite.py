@@ -177,7 +177,7 @@ class _Rewriter:
         lattice = measure.lattice
         if lattice is None:
             return f"CASE WHEN NOT isnan(CAST({name} AS DOUBLE)) THEN 1 END"
-        if lattice.quantum == 1.0:
+        if lattice.integral and lattice.quantum == 1.0:
             clamped = f"greatest({lattice.low}, least({lattice.high}, {name}))"
             return f"CASE WHEN {name} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
         value = f"CAST({name} AS DOUBLE)"

@@ -12,7 +12,7 @@ expression's value on a row depends on that row alone. Checked by ``tests/test_s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 
@@ -173,7 +173,7 @@ def _operand(node: exp.Expr) -> exp.Expr:
     return node if simple else exp.Paren(this=node)
 
 
-_LAZY = {
+_LAZY: dict[type[exp.Expr], Callable[[exp.Expr, Table], exp.Expr]] = {
     exp.Paren: _paren,
     exp.And: _connective,
     exp.Or: _connective,

@@ -14,10 +14,11 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused, UnknownName
 from dpsql.policy import Parameters, Policy, TablePolicy
-from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, OutputColumn, Query
+from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
+from dpsql.sql.outputs import certain_names, trace_outputs
 from dpsql.sql.parse import place_of
 from dpsql.sql.text import to_sql
 
@@ -38,7 +39,7 @@ def validate(
             code="no_private_table",
             hint="Public tables may be joined to private aggregates; ask them alone elsewhere.",
         )
-    outputs, supports = _outputs(tree, tuple(splitter.blocks))
+    outputs, supports = trace_outputs(tree, splitter.blocks)
     tail = to_sql(tree)
     return Query(
         text=text,
@@ -47,6 +48,7 @@ def validate(
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
+        names=certain_names(tree, splitter.blocks, schema),
         fingerprint=_fingerprint(tail, splitter.blocks),
     )
 
@@ -219,51 +221,13 @@ class _Splitter:
             self.visit(subquery, ctes)
 
 
-def _outputs(
-    tree: exp.Query, blocks: tuple[Block, ...]
-) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
-    """Which answer columns are aggregates as released; adds what averages need for intervals."""
-    select = tree
-    while isinstance(select, exp.Subquery) and isinstance(select.this, exp.Query):
-        select = select.this
-    if not isinstance(select, exp.Select) or select is not tree:
-        return (None,) * len(tree.selects), ()
-    from_ = select.args.get("from_")
-    source = from_.this if from_ is not None else None
-    names = {block.name: index for index, block in enumerate(blocks)}
-    if not isinstance(source, exp.Table) or source.name not in names:
-        return (None,) * len(tree.selects), ()
-    index = names[source.name]
-    outputs = tuple(_pass_through(item, index) for item in select.expressions)
-    if select.args.get("distinct"):
-        kept = tuple(o if o and not _is_average(blocks, o) else None for o in outputs)
-        return kept, ()
-    averages = dict.fromkeys(o for o in outputs if o is not None and _is_average(blocks, o))
-    for output in averages:
-        name = blocks[index].support_column(output.aggregate)
-        column = exp.column(exp.to_identifier(name, quoted=True))
-        select.append("expressions", exp.alias_(column, name, quoted=True))
-    return outputs, tuple(averages)
-
-
-def _is_average(blocks: tuple[Block, ...], output: OutputColumn) -> bool:
-    return blocks[output.block].aggregates[output.aggregate].kind is AggregateKind.AVG
-
-
-def _pass_through(item: exp.Expr, block: int) -> OutputColumn | None:
-    node = item.unalias().unnest()
-    prefix = f"{INTERNAL_PREFIX}a"
-    if isinstance(node, exp.Column) and node.name.startswith(prefix):
-        return OutputColumn(block, int(node.name.removeprefix(prefix)))
-    return None
-
-
 def _fingerprint(tail: str, blocks: list[Block]) -> str:
     """A digest of the canonical statement: independent of whitespace, comments and letter case."""
     parts = [tail]
     for block in blocks:
-        condition = to_sql(block.condition) if block.condition is not None else ""
-        keys = ",".join(key.text for key in block.keys)
-        measures = ",".join(measure.name for measure in block.measures)
-        parts += [block.table, block.unit_column, condition, keys, measures, repr(block.parameters)]
+        arguments = [measure.argument for measure in block.measures]
+        nodes = [block.condition, *(key.expression for key in block.keys), *arguments]
+        texts = ["" if node is None else to_sql(node) for node in nodes]
+        kinds = [measure.kind.value for measure in block.measures]
+        parts += [block.table, block.unit_column, *texts, *kinds, repr(block.parameters)]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
