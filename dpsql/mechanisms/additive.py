@@ -129,8 +129,10 @@ class CorrelatedGaussian:
             return np.empty(0, dtype=np.float64)
         own, shared = self._parts(groups)
         common = shared.sample(1, source)[0]
-        noise: Steps = (own.sample(groups, source) + common) / 2
-        return values + noise
+        half_steps = own.sample(groups, source) + common
+        # Whole steps first, as integers: a float sum would round the exact value before its noise.
+        noisy: Steps = values + half_steps // 2 + half_steps % 2 / 2
+        return noisy
 
 
 @lru_cache(maxsize=1024)
@@ -150,7 +152,7 @@ def laplace(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
 
 @lru_cache(maxsize=1024)
 def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> CorrelatedGaussian:
-    """Correlated Gaussian noise that costs at most ``rho`` when all ``groups`` groups may change."""
+    """Correlated Gaussian noise that costs at most ``rho`` if all ``groups`` groups may change."""
     sigma = sensitivity * math.sqrt((groups + math.sqrt(groups)) / (8 * rho))
     noise = CorrelatedGaussian(sigma, sensitivity)
     while noise.rho(groups) > rho:
