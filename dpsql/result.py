@@ -142,7 +142,7 @@ class Result:
         return {
             name: self._interval(position, output, confidence)
             for position, (name, output) in enumerate(
-                zip(self.columns, self._query.outputs, strict=True)
+                zip(self.columns, self._query.outputs, strict=False)
             )
             if output is not None
         }

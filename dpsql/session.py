@@ -189,10 +189,20 @@ class Connection:
             for block in plan.blocks
         )
         keys = tuple(map(self._key_columns, plan.blocks, statements))
-        released = [released_columns(*pair) for pair in zip(plan.blocks, keys, strict=True)]
-        checked = self._engine.bind(check_sql(query, plan.blocks, statements, released))
-        names = tuple(column.name for column in checked)
+        names = query.names or self._checked_names(query, plan.blocks, statements, keys)
         return _Prepared(query, plan, statements, keys, names, parameters.delta / 2)
+
+    def _checked_names(
+        self,
+        query: Query,
+        plans: tuple[BlockPlan, ...],
+        statements: tuple[str, ...],
+        keys: tuple[tuple[Column, ...], ...],
+    ) -> tuple[str, ...]:
+        """The answer's column names, after checking all types where there are no rows."""
+        released = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
+        bound = self._engine.bind(check_sql(query, plans, statements, released))
+        return tuple(column.name for column in bound)
 
     def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
         """The released keys and their types: those of plain columns are known from the catalog."""

@@ -38,12 +38,17 @@ class Answer:
     """The rows of a finished tail, kept in the room until nobody refers to them."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, table: str, names: list[str], types: list[str]
+        self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]
     ) -> None:
         self._connection = connection
         self._table = table
-        self.names = names
-        self.types = types
+        self.names = list(names)
+
+    @property
+    def types(self) -> list[str]:
+        """The DuckDB types of all columns."""
+        found = self._connection.cursor().execute(f"SELECT * FROM {self._table} LIMIT 0")
+        return [str(column[1]) for column in found.description or ()]
 
     def query(self, width: int) -> str:
         """SQL for the first ``width`` columns under their own names."""
@@ -139,9 +144,7 @@ class TailRoom:
         parameters = [values for source in sources for values in source.parameters]
         sql = f"CREATE TABLE {table}({columns}) AS {ctes}SELECT * FROM ({query.tail})"
         self._connection.execute(sql, parameters)
-        described = self._connection.execute(f"SELECT * FROM {table} LIMIT 0").description or ()
-        types = [str(column[1]) for column in described]
-        answer = Answer(self._connection.cursor(), table, list(names), types)
+        answer = Answer(self._connection.cursor(), table, names)
         finalize(answer, self._dropped.append, table).atexit = False
         return answer
 

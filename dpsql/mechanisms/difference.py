@@ -44,6 +44,7 @@ def difference_log_sf(sigma1: float, sigma2: float, t: int) -> float:
     return min(0.0, total.log_sf(t) + log_factor)
 
 
+@lru_cache(maxsize=4096)
 def difference_quantile_sf(sigma1: float, sigma2: float, p: float) -> int:
     """The smallest integer t for which the bound above gives P[Z1 - Z2 > t] <= p, for 0 < p < 1.
 

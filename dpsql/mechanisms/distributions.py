@@ -123,6 +123,9 @@ class LatticeNoise(ABC):
         Rounded safely: P[Z > t] <= p always holds; t is one more than the smallest only if p
         is within a relative 1e-10 of a jump.
         """
+        return _quantile_sf(self, p)
+
+    def _quantile_sf(self, p: float) -> int:
         log_p = log_probability(p)
         guess = self._tail_guess(min(log_p, -math.log(2)))
         if p > 0.5:
@@ -290,6 +293,12 @@ class DiscreteLaplace(LatticeNoise):
 
     def _tail_guess(self, log_p: float) -> float:
         return max(0.0, -self.scale * (log_p + math.log1p(math.exp(-1 / self.scale))) - 1)
+
+
+@lru_cache(maxsize=4096)
+def _quantile_sf(noise: LatticeNoise, p: float) -> int:
+    # Sessions ask for the same few quantiles query after query.
+    return noise._quantile_sf(p)
 
 
 @lru_cache(maxsize=32)
