@@ -19,7 +19,7 @@ from weakref import finalize
 import duckdb
 
 from dpsql.engines.base import Engine, KeyRows
-from dpsql.engines.duckdb import lock_down
+from dpsql.engines.duckdb import lock_down, raise_if_interrupted
 from dpsql.errors import DataError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, AggregateKind, Block, Query
@@ -120,7 +120,8 @@ class TailRoom:
                 else:
                     sources.append(_source(plan, columns, rows))
             return self._answer(query, sources, names)
-        except (duckdb.Error, MemoryError):
+        except (duckdb.Error, MemoryError, RuntimeError) as error:
+            raise_if_interrupted(error)
             raise DataError(
                 "the part of the query above its aggregates failed on the released rows",
                 code="tail_failed",

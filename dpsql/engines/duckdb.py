@@ -184,7 +184,8 @@ class DuckDBEngine:
             if head is not None and len(head) <= _FEW_ROWS:
                 return _from_python(head, names, measures)
             return _from_arrow(rows, names, measures)
-        except (duckdb.Error, MemoryError):
+        except (duckdb.Error, MemoryError, RuntimeError) as error:
+            raise_if_interrupted(error)
             raise EngineError() from None
 
     def stream(self, table: str) -> ArrowStream:
@@ -196,6 +197,12 @@ class DuckDBEngine:
         self._connection.close()
         if self._twin is not None:
             self._twin.close()
+
+
+def raise_if_interrupted(error: Exception) -> None:
+    """Turn DuckDB's RuntimeError for Ctrl-C back into the KeyboardInterrupt it was."""
+    if type(error) is RuntimeError and str(error) == "Query interrupted":
+        raise KeyboardInterrupt from None
 
 
 def open_database(path: str | Path) -> DuckDBEngine:

@@ -1,0 +1,538 @@
+"""The dpsql command: formats, exit codes, and that bad input costs nothing and shows no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+import dpsql
+from dpsql import cli
+from dpsql.ledger import Ledger, Spent
+from dpsql.policy_file import load_policy
+
+POLICY = """\
+version: 1
+dataset: world
+defaults: {epsilon: 1.0, delta: 1e-6, max_groups_contributed: 3, max_rows_contributed: 2}
+maxima: {epsilon: 5.0}
+accounts:
+  ana: {epsilon: 20, delta: 1e-3}
+  poor: {epsilon: 0.1, delta: 1e-4}
+tables:
+  visits:
+    privacy_unit: {name: person, column: uid}
+    columns:
+      cost: {lower: 0, upper: 50}
+      color: {domain: [blue, green, red]}
+"""
+GROUPED = "SELECT color, COUNT(DISTINCT uid) AS n, AVG(cost) AS cost FROM visits GROUP BY color"
+UNKNOWN_KEYS = "SELECT day, COUNT(DISTINCT uid) AS n FROM visits GROUP BY day"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "world.duckdb"
+    with contextlib.closing(duckdb.connect(str(path))) as connection:
+        connection.execute(
+            """CREATE TABLE visits AS SELECT
+                i % 3000 AS uid,
+                ['red', 'green', 'blue'][1 + i % 3] AS color,
+                CASE WHEN i % 4 > 0 THEN DATE '2024-02-28' + CAST(i % 2 AS INTEGER) END AS day,
+                CAST(i % 2 AS DECIMAL(5, 2)) / 2 AS price,
+                CAST(i % 40 AS DOUBLE) AS cost
+            FROM range(9000) t(i)"""
+        )
+    return path
+
+
+@pytest.fixture
+def world(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a policy, and the environment variables that name everything."""
+    (tmp_path / "policies.yaml").write_text(POLICY)
+    monkeypatch.chdir(tmp_path)
+    for name, value in (
+        ("DATABASE", database),
+        ("POLICIES", "policies.yaml"),
+        ("LEDGER", "budget.db"),
+        ("ANALYST", "ana"),
+    ):
+        monkeypatch.setenv(f"DPSQL_{name}", str(value))
+    monkeypatch.delenv("DPSQL_DEBUG", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(dpsql.__file__).parent.parent))
+    return tmp_path
+
+
+def run(*arguments: str, text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(cli.cli, arguments, input=text)
+
+
+def ok(*arguments: str, text: str | bytes | None = None) -> str:
+    result = run(*arguments, text=text)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def spent(world: Path, analyst: str = "ana") -> Spent:
+    if not (world / "budget.db").exists():
+        return Spent(0, 0, 0, 0)
+    with Ledger.open(world / "budget.db") as ledger:
+        return ledger.spent(f"world/{analyst}")
+
+
+# -- query ------------------------------------------------------------------------------------
+
+
+def test_query_prints_a_table_with_intervals_and_cost(world):
+    output = ok("query", GROUPED)
+    assert "±" in output
+    assert "paid ε 1" in output
+    assert "\x1b" not in output
+    assert spent(world).queries == 1
+
+
+def test_query_reads_sql_from_standard_input(world):
+    assert "blue" in ok("query", "-", text=GROUPED)
+    assert "blue" in ok("query", "-", text=b"\xef\xbb\xbf" + GROUPED.encode())
+
+
+def test_json_holds_columns_rows_intervals_and_cost(world):
+    answer = json.loads(ok("query", GROUPED, "--format", "json"))
+    assert answer["columns"] == ["color", "n", "cost"]
+    assert [row[0] for row in answer["rows"]] == ["blue", "green", "red"]
+    assert set(answer["intervals"]) == {"n", "cost"}
+    for row, low, high in zip(
+        answer["rows"], *(answer["intervals"]["n"][end] for end in ("low", "high")), strict=True
+    ):
+        assert isinstance(low, int)
+        assert low < row[1] < high
+    assert answer["confidence"] == 0.95
+    assert answer["mechanisms"] == ["known_domain"]
+    assert answer["cost"]["settled"]["rho"] == pytest.approx(spent(world).rho / 2**40)
+    assert answer["cost"]["reserved"]["epsilon"] == pytest.approx(1.0)
+
+
+def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world):
+    sql = "SELECT day, price, COUNT(DISTINCT uid) AS n FROM visits GROUP BY day, price"
+    answer = json.loads(ok("query", sql, "--format", "json"))
+    days = {row[0] for row in answer["rows"]}
+    prices = {row[1] for row in answer["rows"]}
+    assert days == {None, "2024-02-28", "2024-02-29"}
+    assert prices == {0.0, 0.5}
+
+
+def test_csv_holds_values_only_and_intervals_when_asked(world):
+    plain = list(csv.reader(io.StringIO(ok("query", GROUPED, "--format", "csv"))))
+    assert plain[0] == ["color", "n", "cost"]
+    assert len(plain) == 4
+    both = list(csv.DictReader(io.StringIO(ok("query", GROUPED, "--format=csv", "--intervals"))))
+    assert list(both[0]) == ["color", "n", "n_low", "n_high", "cost", "cost_low", "cost_high"]
+    for row in both:
+        assert int(row["n_low"]) < int(row["n"]) < int(row["n_high"])
+        assert float(row["cost_low"]) <= float(row["cost"]) <= float(row["cost_high"])
+
+
+def test_csv_writes_null_as_nothing(world):
+    rows = list(csv.reader(io.StringIO(ok("query", UNKNOWN_KEYS, "--format", "csv"))))
+    assert {row[0] for row in rows[1:]} == {"", "2024-02-28", "2024-02-29"}
+
+
+def test_privacy_parameters_reach_the_plan(world):
+    options = "--epsilon 2 --delta 1e-5 --max-groups-contributed 2 --max-rows-contributed 1"
+    more = "--k-bar 77 --min-units-per-group 5 --mechanism laplace_positive_counts"
+    ok("query", UNKNOWN_KEYS, *options.split(), *more.split())
+    with Ledger.open(world / "budget.db") as ledger:
+        (plan,) = json.loads(ledger.history("world/ana")[0].plan)
+    assert plan["mechanism"] == "laplace_positive_counts"
+    assert plan["parameters"] == {
+        "epsilon": 2.0,
+        "delta": 1e-5,
+        "max_groups_contributed": 2,
+        "max_rows_contributed": 1,
+        "k_bar": 77,
+        "min_units_per_group": 5,
+    }
+
+
+def test_unlimited_groups_can_be_asked_for(world):
+    sql = f"{UNKNOWN_KEYS} ORDER BY n DESC LIMIT 2"
+    assert "gumbel_top_k" in ok("query", sql, "--max-groups-contributed", "unlimited")
+
+
+def test_confidence_widens_the_intervals(world):
+    def width(confidence: str) -> int:
+        answer = json.loads(ok("query", GROUPED, "--format", "json", "--confidence", confidence))
+        interval = answer["intervals"]["n"]
+        return interval["high"][0] - interval["low"][0]
+
+    assert width("0.5") < width("0.999")
+
+
+# -- bad input --------------------------------------------------------------------------------
+
+
+def broken_policy(world: Path) -> None:
+    path = world / "policies.yaml"
+    path.write_text(POLICY.replace("lower: 0, upper: 50", "lower: 50, upper: 0"))
+
+
+def text_ledger(world: Path) -> None:
+    (world / "budget.db").write_text("this is a shopping list, not a ledger\n" * 9)
+
+
+def no_policy(world: Path) -> None:
+    (world / "policies.yaml").unlink()
+
+
+def nothing(world: Path) -> None:
+    pass
+
+
+BAD: dict[str, tuple[list[str], str, Callable[[Path], None]]] = {
+    "malformed SQL": (["SELECT color FROM visits GROUP BY ("], "not valid SQL", nothing),
+    "not a query": (["DROP TABLE visits"], "only queries can be run", nothing),
+    "several statements": (["SELECT 1; SELECT 2"], "one statement", nothing),
+    "empty SQL": ([""], "the query is empty", nothing),
+    "unknown table": (["SELECT COUNT(*) FROM visit"], "Did you mean visits?", nothing),
+    "unknown column": (["SELECT COUNT(price2) FROM visits"], "no column price2", nothing),
+    "unbounded SUM": (["SELECT SUM(price) FROM visits"], "no declared bounds", nothing),
+    "raw rows": (["SELECT * FROM visits"], "rows of a private table", nothing),
+    "grouping by unit": (
+        ["SELECT uid, COUNT(*) FROM visits GROUP BY uid"],
+        "privacy unit itself",
+        nothing,
+    ),
+    "missing LIMIT": (
+        [UNKNOWN_KEYS, "--max-groups-contributed", "unlimited"],
+        "ORDER BY",
+        nothing,
+    ),
+    "epsilon above the maximum": ([GROUPED, "--epsilon", "6"], "at most 5.0", nothing),
+    "epsilon zero": ([GROUPED, "--epsilon", "0"], "epsilon must be between", nothing),
+    "epsilon negative": ([GROUPED, "--epsilon", "-1"], "epsilon must be between", nothing),
+    "epsilon nan": ([GROUPED, "--epsilon", "nan"], "must be a finite number", nothing),
+    "epsilon inf": ([GROUPED, "--epsilon", "inf"], "must be a finite number", nothing),
+    "epsilon text": ([GROUPED, "--epsilon", "lots"], "'lots' is not a valid float", nothing),
+    "delta one": ([GROUPED, "--delta", "1"], "delta must be between", nothing),
+    "k_bar zero": ([GROUPED, "--k-bar", "0"], "k_bar must be between", nothing),
+    "rows huge": ([GROUPED, "--max-rows-contributed", str(2**63)], "must be between", nothing),
+    "groups text": ([GROUPED, "--max-groups-contributed", "many"], "whole number", nothing),
+    "unknown mechanism": ([GROUPED, "--mechanism", "magic"], "known_domain", nothing),
+    "confidence nan": ([GROUPED, "--confidence", "nan"], "between 0 and 1", nothing),
+    "confidence one": ([GROUPED, "--confidence", "1"], "between 0 and 1", nothing),
+    "exhausted budget": ([GROUPED, "--analyst", "poor"], "budget of world/poor", nothing),
+    "unknown analyst": ([GROUPED, "--analyst", "eve"], "no account 'eve'", nothing),
+    "unknown format": ([GROUPED, "--format", "xml"], "'xml' is not one of", nothing),
+    "unknown option": ([GROUPED, "--noise", "off"], "No such option", nothing),
+    "broken policies": ([GROUPED], "policies.yaml, line 12", broken_policy),
+    "missing policies": ([GROUPED], "policies.yaml does not exist", no_policy),
+    "missing database": ([GROUPED, "--database", "no.duckdb"], "no database file", nothing),
+    "not a database": ([GROUPED, "--database", "policies.yaml"], "cannot be opened", nothing),
+    "text ledger": ([GROUPED], "not a ledger", text_ledger),
+    "ledger in no directory": ([GROUPED, "--ledger", "no/b.db"], "cannot be created", nothing),
+    "surrogate in SQL": (["SELECT '\udcff'"], "not UTF-8", nothing),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_exits_with_2_says_why_and_spends_nothing(world, name):
+    arguments, message, prepare = BAD[name]
+    prepare(world)
+    result = run("query", *arguments)
+    assert result.exit_code == 2, result.output
+    assert " ".join(message.split()) in " ".join(result.stderr.split())
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    if prepare is text_ledger:
+        assert "shopping list" in (world / "budget.db").read_text()
+    else:
+        assert spent(world) == Spent(0, 0, 0, 0)
+        assert spent(world, "poor") == Spent(0, 0, 0, 0)
+
+
+def test_an_error_underlines_the_place_and_names_its_code(world):
+    result = run("query", "SELECT COUNT(*)\nFROM visit")
+    assert "error: there is no table visit (line 2, column 6)" in result.stderr
+    assert "  FROM visit\n       ^^^^^\n" in result.stderr
+    assert "hint: Did you mean visits?\n[unknown_table]\n" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["malformed SQL", "broken policies", "text ledger", "epsilon nan"])
+def test_a_real_process_fails_as_cleanly(world, name):
+    arguments, message, prepare = BAD[name]
+    prepare(world)
+    process = dpsql_process("query", *arguments)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert (output, "Traceback" in errors) == ("", False)
+    assert " ".join(message.split()) in " ".join(errors.split())
+
+
+def test_sql_from_standard_input_must_be_utf8(world):
+    result = run("query", "-", text=b"SELECT '\xff'")
+    assert result.exit_code == 2
+    assert "not UTF-8" in result.stderr
+
+
+def dpsql_process(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "dpsql", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        **options,
+    )
+
+
+# -- faults and interruptions -----------------------------------------------------------------
+
+
+def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("row 17 holds the diagnosis flu")
+
+    monkeypatch.setattr(cli, "connect", fail)
+    result = run("query", GROUPED)
+    assert result.exit_code == 70
+    assert "internal error: RuntimeError" in result.stderr
+    assert "flu" not in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_owner_can_ask_for_the_trace(world, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("details")
+
+    monkeypatch.setattr(cli, "connect", fail)
+    monkeypatch.setenv("DPSQL_DEBUG", "1")
+    assert str(run("query", GROUPED).exception) == "details"
+
+
+def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "connect", interrupt)
+    result = run("query", GROUPED)
+    assert result.exit_code == 130
+    assert "stays spent" in result.stderr
+
+
+def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
+    code = "import sys, dpsql.cli; print('ready', flush=True); dpsql.cli.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "query", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stays spent" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("format_", ["table", "json"])
+def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
+    process = dpsql_process("query", "-", "--format", format_)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(GROUPED, timeout=60)
+    assert "Traceback" not in errors
+    assert "Exception ignored" not in errors
+    assert process.returncode == 1
+
+
+def test_a_terminal_gets_colour_and_a_pipe_does_not(world):
+    terminal = in_terminal("query", GROUPED)
+    assert "\x1b[1m" in terminal
+    assert "\x1b" not in ok("query", GROUPED)
+
+
+def in_terminal(*arguments: str) -> str:
+    """What a command writes to a terminal of 100 columns."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpsql", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={name: value for name, value in environment.items() if name != "NO_COLOR"},
+    )
+    os.close(theirs)
+    chunks = []
+    with contextlib.suppress(OSError):
+        while chunk := os.read(ours, 65536):
+            chunks.append(chunk)
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return b"".join(chunks).decode()
+
+
+# -- explain ----------------------------------------------------------------------------------
+
+
+def test_explain_costs_nothing_and_needs_no_ledger(world):
+    output = ok("explain", GROUPED, "--epsilon", "2")
+    assert "Reserves  ε 2" in output
+    assert "Candidates" in output
+    assert not (world / "budget.db").exists()
+
+
+def test_explain_as_json_is_the_whole_plan(world):
+    plan = json.loads(ok("explain", GROUPED, "--format", "json"))
+    assert plan["reserved_epsilon"] == pytest.approx(1.0)
+    assert plan["blocks"][0]["mechanism"] == "known_domain"
+    assert {column["aggregate"] for column in plan["blocks"][0]["columns"]} == {
+        "count(DISTINCT uid)",
+        "avg(cost)",
+    }
+
+
+def test_explain_refuses_what_query_refuses(world):
+    result = run("explain", "SELECT * FROM visits")
+    assert result.exit_code == 2
+    assert "[raw_rows]" in result.stderr
+
+
+def test_explain_needs_no_write_access(world):
+    before = {path: path.stat().st_mtime_ns for path in world.iterdir()}
+    ok("explain", GROUPED)
+    assert {path: path.stat().st_mtime_ns for path in world.iterdir()} == before
+
+
+# -- budget -----------------------------------------------------------------------------------
+
+
+def test_budget_shows_the_analysts_account(world):
+    ok("query", GROUPED)
+    assert "Budget of world/ana" in ok("budget")
+    report = json.loads(ok("budget", "--format", "json"))
+    assert report["queries"] == 1
+    assert report["rho_spent"] == pytest.approx(spent(world).rho / 2**40)
+    assert report["rho_remaining"] == pytest.approx(report["rho_limit"] - report["rho_spent"])
+
+
+def test_budget_before_the_first_query_creates_no_ledger(world):
+    result = run("budget", "--format", "json")
+    assert json.loads(result.stdout)["queries"] == 0
+    assert "no ledger" in result.stderr
+    assert not (world / "budget.db").exists()
+
+
+def test_budget_refuses_an_unknown_analyst_and_a_broken_ledger(world):
+    assert run("budget", "--analyst", "eve").exit_code == 2
+    text_ledger(world)
+    assert run("budget").exit_code == 2
+
+
+def test_a_budget_runs_out_and_stays_out(world):
+    policy = POLICY.replace("ana: {epsilon: 20", "ana: {epsilon: 2")
+    (world / "policies.yaml").write_text(policy)
+    codes = [run("query", GROUPED).exit_code for _ in range(8)]
+    assert codes == sorted(codes)
+    assert set(codes) == {0, 2}
+    assert spent(world).queries == codes.count(0)
+
+
+# -- check and init ---------------------------------------------------------------------------
+
+
+def test_check_passes_a_policy_that_fits(world):
+    assert "fit" in ok("check")
+
+
+def test_check_lists_what_does_not_fit_and_exits_with_2(world):
+    (world / "policies.yaml").write_text(POLICY.replace("cost:", "costs:"))
+    result = run("check")
+    assert result.exit_code == 2
+    assert "visits.costs" in result.stdout
+    assert "error" in result.stdout
+    assert "Traceback" not in result.output
+
+
+def test_check_only_warns_about_tables_left_out(world):
+    with contextlib.closing(duckdb.connect(str(world / "two.duckdb"))) as connection:
+        connection.execute("CREATE TABLE visits (uid BIGINT, cost DOUBLE, color VARCHAR)")
+        connection.execute("CREATE TABLE other (a INTEGER)")
+    output = ok("check", "--database", "two.duckdb")
+    assert "warning" in output
+    assert "other" in output
+
+
+def test_init_writes_a_policy_that_can_be_read(world, database):
+    (world / "policies.yaml").unlink()
+    output = ok("init", str(database))
+    assert "policies.yaml" in output
+    assert load_policy("policies.yaml").dataset == "world"
+
+
+def test_init_never_overwrites_unless_forced(world, database):
+    result = run("init", str(database))
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+    assert (world / "policies.yaml").read_text() == POLICY
+    ok("init", str(database), "--force", "--dataset", "another")
+    assert load_policy("policies.yaml").dataset == "another"
+
+
+@pytest.mark.parametrize("target", ["no/policies.yaml", "."])
+def test_init_says_when_it_cannot_write(world, database, target):
+    result = run("init", str(database), "--output", target)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_init_refuses_what_is_not_a_database(world):
+    assert run("init", "policies.yaml", "-o", "new.yaml").exit_code == 2
+    assert not (world / "new.yaml").exists()
+
+
+# -- the command itself -----------------------------------------------------------------------
+
+
+def test_version_and_help(world):
+    assert dpsql.__version__ in ok("--version")
+    for name, command in cli.cli.commands.items():
+        assert command.help
+        assert "Usage:" in ok(name, "--help")
+
+
+def test_every_option_is_explained():
+    options = [
+        option
+        for command in cli.cli.commands.values()
+        for option in command.params
+        if isinstance(option, click.Option)
+    ]
+    assert all(option.help for option in options)
+
+
+def test_the_module_runs_as_the_command_does(world):
+    process = dpsql_process("--version")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert dpsql.__version__ in output

@@ -1,0 +1,284 @@
+"""What people see: figures, tables, plans and budgets, safe to print whatever the data holds."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpsql
+from dpsql import render
+from dpsql.policy import (
+    AccountPolicy,
+    ColumnPolicy,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[bold red]markup[/bold red]",
+    "\x1b[31mescape\x1b[0m",
+    "two\nlines",
+    "\u202eright to left",
+)
+MANY = 60
+
+
+@pytest.fixture
+def connection(tmp_path: Path):
+    random = np.random.default_rng(5)
+    units = np.arange(24_000)
+    keys = np.array([*HOSTILE, None], dtype=object)
+    engine = dpsql.DuckDBEngine()
+    engine.register(
+        "t",
+        {
+            "u": units,
+            "key": keys[units % len(keys)],
+            "many": units % MANY,
+            "year": 2000 + units % 3,
+            "x": random.uniform(0, 10, len(units)),
+        },
+    )
+    policy = Policy(
+        "world",
+        tables={
+            "t": TablePolicy(
+                "t",
+                PrivacyUnit("person", "u"),
+                {
+                    "x": ColumnPolicy(0, 10),
+                    "many": ColumnPolicy(domain=tuple(range(MANY))),
+                    "year": ColumnPolicy(domain=(2000, 2001, 2002)),
+                },
+            )
+        },
+        accounts={"ana": AccountPolicy("ana", 100.0, 1e-4)},
+        defaults=Parameters(
+            epsilon=5.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=1
+        ),
+    )
+    with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as opened:
+        yield opened
+
+
+@pytest.fixture
+def hostile(connection: dpsql.Connection) -> dpsql.Result:
+    return connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key")
+
+
+def body(text: str) -> list[str]:
+    """The rows of a printed table: below its rule, above the blank line before the footer."""
+    lines = text.split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith("──")) + 1
+    return lines[start : lines.index("", start)]
+
+
+# -- results as text --------------------------------------------------------------------------
+
+
+def test_plain_text_carries_no_control_characters_even_if_the_data_does(hostile):
+    assert all(line.isprintable() for line in repr(hostile).split("\n"))
+    assert "\\x1b[31mescape" in repr(hostile)
+    assert "two\\nlines" in repr(hostile)
+
+
+def test_markup_in_data_is_shown_and_not_obeyed(hostile):
+    assert "[bold red]markup[/bold red]" in repr(hostile)
+
+
+def test_null_keys_are_shown_as_null(hostile):
+    assert sum(line.startswith("NULL ") for line in body(repr(hostile))) == 1
+
+
+def test_counts_show_their_symmetric_interval(connection):
+    result = connection.sql("SELECT COUNT(DISTINCT u) AS n FROM t")
+    (value,), interval = result.fetchall()[0], result.intervals()["n"]
+    margin = (interval.high[0] - interval.low[0]) / 2
+    assert f"{value:,}   ± {margin:,.0f}" in repr(result)
+
+
+def test_averages_show_both_ends_at_the_precision_their_noise_deserves(connection):
+    result = connection.sql("SELECT AVG(x) AS x FROM t")
+    interval = result.intervals()["x"]
+    decimals = len(body(repr(result))[0].split()[0].split(".")[1])
+    half_width = (interval.high[0] - interval.low[0]) / 2
+    assert 0.5 <= half_width * 10**decimals < 100
+    assert f"{interval.low[0]:.{decimals}f} to {interval.high[0]:.{decimals}f}" in repr(result)
+
+
+def test_intervals_follow_the_confidence_asked_for(connection):
+    result = connection.sql("SELECT COUNT(DISTINCT u) AS n FROM t")
+    text = render.plain(render.result_panel(result, 0.5))
+    assert "50%" in text
+    assert "95%" not in text
+    wide = render.plain(render.result_panel(result, 0.999))
+    margins = [int(re.search(r"± ([\d,]+)", t)[1].replace(",", "")) for t in (text, wide)]
+    assert margins[0] < margins[1]
+
+
+def test_long_results_are_cut_and_say_how_many_rows_are_left(connection):
+    result = connection.sql("SELECT many, COUNT(DISTINCT u) AS n FROM t GROUP BY many")
+    assert len(result) == MANY
+    assert body(repr(result))[-1] == f"… {MANY - render.MAX_ROWS} more rows"
+    assert len(body(repr(result))) == render.MAX_ROWS + 1
+    everything = render.plain(render.result_panel(result, max_rows=None))
+    assert len(body(everything)) == MANY
+
+
+def test_years_are_not_given_thousands_separators(connection):
+    result = connection.sql("SELECT year, COUNT(DISTINCT u) AS n FROM t GROUP BY year ORDER BY 1")
+    assert [line.split()[0] for line in body(repr(result))] == ["2000", "2001", "2002"]
+    assert re.search(r"\d,\d{3}", repr(result))
+
+
+def test_an_empty_release_says_so(connection):
+    result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t WHERE year = 1 GROUP BY key")
+    assert len(result) == 0
+    assert "no groups were released" in repr(result)
+    assert "paid ε" in repr(result)
+
+
+def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(connection):
+    top = connection.sql(
+        "SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key ORDER BY n DESC LIMIT 50",
+        max_groups_contributed="unlimited",
+    )
+    text = repr(top)
+    assert "gumbel_top_k" in text
+    assert re.search(r"paid ε [\d.]+ of 5 reserved at δ 1e-06", text)
+    assert "not the effect of bounding contributions" in text
+
+
+def test_columns_computed_by_the_tail_have_no_interval(connection):
+    result = connection.sql("SELECT COUNT(DISTINCT u) * 2 AS twice FROM t")
+    assert "±" not in repr(result)
+    assert render.CAVEAT not in repr(result)
+
+
+def test_wide_tables_are_not_cut_when_printed_as_text(connection):
+    columns = ", ".join(f"COUNT(DISTINCT u) AS a_rather_long_column_name_{i}" for i in range(8))
+    text = repr(connection.sql(f"SELECT {columns} FROM t"))
+    assert all(f"a_rather_long_column_name_{i} " in text for i in range(8))
+    assert "…" not in text
+
+
+# -- results as HTML --------------------------------------------------------------------------
+
+
+class Tags(HTMLParser):
+    """Collects the tags and the text of a document."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_html_escapes_data_and_column_names(connection):
+    result = connection.sql(
+        'SELECT key AS "<img src=x>", COUNT(DISTINCT u) AS n FROM t GROUP BY key'
+    )
+    page = Tags(result._repr_html_())
+    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "span", "br"}
+    assert "<script>alert(1)</script>" in page.text
+    assert "<img src=x>" in page.text
+    assert "\x1b" not in result._repr_html_()
+
+
+def test_html_cuts_long_results_too(connection):
+    result = connection.sql("SELECT many, COUNT(DISTINCT u) AS n FROM t GROUP BY many")
+    html = result._repr_html_()
+    assert html.count("<tr>") == render.MAX_ROWS + 1
+    assert f"… {MANY - render.MAX_ROWS} more rows" in html
+
+
+# -- plans ------------------------------------------------------------------------------------
+
+
+def test_an_explanation_tells_the_whole_plan(connection):
+    text = repr(
+        connection.explain(
+            "SELECT key, COUNT(DISTINCT u) n, AVG(x) FROM t GROUP BY key ORDER BY n DESC LIMIT 3",
+            mechanism="gumbel_top_k",
+        )
+    )
+    for part in (
+        "Reserves  ε 5 at δ 1e-06",
+        "protecting every person (u)",
+        "Durfee & Rogers 2019",
+        "gumbel_top_k",
+        "gaussian_top_k",
+        "laplace_positive_counts",
+        "half the time",
+        "95% of the time",
+        "depends on the count",
+        "Private SQL",
+        'FROM "t"',
+        "Public tail",
+        "LIMIT 3",
+    ):
+        assert part in text, part
+    assert "\x1b" not in text
+
+
+def test_an_explanation_numbers_its_blocks(connection):
+    text = repr(
+        connection.explain(
+            "SELECT (SELECT COUNT(*) FROM t WHERE year = 2000), (SELECT COUNT(*) FROM t)"
+        )
+    )
+    assert "Private block 1 of 2" in text
+    assert "Private block 2 of 2" in text
+    assert "all of it, whatever comes out" in text
+
+
+# -- budgets ----------------------------------------------------------------------------------
+
+
+def report(**changes: float) -> dpsql.BudgetReport:
+    values: dict[str, object] = {
+        "account": "world/ana",
+        "epsilon": 8.0,
+        "delta": 1e-5,
+        "rho_limit": 1.0,
+        "delta_limit": 5e-6,
+        "rho_spent": 0.25,
+        "delta_spent": 1e-8,
+        "epsilon_spent": 3.5,
+        "queries": 1,
+        "unsettled": 0,
+    }
+    return dpsql.BudgetReport(**(values | changes))
+
+
+def test_a_budget_shows_what_is_spent_of_what():
+    text = repr(report())
+    assert "world/ana" in text
+    assert "3.5 of 8 (43.8%)" in text
+    assert "0.25 of 1 (25%)" in text
+    assert "1 query charged" in text
+    assert "failed" not in text
+
+
+def test_a_budget_mentions_queries_that_failed_after_reserving():
+    assert "3 queries charged, 2 of them failed" in repr(report(queries=3, unsettled=2))
+
+
+@pytest.mark.parametrize(("spent", "full"), [(0.0, 0), (1e-9, 1), (0.5, 12), (1.0, 24), (2.0, 24)])
+def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(spent, full):
+    (line,) = [line for line in repr(report(rho_spent=spent)).split("\n") if "ρ" in line]
+    assert (line.count("█"), line.count("░")) == (full, 24 - full)
