@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from pathlib import Path
@@ -55,7 +56,8 @@ def database(directory: Path) -> Path:
     except duckdb.Error:
         raise _not_writable(directory, None) from None
     finally:
-        building.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            building.unlink()
     return path
 
 

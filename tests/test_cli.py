@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 
 import dpsql
 from dpsql import cli
+from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.ledger import Ledger, Spent
 from dpsql.policy_file import load_policy
 
@@ -536,3 +537,10 @@ def test_the_module_runs_as_the_command_does(world):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert dpsql.__version__ in output
+
+
+def test_duckdbs_word_for_ctrl_c_is_understood():
+    with pytest.raises(KeyboardInterrupt):
+        raise_if_interrupted(RuntimeError("Query interrupted"))
+    raise_if_interrupted(RuntimeError("row 17 holds the diagnosis flu"))
+    raise_if_interrupted(duckdb.Error("Query interrupted"))
