@@ -174,7 +174,7 @@ def gumbel_top_k(
     rho: float, *, sensitivity: int, k: int, k_bar: int, delta: float, floor: int
 ) -> GumbelTopK | None:
     """The Gumbel mechanism that costs at most ``rho`` for k picks, or None if rho is too small."""
-    epsilon = (math.sqrt(8 * rho / k) + 2 * math.log1p(-delta)) * (1 - 1e-11)
+    epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11) + 2 * math.log1p(-delta)
     if epsilon <= 1e-9:
         return None
     return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor)
