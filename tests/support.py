@@ -1,0 +1,125 @@
+"""What the end-to-end tests share: a small world, connections to it, and plans without data."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+import dpsql
+from dpsql.plan import BlockPlan
+from dpsql.planner import plan_query
+from dpsql.policy import (
+    AccountPolicy,
+    ColumnPolicy,
+    Overrides,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    resolve,
+)
+from dpsql.query import Query
+from dpsql.schema import Schema, fold
+from dpsql.sql.parse import parse
+from dpsql.sql.rewrite import rewrite
+from dpsql.sql.validate import validate
+
+SALT = 7
+ANALYST = "ana"
+
+# One private table with a column of every kind, one with another unit, a public one, and one that
+# the policy does not list. ``Uid`` and ``order`` need care with case and quoting.
+TABLES: Mapping[str, str] = {
+    "visits": """CREATE TABLE visits (
+        "Uid" BIGINT, k INTEGER, s VARCHAR, n INTEGER, big BIGINT, x DOUBLE, wide DOUBLE,
+        amount DECIMAL(12, 2), d DATE, ts TIMESTAMP, flag BOOLEAN, c VARCHAR, "order" INTEGER)""",
+    "mails": "CREATE TABLE mails (email VARCHAR, k INTEGER, n INTEGER)",
+    "shops": "CREATE TABLE shops (k INTEGER, name VARCHAR, size INTEGER)",
+    "secret": "CREATE TABLE secret (k INTEGER, v VARCHAR)",
+}
+VISITS = TablePolicy(
+    "visits",
+    PrivacyUnit("person", "uid"),
+    {
+        "n": ColumnPolicy(-5, 20),
+        "big": ColumnPolicy(0, 1000),
+        "x": ColumnPolicy(-2.5, 10.0),
+        "wide": ColumnPolicy(0, 2**30),
+        "amount": ColumnPolicy(0, 100),
+        "c": ColumnPolicy(domain=("red", "green", "blue")),
+        "order": ColumnPolicy(0, 9),
+    },
+)
+POLICY_TABLES = {
+    "visits": VISITS,
+    "mails": TablePolicy("mails", PrivacyUnit("mailbox", "email"), {"n": ColumnPolicy(0, 10)}),
+    "shops": TablePolicy("shops", None),
+}
+
+
+def policy(defaults: Parameters | None = None, **accounts: AccountPolicy) -> Policy:
+    """The policy of the small world, with a large account unless others are given."""
+    return Policy(
+        "world",
+        defaults=defaults or Parameters(epsilon=5.0, delta=1e-6),
+        accounts=accounts or {ANALYST: AccountPolicy(ANALYST, 1000.0, 1e-3)},
+        tables=POLICY_TABLES,
+    )
+
+
+@contextlib.contextmanager
+def world_file(path: Path, *statements: str) -> Iterator[Path]:
+    """A database file with the small world's tables, filled by ``statements``."""
+    writer = duckdb.connect(str(path))
+    try:
+        for statement in (*TABLES.values(), *statements):
+            writer.execute(statement)
+    finally:
+        writer.close()
+    yield path
+
+
+FILL = (
+    """INSERT INTO visits SELECT i % 60, i % 7, 's' || (i % 5), i % 23 - 4, i % 1001, i % 13 - 2.0,
+        i * 1000.0, i % 101, DATE '2024-01-01' + (i % 50)::INT,
+        TIMESTAMP '2024-01-01' + to_hours(i), i % 2 = 0, ['red', 'green', 'blue'][1 + i % 3], i % 10 FROM range(1200) r(i)""",
+    "INSERT INTO mails SELECT 'm' || (i % 40), i % 5, i % 11 FROM range(400) r(i)",
+    "INSERT INTO shops SELECT i, 'shop ' || i, 10 * i FROM range(7) r(i)",
+    "INSERT INTO secret SELECT i, 'secret ' || i FROM range(7) r(i)",
+)
+
+
+def connect(directory: Path, *statements: str, **parameters: object) -> dpsql.Connection:
+    """A connection to the small world in ``directory``, filled with FILL unless told otherwise."""
+    with world_file(directory / "world.duckdb", *(statements or FILL)) as path:
+        return dpsql.connect(path, policy(), directory / "budget.db", ANALYST, **parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A query with its plans and the SQL that reads private rows, all without a connection."""
+
+    query: Query
+    plans: tuple[BlockPlan, ...]
+    statements: tuple[str, ...]
+
+
+def planned(
+    sql: str,
+    schema: Schema,
+    rules: Policy,
+    *,
+    mechanism: str | None = None,
+    salt: int = SALT,
+    **parameters: object,
+) -> Planned:
+    """Parse, validate, plan and rewrite with a fixed salt."""
+    resolved = resolve(rules, Overrides.of(parameters))
+    query = validate(parse(sql), sql, rules, schema, resolved)
+    plan = plan_query(query, mechanism)
+    statements = (rewrite(b, schema[fold(b.block.table)], salt) for b in plan.blocks)
+    return Planned(query, plan.blocks, tuple(statements))

@@ -1,0 +1,380 @@
+"""One unit moves the exact rows by no more than the plan declares, and by as much as it may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from audit import Lab, audit
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+from support import SALT, Planned, planned
+
+from dpsql.errors import QueryRefused
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.schema import Column, Schema, Table, schema_of
+from dpsql.sql import rewrite as rewriting
+from dpsql.sql.rewrite import rewrite
+
+COLUMNS = (
+    ("u", "BIGINT"),
+    ("a", "INTEGER"),
+    ("f", "DOUBLE"),
+    ("s", "VARCHAR"),
+    ("c", "VARCHAR"),
+    ("i", "INTEGER"),
+    ("j", "BIGINT"),
+    ("x", "DOUBLE"),
+)
+SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+RULES = Policy(
+    "audit",
+    accounts={"a": AccountPolicy("a", 100.0, 1e-3)},
+    tables={
+        "r": TablePolicy(
+            "r",
+            PrivacyUnit("unit", "u"),
+            {
+                "i": ColumnPolicy(-3, 5),
+                "j": ColumnPolicy(0, 4),
+                "x": ColumnPolicy(-2.0, 3.5),
+                "c": ColumnPolicy(domain=("p", "q")),
+            },
+        )
+    },
+)
+EVERYTHING = 10**6
+
+NAN, INF = float("nan"), float("inf")
+TEXTS = st.sampled_from(["", "1", "7", "bad", "é", None])
+rows_of_units = st.lists(
+    st.tuples(
+        st.sampled_from([1, 1, 2, 2, 3, 4, 5, 6, None]),
+        st.sampled_from([0, 1, 2, 3, None, -(2**31)]),
+        st.sampled_from([0.0, -0.0, 1.5, NAN, INF, -INF, None]),
+        TEXTS,
+        st.sampled_from(["p", "q", "other", None]),
+        st.sampled_from([-3, -1, 0, 2, 5, 100, -100, 2**31 - 1, None]),
+        st.sampled_from([0, 1, 4, 2**63 - 1, -(2**63), None]),
+        st.sampled_from([-2.0, 0.1, 3.5, 1e308, NAN, INF, -INF, -0.0, None]),
+    ),
+    max_size=24,
+)
+
+KEYS = (
+    "a",
+    "f",
+    "s",
+    "c",
+    "a % 2",
+    "a + 1",
+    "upper(s)",
+    "CAST(s AS INT)",
+    "coalesce(a, 0)",
+    "CASE WHEN a > 1 THEN s END",
+    "NOT (a > 2 AND CAST(s AS INT) > 2)",
+    "CAST(s AS INT) IS NULL",
+    "f + f",
+)
+MEASURES = (
+    "count(DISTINCT u)",
+    "count(*)",
+    "count(i)",
+    "count(s)",
+    "count(CAST(s AS INT))",
+    "sum(i)",
+    "sum(j)",
+    "sum(x)",
+    "avg(i)",
+    "avg(x)",
+    "sum(i * j)",
+    "sum(x * x)",
+    "sum(CASE WHEN NOT (a > 2 AND CAST(s AS INT) > 2) THEN i END)",
+    "sum(CASE WHEN s = '1' THEN j ELSE 0 END)",
+)
+CONDITIONS = (
+    None,
+    "a > 0",
+    "x > 0",
+    "NOT (a > 2 AND CAST(s AS INT) > 2)",
+    "a BETWEEN 3 AND CAST(s AS INT) OR s = '1'",
+    "NOT (a NOT BETWEEN 3 AND CAST(s AS INT))",
+    "CAST(s AS INT) IS NULL OR i * i > 4",
+    "a NOT IN (3, CAST(s AS INT))",
+    "s IS DISTINCT FROM 1",
+    "s",
+    "s IS TRUE OR a = 1",
+    "CASE WHEN a < 3 OR CAST(s AS INT) > 3 THEN TRUE ELSE FALSE END",
+    "coalesce(a > 2 AND CAST(s AS INT) > 2, TRUE)",
+)
+SCORES = ("count(DISTINCT u)", "count(*)", "count(i)", "sum(j)")
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+    """A statement of the accepted grammar and parameters for it."""
+    keys = draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))
+    measures = draw(st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True))
+    condition = draw(st.sampled_from(CONDITIONS))
+    parameters: dict[str, object] = {
+        "max_groups_contributed": draw(st.integers(1, 3)),
+        "max_rows_contributed": draw(st.integers(1, 3)),
+        "k_bar": EVERYTHING,
+        "min_units_per_group": draw(st.sampled_from([1, 1, 2, 3])),
+    }
+    tail = ""
+    if keys and draw(st.booleans()):
+        tail = f" ORDER BY {draw(st.sampled_from(SCORES))} DESC LIMIT 2"
+        if draw(st.booleans()):
+            parameters["max_groups_contributed"] = None
+    where = f" WHERE {condition}" if condition else ""
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join([*keys, *measures])} FROM r{where}{group}{tail}", parameters
+
+
+LAB = Lab("r", COLUMNS)
+
+
+def plans(sql: str, parameters: dict[str, object]) -> Planned | None:
+    """The plan, or None where no mechanism answers within the parameters."""
+    try:
+        return planned(sql, SCHEMA, RULES, **parameters)
+    except QueryRefused as refused:
+        if refused.code != "no_mechanism":
+            raise
+        return None
+
+
+def check(
+    question: tuple[str, dict[str, object]],
+    rows: Sequence[tuple[object, ...]],
+    change: Callable[[str], str] = lambda statement: statement,
+) -> dict[object, list[str]]:
+    found = plans(*question)
+    if found is None:
+        return {}
+    return audit(LAB, rows, 0, found.plans[0], change(found.statements[0]))
+
+
+def examples_of(examples: int) -> settings:
+    """The same examples on every run."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+@examples_of(250)
+@given(questions(), rows_of_units)
+def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(question, rows) -> None:
+    assert check(question, rows) == {}
+
+
+def constant_hash(statement: str) -> str:
+    return re.sub(r"hash\([^()]*\)", "0", statement)
+
+
+@examples_of(80)
+@given(questions(), rows_of_units)
+def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
+    assert check(question, rows, constant_hash) == {}
+
+
+@pytest.mark.slow
+@examples_of(4000)
+@given(questions(), rows_of_units)
+def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
+    question, rows
+) -> None:
+    assert check(question, rows) == {}
+
+
+@examples_of(100)
+@given(
+    st.sampled_from(SCORES),
+    rows_of_units,
+    st.integers(1, 3),
+    st.sampled_from(["a", "s", "f"]),
+    st.sampled_from([1, 2]),
+)
+def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, minimum) -> None:
+    sql = f"SELECT {key}, {score} FROM r GROUP BY 1 ORDER BY 2 DESC LIMIT 1"
+    options: dict[str, object] = {"min_units_per_group": minimum, "max_rows_contributed": 2}
+    cut = plans(sql, {**options, "k_bar": k_bar})
+    whole = plans(sql, {**options, "k_bar": EVERYTHING})
+    if cut is None or whole is None:
+        assert minimum > 1
+        return
+    plan = cut.plans[0]
+    if plan.selection.fetch is None:
+        return
+    assert isinstance(plan.selection, GaussianTopK | GumbelTopK)
+    statement = rewrite(plan, SCHEMA["r"], SALT)
+    unlimited = replace(plan, selection=replace(plan.selection, k_bar=EVERYTHING))
+    LAB.fill(rows)
+    found = LAB.rows(statement)
+    assert repr(found) == repr(LAB.rows(rewrite(unlimited, SCHEMA["r"], SALT))[: k_bar + 1])
+    assert [row[0] for row in found] == list(range(1, len(found) + 1))
+
+
+# -- bounds are reached ---------------------------------------------------------------------------
+
+
+def unit_with_many_groups(groups: int, repeats: int = 1) -> list[tuple[object, ...]]:
+    return [(1, k, 0.0, "1", "p", 5, 4, 3.5) for k in range(groups) for _ in range(repeats)]
+
+
+@pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
+@pytest.mark.parametrize("cap", [1, 3, 9, 10])
+@pytest.mark.parametrize("change", [str, constant_hash])
+def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure, cap, change) -> None:
+    found = planned(
+        f"SELECT a, {measure} FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=cap
+    )
+    LAB.fill(unit_with_many_groups(25, repeats=3))
+    assert len(LAB.groups(change(found.statements[0]), found.plans[0])) == cap
+
+
+def test_every_unit_keeps_the_cap_and_units_keep_different_groups() -> None:
+    found = planned(
+        "SELECT a, count(DISTINCT u) FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=4
+    )
+    rows = [(u, *row[1:]) for u in range(40) for row in unit_with_many_groups(12)]
+    LAB.fill(rows)
+    counts = [measures[0] for measures in LAB.groups(found.statements[0], found.plans[0]).values()]
+    assert sum(counts) == 40 * 4
+    assert len(counts) == 12
+
+
+@pytest.mark.parametrize("cap", [2, 3])
+def test_the_cap_is_reached_on_the_declared_domain_too(cap) -> None:
+    rules = replace(
+        RULES,
+        tables={
+            "r": replace(
+                RULES.tables["r"],
+                columns={"a": ColumnPolicy(domain=tuple(range(200))), "j": ColumnPolicy(0, 4)},
+            )
+        },
+    )
+    found = planned("SELECT a, sum(j) FROM r GROUP BY a", SCHEMA, rules, max_groups_contributed=cap)
+    plan = found.plans[0]
+    assert plan.score is None
+    assert plan.bounding == cap
+    LAB.fill(unit_with_many_groups(50))
+    assert len(LAB.groups(found.statements[0], plan)) == cap
+
+
+@pytest.mark.parametrize(
+    ("measure", "rows", "expected"),
+    [
+        ("count(*)", 7, 7),
+        ("count(i)", 7, 7),
+        ("sum(i)", 7, 35),
+        ("sum(j)", 3, 12),
+    ],
+)
+def test_the_clamp_of_rows_is_reached_exactly(measure, rows, expected) -> None:
+    found = planned(f"SELECT {measure} FROM r", SCHEMA, RULES, max_rows_contributed=rows)
+    plan = found.plans[0]
+    LAB.fill(unit_with_many_groups(20))
+    ((value,),) = LAB.groups(found.statements[0], plan).values()
+    assert value == expected == plan.measures[0].measure.sensitivity(rows)
+
+
+@pytest.mark.parametrize("measure", ["sum(x)", "avg(x)", "avg(i)", "sum(i)"])
+def test_a_unit_at_both_ends_stays_within_one_step_of_the_sensitivity(measure) -> None:
+    found = planned(f"SELECT {measure} FROM r", SCHEMA, RULES, max_rows_contributed=6)
+    plan = found.plans[0]
+    limit = plan.measures[0].measure.sensitivity(6)
+    for extreme in ((1, 0, 0.0, "", "p", 2**31 - 1, 0, 1e308), (1, 0, 0.0, "", "p", -99, 0, -INF)):
+        LAB.fill([extreme] * 9)
+        ((value, *_),) = LAB.groups(found.statements[0], plan).values()
+        assert abs(value) <= limit
+    LAB.fill([(1, 0, 0.0, "", "p", 2**31 - 1, 0, 1e308)] * 9)
+    ((value, *_),) = LAB.groups(found.statements[0], plan).values()
+    assert value >= limit - 1
+
+
+def test_rows_without_a_unit_count_for_nothing() -> None:
+    found = planned("SELECT a, count(*), sum(j) FROM r GROUP BY a", SCHEMA, RULES)
+    LAB.fill([(None, 1, 0.0, "", "p", 1, 4, 1.0)] * 5)
+    assert LAB.groups(found.statements[0], found.plans[0]) == {}
+
+
+# -- negative controls: the audit notices each way of getting it wrong ----------------------------
+
+MANY = [(u, k, 0.0, "1", "p", 5, 4, 3.5) for u in (1, 2, 3) for k in range(8) for _ in range(4)]
+BROKEN = {
+    "no rank filter": (
+        "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
+        lambda s: re.sub(r'"__dpsql_rank" <= \d+', "TRUE", s),
+    ),
+    "one group too many": (
+        "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
+        lambda s: re.sub(r'"__dpsql_rank" <= (\d+)', r'"__dpsql_rank" <= \1 + 1', s),
+    ),
+    "no clamp of rows": (
+        "SELECT a, count(*) FROM r GROUP BY a",
+        lambda s: re.sub(r'least\(("__dpsql_m0"), \d+\)', r"\1", s),
+    ),
+    "no clamp of sums": (
+        "SELECT a, sum(j) FROM r GROUP BY a",
+        lambda s: re.sub(r'greatest\(0, least\(\d+, ("__dpsql_m0")\)\)\)', r"\1)", s, count=1),
+    ),
+    "rows counted for units": (
+        "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
+        lambda s: s.replace('count(DISTINCT "__dpsql_unit")', "count(*)"),
+    ),
+    "units of a constant": (
+        "SELECT count(*) FROM r",
+        lambda s: s.replace('SELECT "u" AS', "SELECT random() AS"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_audit_notices(name) -> None:
+    sql, mutate = BROKEN[name]
+    found = planned(sql, SCHEMA, RULES, max_groups_contributed=2, max_rows_contributed=2)
+    plan, statement = found.plans[0], found.statements[0]
+    assert audit(LAB, MANY, 0, plan, statement) == {}
+    assert mutate(statement) != statement
+    assert audit(LAB, MANY, 0, plan, mutate(statement)) != {}
+
+
+def test_the_audit_notices_ranks_that_depend_on_other_units() -> None:
+    found = planned(
+        "SELECT a, count(DISTINCT u) FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=1
+    )
+    plan, statement = found.plans[0], found.statements[0]
+    popular = statement.replace(
+        'FROM (SELECT "u" AS',
+        'FROM (SELECT count(*) OVER (PARTITION BY a) AS popularity, "u" AS',
+    )
+    popular = re.sub(r"hash\([^()]*\)", "popularity", popular)
+    rows = [(u, k, 0.0, "", "p", 0, 0, 0.0) for u, k in [(1, 0), (2, 0), (2, 1), (3, 1)]]
+    rows += [(5, 0, 0.0, "", "p", 0, 0, 0.0), (5, 1, 0.0, "", "p", 0, 0, 0.0)]
+    assert audit(LAB, rows, 0, plan, statement) == {}
+    assert audit(LAB, rows, 0, plan, popular) != {}
+
+
+def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch) -> None:
+    """Statistics of all rows decide whether a failing operand is evaluated at all."""
+    sql = "SELECT count(DISTINCT u) FROM r WHERE NOT (a > 2 AND CAST(s AS INT) > 2)"
+    rows: list[tuple[object, ...]] = [(u, 0, 0.0, "bad", "p", 0, 0, 0.0) for u in (1, 2, 3)]
+    rows.append((4, 3, 0.0, "1", "p", 0, 0, 0.0))
+    assert check((sql, {}), rows) == {}
+
+    def around(node: exp.Expr, table: Table) -> exp.Expr:
+        return exp.Anonymous(this="TRY", expressions=[node])
+
+    monkeypatch.setattr(rewriting, "total_condition", around)
+    assert set(check((sql, {}), rows)) == {4}
