@@ -32,6 +32,8 @@ _LOCKDOWN = (
     "SET autoload_known_extensions = false",
     "SET allow_community_extensions = false",
     "SET error_on_division_by_zero = false",
+    # Keys keep their types on their way through Arrow (UUID, HUGEINT, TIME WITH TIME ZONE).
+    "SET arrow_lossless_conversion = true",
     "SET enable_progress_bar = false",
     # It computes a part shared by two TRY(...) once, outside of both, where it can fail.
     "SET disabled_optimizers = 'common_subexpressions'",

@@ -1,0 +1,94 @@
+"""The package keeps its shape: imports in one direction, libraries where they belong."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "dpsql"
+
+# From the outside in. A module may import from its own layer's package and from layers below it.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("__main__", "__init__"),
+    ("cli",),
+    ("demo",),
+    ("demo_data", "output"),
+    ("render",),
+    ("session",),
+    ("result",),
+    ("tail",),
+    ("release", "explain", "scaffold"),
+    ("planner", "engines", "sql", "policy_file"),
+    ("plan", "yaml_tree"),
+    ("query", "ledger"),
+    ("mechanisms",),
+    ("policy", "accounting"),
+    ("schema", "quoting", "figures"),
+    ("errors",),
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+# Reprs render themselves; rendering is imported when one is asked for.
+LAZY = {("result", "render"), ("explain", "render"), ("session", "render")}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Full names of the modules a file imports, in functions too, type checking included."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} uses a relative import"
+            names.add(node.module or "")
+    return names
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_inwards(path: Path) -> None:
+    own = layer_of(path)
+    for name in imported(path):
+        if not name.startswith("dpsql."):
+            continue
+        other = name.split(".")[1]
+        if other == own or (own, other) in LAZY:
+            continue
+        assert RANK[own] < RANK[other], f"{own} may not import {other}"
+
+
+@pytest.mark.parametrize(
+    ("library", "homes"),
+    [
+        ("sqlglot", {"sql", "query"}),
+        ("duckdb", {"engines", "tail", "demo", "demo_data"}),
+        ("sqlite3", {"ledger"}),
+        ("pydantic", {"policy_file"}),
+        ("ruamel", {"yaml_tree"}),
+        ("rich", {"render", "cli", "demo", "output"}),
+        ("click", {"cli", "demo"}),
+    ],
+)
+def test_a_library_is_used_only_where_it_belongs(library: str, homes: set[str]) -> None:
+    users = {
+        layer_of(path)
+        for path in modules()
+        if any(name.split(".")[0] == library for name in imported(path))
+    }
+    assert users <= homes
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_seedable_randomness_in_the_product(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "numpy.random" not in text
+    assert "np.random" not in text
+    assert not imported(path) & {"random"}

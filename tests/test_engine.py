@@ -1,0 +1,180 @@
+"""The DuckDB engine and the tail room: exact rows arrive whole, in order, with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsql
+import dpsql.engines.duckdb as engine_module
+from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.schema import Column
+
+UNITS = 60
+# One key per type: enough units per key that a generous epsilon releases it.
+KEYS: dict[str, list[str]] = {
+    "BOOLEAN": ["true", "false"],
+    "TINYINT": ["'-128'", "127"],
+    "BIGINT": ["'-9223372036854775808'", "9223372036854775807"],
+    "UBIGINT": ["0", "18446744073709551615"],
+    "HUGEINT": ["'-170141183460469231731687303715884105727'", "5"],
+    "DOUBLE": ["'nan'", "'-inf'", "0.1", "1e308"],
+    "FLOAT": ["0.1", "16777217"],
+    "DECIMAL(38,10)": ["1234567890123456789012345678.0123456789", "'-0.0000000001'"],
+    "VARCHAR": ["'it''s'", "''", "'NULL'", "'ünï\\cödé'", "'a,b;\"c\"'"],
+    "DATE": ["'infinity'", "'0001-01-01'", "'2013-02-28'"],
+    "TIME": ["'23:59:59.999999'", "'00:00:00'"],
+    "TIMESTAMP": ["'2013-01-01 00:00:00.000001'", "'-infinity'"],
+    "TIMESTAMP_NS": ["'2013-01-01 00:00:00.123456789'"],
+    "TIMESTAMP WITH TIME ZONE": ["'2013-01-01 00:00:00+00'"],
+    "INTERVAL": ["INTERVAL '1 month 2 days 3 seconds'"],
+    "UUID": ["'6b4f5a3e-2f63-4f0e-9d2c-1c2f4d7b8e11'"],
+    "BLOB": ["'\\x00\\xFF'::BLOB"],
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "budget.db"
+
+
+def policy(*tables: str) -> Policy:
+    return Policy(
+        dataset="test",
+        defaults=Parameters(epsilon=50.0, delta=1e-4, max_groups_contributed=20),
+        accounts={"ana": AccountPolicy("ana", 1000.0, 0.1)},
+        tables={name: TablePolicy(name, PrivacyUnit("unit", "unit")) for name in tables},
+    )
+
+
+def database(path: Path, key_type: str, literals: list[str]) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE t (unit BIGINT, k {key_type})")
+        for literal in [*literals, "NULL"]:
+            connection.execute(f"INSERT INTO t SELECT range, {literal}::{key_type} FROM range({UNITS})")
+
+
+@pytest.mark.parametrize("few", [10_000, 0], ids=["python", "arrow"])
+@pytest.mark.parametrize("key_type", list(KEYS))
+def test_keys_of_every_type_arrive_unchanged(
+    key_type: str, few: int, tmp_path: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "_FEW_ROWS", few)
+    path = tmp_path / "data.duckdb"
+    database(path, key_type, KEYS[key_type])
+    with dpsql.connect(path, policy("t"), ledger, "ana") as con:
+        sql = "SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k"
+        outer = f"SELECT k::VARCHAR AS text, typeof(k) AS type FROM ({sql})"
+        rows = con.sql(outer).fetchall()
+    with duckdb.connect(str(path)) as plain:
+        expected = plain.execute("SELECT DISTINCT k::VARCHAR, typeof(k) FROM t").fetchall()
+    assert sorted(rows, key=str) == sorted(expected, key=str)
+
+
+def few_groups(rows: int = 5) -> DuckDBEngine:
+    engine = DuckDBEngine()
+    unit = np.repeat(np.arange(UNITS), rows)
+    engine.register("t", {"unit": unit, "k": np.tile(np.arange(rows), UNITS)})
+    return engine
+
+
+@pytest.fixture
+def tied() -> Iterator[DuckDBEngine]:
+    """3,000 groups with only four different counts, so order is mostly decided by ties."""
+    engine = DuckDBEngine()
+    counts = np.arange(3000) % 4 + 1
+    unit = np.concatenate([np.arange(count) for count in counts])
+    engine.register("t", {"unit": unit, "k": np.repeat(np.arange(3000), counts)})
+    yield engine
+    engine.close()
+
+
+@pytest.mark.parametrize("at_most", [1001, None])
+@pytest.mark.parametrize("few", [10_000, 0])
+def test_row_numbers_follow_the_total_order_of_top_k(
+    tied: DuckDBEngine, few: int, at_most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "_FEW_ROWS", few)
+    sql = (
+        'SELECT row_number() OVER () AS "__dpsql_rid", k, n FROM '
+        "(SELECT k, count(DISTINCT unit) AS n FROM t GROUP BY k ORDER BY n DESC, k LIMIT 1001)"
+    )
+    rows = tied.exact(sql, (Column("k", "BIGINT"),), ["n", "k"][:1], at_most)
+    n = rows.measures["n"]
+    assert rows.row_ids.tolist() == list(range(1, 1002))
+    assert n[:750].tolist() == [4] * 750
+    assert n[750:].tolist() == [3] * 251
+    if isinstance(rows.keys, list):
+        assert [key for (key,) in rows.keys[:3]] == [3, 7, 11]
+        assert rows.keys[1000] == (2 + 4 * 250,)
+
+
+def test_large_releases_take_the_same_answer_as_small_ones(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT k, k * 2 AS double, COUNT(DISTINCT unit) > 20 AS many FROM t GROUP BY k ORDER BY k"
+    answers = []
+    for few in (10_000, 0):
+        monkeypatch.setattr(engine_module, "_FEW_ROWS", few)
+        with dpsql.connect(few_groups(), policy("t"), ledger, "ana") as con:
+            answers.append(con.sql(sql).fetchall())
+    assert answers[0] == answers[1] == [(k, 2 * k, True) for k in range(5)]
+
+
+@pytest.mark.parametrize("few", [10_000, 0])
+def test_rows_come_out_by_released_value_and_never_in_engine_order(
+    ledger: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "_FEW_ROWS", few)
+    with dpsql.connect(few_groups(20), policy("t"), ledger, "ana") as con:
+        rows = con.sql("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k", epsilon=9.0)
+        counts = [n for _, n in rows.fetchall()]
+    assert len(counts) == 20
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_results_outlive_their_connection_and_convert_repeatedly(ledger: Path) -> None:
+    with dpsql.connect(few_groups(), policy("t"), ledger, "ana") as con:
+        result = con.sql("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k ORDER BY k")
+        con.sql("SELECT COUNT(DISTINCT unit) FROM t")
+    rows = result.fetchall()
+    assert [k for k, _ in rows] == [0, 1, 2, 3, 4]
+    assert result.arrow().to_pylist() == [{"k": k, "n": n} for k, n in rows]
+    assert [tuple(row) for row in result.df().itertuples(index=False)] == rows
+    assert result.pl().rows() == rows
+    assert result.types == ["BIGINT", "BIGINT"]
+    assert len(result) == 5
+
+
+def test_csv_and_parquet_files_are_databases_of_one_table(tmp_path: Path, ledger: Path) -> None:
+    with duckdb.connect() as plain:
+        plain.execute("CREATE TABLE v AS SELECT range AS unit, range % 3 AS k FROM range(300)")
+        for name in ("t.csv", "t.parquet"):
+            plain.execute(f"COPY v TO '{tmp_path / name}'")
+    for name in ("t.csv", "t.parquet"):
+        with dpsql.connect(tmp_path / name, policy("t"), ledger, "ana") as con:
+            rows = con.sql("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k").fetchall()
+        assert sorted(k for k, _ in rows) == [0, 1, 2]
+
+
+def test_a_missing_or_foreign_database_is_refused_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(dpsql.InterfaceError, match="no database file"):
+        open_database(tmp_path / "none.duckdb")
+    (tmp_path / "text.duckdb").write_text("hello " * 1000)
+    with pytest.raises(dpsql.InterfaceError, match="cannot be opened"):
+        open_database(tmp_path / "text.duckdb")
+    assert not (tmp_path / "none.duckdb").exists()
+
+
+def test_tables_cannot_be_added_once_the_engine_is_in_use(ledger: Path) -> None:
+    engine = few_groups()
+    with (
+        dpsql.connect(engine, policy("t"), ledger, "ana"),
+        pytest.raises(dpsql.InterfaceError, match="not in use"),
+    ):
+        engine.register("more", {"a": np.arange(3)})
