@@ -373,7 +373,6 @@ def _write(target: Path, text: str, force: bool) -> None:
 @click.option(
     "--policies",
     "-p",
-    envvar="DPSQL_POLICIES",
     type=click.Path(path_type=Path),
     help="Another policies file for the demo's tables.",
 )

@@ -19,7 +19,7 @@ from rich.text import Text
 from dpsql import render
 from dpsql.demo_data import database
 from dpsql.errors import Error, InterfaceError, PolicyError
-from dpsql.figures import significant
+from dpsql.figures import printable, significant
 from dpsql.policy import Policy
 from dpsql.policy_file import load_policy
 from dpsql.result import Result
@@ -303,7 +303,8 @@ def _protected(policy: Policy) -> Table:
     for name, entry in policy.tables.items():
         unit = entry.privacy_unit
         protected = (unit.name, unit.column) if unit is not None else ("nobody: public", "")
-        table.add_row(entry.name, _DESCRIPTIONS.get(name, ""), *protected)
+        cells = (entry.name, _DESCRIPTIONS.get(name, ""), *protected)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
 

@@ -44,6 +44,7 @@ MAX_ROWS = 40
 TEXT_WIDTH = 100
 MAX_WIDTH = 400
 INDENT = 2
+MAX_SQL = 20_000
 CAVEAT = "Intervals cover the noise, not the effect of bounding contributions"
 
 
@@ -278,12 +279,13 @@ def error_panel(error: Error) -> Text:
     if error.place is not None:
         source = "" if error.place.source == "query" else f"{error.place.source}, "
         where = f" ({source}line {error.place.line}, column {error.place.column})"
-    text = Text.assemble(("error: ", "bold red"), (error.reason, "bold"), where)
+    reason, hint = printable(error.reason), (error.hint or "").split("\n")
+    text = Text.assemble(("error: ", "bold red"), (reason, "bold"), printable(where))
     if error.place is not None and error.place.excerpt:
         line, _, underline = error.place.pointer().partition("\n")
         text.append(f"\n  {printable_line(line)}").append(f"\n  {underline}", style="bold red")
     if error.hint:
-        text.append("\nhint: ", style="bold cyan").append(error.hint)
+        text.append("\nhint: ", style="bold cyan").append("\n".join(map(printable, hint)))
     return text.append(f"\n[{error.code}]", style="dim")
 
 
@@ -298,7 +300,7 @@ def explanation_panel(explanation: Explanation) -> Group:
         which = f" {number} of {len(blocks)}" if len(blocks) > 1 else ""
         parts += _block_parts(block, f"Private block{which}")
     parts += [_heading("Public tail", "sees released rows only, costs nothing")]
-    parts += [sql_panel(pretty(explanation.tail))]
+    parts += [sql_panel(_laid_out(explanation.tail))]
     return Group(*parts)
 
 
@@ -307,6 +309,11 @@ def sql_panel(sql: str) -> RenderableType:
     text = "\n".join(printable(line) for line in sql.split("\n"))
     syntax = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
     return Padding(syntax, (0, 0, 0, INDENT))
+
+
+def _laid_out(sql: str) -> str:
+    """Generated SQL for reading; a declared domain of thousands of values is cut short."""
+    return pretty(sql) if len(sql) <= MAX_SQL else f"{sql[: MAX_SQL // 10]} …"
 
 
 def _heading(title: str, note: str = "") -> Text:
@@ -319,7 +326,8 @@ def _prices(explanation: Explanation) -> Table:
     least = sum(block.least.rho for block in explanation.blocks)
     delta = reserved.delta + explanation.conversion_delta
     grid = _grid()
-    grid.add_row(
+    _row(
+        grid,
         "Reserves",
         f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
         f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})",
@@ -328,29 +336,29 @@ def _prices(explanation: Explanation) -> Table:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"
     else:
         text = "all of it, whatever comes out"
-    grid.add_row("Pays", text)
+    _row(grid, "Pays", text)
     return grid
 
 
 def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     grid = _grid()
-    grid.add_row("Table", f"{printable(block.table)}, protecting every {block.privacy_unit}")
-    grid.add_row("Mechanism", f"{block.mechanism}  ({block.source})")
-    grid.add_row("Bounding", block.bounding)
-    grid.add_row("Groups", _appearance(block))
+    _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
+    _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
+    _row(grid, "Bounding", block.bounding)
+    _row(grid, "Groups", _appearance(block))
     parts: list[RenderableType] = [_heading(title), Padding(grid, (0, 0, 0, INDENT))]
     if block.columns:
         parts.append(Padding(_noise_table(block), (1, 0, 0, INDENT)))
     parts.append(Padding(_candidate_table(block), (1, 0, 0, INDENT)))
     parts += [_heading("Private SQL", "the only statement that reads protected rows")]
-    return [*parts, sql_panel(pretty(block.sql))]
+    return [*parts, sql_panel(_laid_out(block.sql))]
 
 
 def _appearance(block: BlockExplanation) -> str:
     if block.appears_half is None or block.appears_95 is None:
-        return "every declared group is answered, present or not"
+        return "all are answered, whether they hold rows or not"
     half, high = significant(block.appears_half), significant(block.appears_95)
-    score = "units" if block.score is None else printable(block.score)
+    score = "units" if block.score is None else block.score
     base = " above the (k_bar+1)-th largest group" if block.relative else ""
     return f"one appears half the time at {half} {score}{base}, 95% of the time at {high}"
 
@@ -358,8 +366,9 @@ def _appearance(block: BlockExplanation) -> str:
 def _noise_table(block: BlockExplanation) -> Table:
     table = _figures("Noise on", "distribution", "scale", "std", "95% within")
     for column in block.columns:
-        table.add_row(
-            printable(column.aggregate, 60),
+        _row(
+            table,
+            column.aggregate,
             column.noise,
             significant(column.noise_scale),
             "" if column.noise_std is None else significant(column.noise_std),
@@ -375,7 +384,8 @@ def _candidate_table(block: BlockExplanation) -> Table:
     for candidate in block.candidates:
         threshold = "" if candidate.threshold is None else significant(candidate.threshold)
         plus = "base + " if candidate.relative and threshold else ""
-        table.add_row(
+        _row(
+            table,
             candidate.mechanism,
             plus + threshold,
             "" if candidate.noise_std is None else significant(candidate.noise_std),
@@ -383,6 +393,11 @@ def _candidate_table(block: BlockExplanation) -> Table:
             style="" if candidate.chosen else "dim",
         )
     return table
+
+
+def _row(table: Table, *cells: str, style: str = "") -> None:
+    """A row of texts: rich would read markup in plain strings, and names may look like it."""
+    table.add_row(*(Text(printable(cell)) for cell in cells), style=style)
 
 
 def _grid() -> Table:

@@ -544,3 +544,11 @@ def test_duckdbs_word_for_ctrl_c_is_understood():
         raise_if_interrupted(RuntimeError("Query interrupted"))
     raise_if_interrupted(RuntimeError("row 17 holds the diagnosis flu"))
     raise_if_interrupted(duckdb.Error("Query interrupted"))
+
+
+def test_a_connection_without_a_ledger_can_only_explain(world, database):
+    with dpsql.connect(database, "policies.yaml", None, "ana") as connection:
+        assert connection.explain(GROUPED).reserved_epsilon == pytest.approx(1.0)
+        for ask in (lambda: connection.sql(GROUPED), connection.budget):
+            with pytest.raises(dpsql.InterfaceError, match="no_ledger"):
+                ask()

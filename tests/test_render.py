@@ -11,6 +11,7 @@ import pytest
 
 import dpsql
 from dpsql import render
+from dpsql.errors import Place
 from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
@@ -244,6 +245,40 @@ def test_an_explanation_numbers_its_blocks(connection):
     assert "Private block 1 of 2" in text
     assert "Private block 2 of 2" in text
     assert "all of it, whatever comes out" in text
+
+
+def test_what_looks_like_markup_or_escapes_in_a_query_is_shown_as_it_is(connection):
+    sql = "SELECT SUM(CASE WHEN key = '[/bold]:smile:\x1b[31m' THEN x END) FROM t"
+    text = repr(connection.explain(sql))
+    assert "[/bold]:smile:\\x1b[31m" in text
+    assert "\x1b" not in text
+
+
+def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path):
+    engine = dpsql.DuckDBEngine()
+    engine.register("t", {"u": np.arange(9), "key": np.arange(9)})
+    policy = Policy(
+        "world",
+        tables={
+            "t": TablePolicy(
+                "t", PrivacyUnit("person", "u"), {"key": ColumnPolicy(domain=tuple(range(9999)))}
+            )
+        },
+        accounts={"ana": AccountPolicy("ana", 1.0, 1e-4)},
+    )
+    with dpsql.connect(engine, policy, None, "ana") as connection:
+        text = repr(connection.explain("SELECT key, COUNT(*) FROM t GROUP BY key"))
+    assert len(text) < 10_000
+
+
+def test_errors_are_printed_without_control_characters():
+    error = dpsql.QueryRefused(
+        "no \x1b[31mred", place=Place.in_text("a\tb\x1b[31m", 2, 3), hint="one\ntwo\x07"
+    )
+    text = render.plain(render.error_panel(error))
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert text.split("\n")[1:3] == ["  a b [31m", "    ^"]
+    assert "hint: one\ntwo\\x07" in text
 
 
 # -- budgets ----------------------------------------------------------------------------------
