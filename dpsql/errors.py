@@ -161,9 +161,7 @@ class LedgerError(OperationalError):
 class EngineError(OperationalError):
     """The engine failed. Its own message may quote rows, so it is never shown or chained."""
 
-    FIXED_REASON = (
-        "the engine could not run the query (its message is withheld: it may quote data)"
-    )
+    FIXED_REASON = "the engine could not run the query (its message is withheld: it may quote data)"
 
     def __init__(self, *, code: str = "engine_failed", hint: str | None = None) -> None:
         super().__init__(self.FIXED_REASON, code=code, hint=hint)

@@ -57,7 +57,7 @@ class DuckDBEngine:
     """An owner-side handle on DuckDB data.
 
     ``DuckDBEngine("data.duckdb")`` opens a file read-only. ``DuckDBEngine()`` starts empty, to be
-    filled with ``register`` (Arrow tables, pandas or polars frames, dicts of NumPy arrays),
+    filled with ``register`` (Arrow tables, pandas or polars frames, dicts of columns),
     ``csv`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
     Raises ``InterfaceError`` if the file is missing or is not a DuckDB database.
     """
@@ -92,7 +92,9 @@ class DuckDBEngine:
     # -- owner side ---------------------------------------------------------------------------
 
     def register(self, name: str, data: object) -> None:
-        """Copy a table from memory: Arrow, pandas, polars or a dict of NumPy arrays."""
+        """Copy a table from memory: Arrow, pandas, polars, or a dict of columns."""
+        if isinstance(data, dict):
+            data = {column: _array(values) for column, values in data.items()}
         self._create(name, "SELECT * FROM __dpsql_data", data)
 
     def csv(self, name: str, path: str | Path) -> None:
@@ -257,6 +259,12 @@ class MaterializedStream:
 def first_line(error: duckdb.Error) -> str:
     """The first line of an engine message: what is wrong, without the generated SQL."""
     return str(error).strip().split("\n", 1)[0].replace(INTERNAL_PREFIX, "")
+
+
+def _array(values: object) -> NDArray[Any]:
+    """A column as an array DuckDB can scan: text as objects, not as fixed-width strings."""
+    array = np.asarray(values)
+    return array.astype(object) if array.dtype.kind in "US" else array
 
 
 def _integers(values: NDArray[np.int64]) -> NDArray[np.int64]:
