@@ -236,10 +236,11 @@ def _sorted_lists(keys: KeyRows, width: int, values: list[list[object]]) -> list
     key_columns: list[list[object]] = [[row[i] for row in keys] for i in range(width)]
     first: list[object] = values[0] if values else [0] * len(keys)
 
-    def position(row: int) -> tuple[float, ...] | tuple[float, tuple[str, ...]]:
+    def position(row: int) -> tuple[float, tuple[tuple[bool, str], ...]]:
         value = first[row]
         assert isinstance(value, int | float)
-        return -value, tuple(str(key) for key in keys[row])
+        # No two groups are equal here, NULL and 'None' included: a tie would show engine order.
+        return -value, tuple((key is None, str(key)) for key in keys[row])
 
     order = sorted(range(len(keys)), key=position)
     return [[column[row] for row in order] for column in [*key_columns, *values]]
