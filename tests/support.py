@@ -86,7 +86,8 @@ def world_file(path: Path, *statements: str) -> Iterator[Path]:
 FILL = (
     """INSERT INTO visits SELECT i % 60, i % 7, 's' || (i % 5), i % 23 - 4, i % 1001, i % 13 - 2.0,
         i * 1000.0, i % 101, DATE '2024-01-01' + (i % 50)::INT,
-        TIMESTAMP '2024-01-01' + to_hours(i), i % 2 = 0, ['red', 'green', 'blue'][1 + i % 3], i % 10 FROM range(1200) r(i)""",
+        TIMESTAMP '2024-01-01' + to_hours(i), i % 2 = 0, ['red', 'green', 'blue'][1 + i % 3],
+        i % 10 FROM range(1200) r(i)""",
     "INSERT INTO mails SELECT 'm' || (i % 40), i % 5, i % 11 FROM range(400) r(i)",
     "INSERT INTO shops SELECT i, 'shop ' || i, 10 * i FROM range(7) r(i)",
     "INSERT INTO secret SELECT i, 'secret ' || i FROM range(7) r(i)",

@@ -108,6 +108,7 @@ CAST_TYPES = frozenset(
         exp.DType.TEXT,
         exp.DType.TIME,
         exp.DType.TIMESTAMP,
+        exp.DType.TIMESTAMPNTZ,
         exp.DType.TIMESTAMPTZ,
         exp.DType.TINYINT,
         exp.DType.UBIGINT,
