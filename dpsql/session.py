@@ -189,6 +189,7 @@ class Connection:
             for block in plan.blocks
         )
         keys = tuple(map(self._key_columns, plan.blocks, statements))
+        self._tail.load_public(query.public_tables)
         names = query.names or self._checked_names(query, plan.blocks, statements, keys)
         return _Prepared(query, plan, statements, keys, names, parameters.delta / 2)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 from weakref import finalize
@@ -19,8 +19,8 @@ from weakref import finalize
 import duckdb
 
 from dpsql.engines.base import Engine, KeyRows
-from dpsql.engines.duckdb import lock_down, raise_if_interrupted
-from dpsql.errors import DataError
+from dpsql.engines.duckdb import lock_down, python_safe, raise_if_interrupted
+from dpsql.errors import DataError, EngineError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, AggregateKind, Block, Query
 from dpsql.quoting import literal, quote
@@ -95,6 +95,15 @@ class TailRoom:
         self._numbers = count()
         self._dropped: deque[str] = deque()
 
+    def load_public(self, tables: Iterable[str]) -> None:
+        """Copy public tables into the room, once each. Raises ``EngineError`` if one cannot be."""
+        try:
+            for table in tables:
+                if table not in self._public:
+                    self._load_public(table)
+        except (duckdb.Error, MemoryError):
+            raise EngineError() from None
+
     def run(
         self,
         query: Query,
@@ -105,8 +114,6 @@ class TailRoom:
     ) -> Answer:
         """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
         self._drop_unused()
-        for table in query.public_tables:
-            self._load_public(table)
         loaded: list[str] = []
         timer = threading.Timer(TIME_LIMIT_SECONDS, self._connection.interrupt)
         timer.daemon = True
@@ -114,11 +121,13 @@ class TailRoom:
         try:
             sources = []
             for plan, columns, rows in zip(plans, keys, released, strict=True):
-                if rows.count > _FEW_ROWS or not isinstance(rows.keys, list | None):
+                # Released rows and public types decide, never how many groups stayed unreleased.
+                unsafe = rows.keys is not None and not python_safe(columns)
+                if rows.count > _FEW_ROWS or unsafe:
                     loaded.append(plan.block.name)
                     self._load(plan, columns, rows)
                 else:
-                    sources.append(_source(plan, columns, rows))
+                    sources.append(_source(plan, columns, self._listed(plan, rows)))
             return self._answer(query, sources, names)
         except (duckdb.Error, MemoryError, RuntimeError) as error:
             raise_if_interrupted(error)
@@ -172,9 +181,17 @@ class TailRoom:
                 f"{query} ORDER BY {', '.join(order)}"
             )
 
+    def _listed(self, plan: BlockPlan, released: ReleasedRows) -> ReleasedRows:
+        """The same release with its few keys picked out of the stream of all groups' keys."""
+        if released.keys is None or isinstance(released.keys, list):
+            return released
+        names = [ROW_ID, *(quote(plan.block.key_column(i)) for i in range(len(plan.block.keys)))]
+        query = f"SELECT {', '.join(names)} FROM __dpsql_values JOIN __dpsql_keys USING ({ROW_ID})"
+        with self._registered({ROW_ID: released.row_ids}, released.keys):
+            keys = {row[0]: row[1:] for row in self._connection.execute(query).fetchall()}
+        return replace(released, keys=[keys[i] for i in released.row_ids.tolist()])
+
     def _load_public(self, table: str) -> None:
-        if table in self._public:
-            return
         name = self._engine.schema()[table].name
         self._connection.register("__dpsql_public", self._engine.stream(table))
         try:
