@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from blocks import ROWS, UNITS, block, summed
 from numpy.typing import NDArray
 from privacy import SeededSource
 
+import dpsql
 from dpsql.engines.base import ExactRows
 from dpsql.mechanisms.noise import OSEntropy
 from dpsql.plan import BlockPlan
 from dpsql.planner import plan_block
-from dpsql.policy import Parameters
+from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 from dpsql.query import Measure, MeasureKind
 from dpsql.release import release
 from dpsql.tail import _sorted_lists
@@ -157,3 +159,39 @@ def test_nothing_released_is_an_answer_too() -> None:
     assert released.count == 0
     assert released.loss == plan.loss(None)
     assert math.isfinite(released.loss.rho)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT k FROM t",
+        "SELECT k, s FROM t GROUP BY k, s",
+        "SELECT k, name FROM (SELECT DISTINCT k FROM t) JOIN pub USING (k)",
+    ],
+)
+def test_how_many_groups_stayed_unreleased_does_not_show_in_the_order_of_rows(
+    sql: str, tmp_path: Path
+) -> None:
+    """One fresh group takes the engine from Python values to Arrow; nobody must see that."""
+    answers = []
+    for groups in (9_000, 10_000, 10_001, 12_000):
+        keys = np.concatenate([np.repeat([2, 10, 33], 400), np.arange(1000, 1000 + groups - 3)])
+        engine = dpsql.DuckDBEngine()
+        data = {"u": np.arange(len(keys)), "k": keys, "s": [f"{k:x}" for k in keys.tolist()]}
+        engine.register("t", data)
+        engine.register("pub", {"k": [10, 2, 33, 1], "name": ["ten", "two", "more", "one"]})
+        policy = Policy(
+            "world",
+            tables={
+                "t": TablePolicy("t", PrivacyUnit("person", "u")),
+                "pub": TablePolicy("pub", None),
+            },
+            accounts={"ana": AccountPolicy("ana", 100.0, 1e-3)},
+            defaults=Parameters(
+                epsilon=20.0, delta=1e-12, max_groups_contributed=1, max_rows_contributed=1
+            ),
+        )
+        with dpsql.connect(engine, policy, tmp_path / f"{groups}.db", "ana") as connection:
+            answers.append([row[0] for row in connection.sql(sql).fetchall()])
+    assert len(answers[0]) == 3
+    assert answers[1:] == answers[:-1]

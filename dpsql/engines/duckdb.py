@@ -178,7 +178,7 @@ class DuckDBEngine:
         self, sql: str, keys: Sequence[Column], measures: Sequence[str], at_most: int | None
     ) -> ExactRows:
         names = [key.name for key in keys]
-        simple = all(base_type(key.type) in _PYTHON_SAFE for key in keys)
+        simple = python_safe(keys)
         try:
             cursor = self._connection.cursor()
             if simple and at_most is not None and at_most <= _FEW_ROWS:
@@ -201,6 +201,11 @@ class DuckDBEngine:
         self._connection.close()
         if self._twin is not None:
             self._twin.close()
+
+
+def python_safe(columns: Sequence[Column]) -> bool:
+    """True if the values of these columns survive a trip through Python."""
+    return all(base_type(column.type) in _PYTHON_SAFE for column in columns)
 
 
 def raise_if_interrupted(error: Exception) -> None:
