@@ -117,6 +117,8 @@ def _bounding(plan: BlockPlan) -> str:
     rows = f"at most {parameters.max_rows_contributed} rows per unit and group"
     if plan.bounding is not None:
         return f"at most {plan.bounding} groups per unit (sampled by a salted hash), {rows}"
+    if not plan.block.keys:
+        return rows.replace("unit and group", "unit")
     if plan.groups is None:
         return f"a unit may touch any number of groups, {rows}"
     return f"a unit may touch all {plan.groups} declared groups, {rows}"

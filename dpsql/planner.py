@@ -85,6 +85,7 @@ class _Option:
     rank: float = 0.0
     obstacle: str = ""
     hint: str = ""
+    variant: str = ""
 
     def candidate(self, chosen: bool, forced: bool) -> Candidate:
         if self.plan is None:
@@ -92,13 +93,14 @@ class _Option:
         plan = self.plan
         step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
         threshold = plan.selection.appears_above(0.5)
-        verdict = "asked for" if forced else "smallest threshold or error"
+        chosen_for = "asked for" if forced else "smallest threshold or error"
+        verdict = (chosen_for if chosen else "possible") + self.variant
         return Candidate(
             mechanism=self.mechanism,
             threshold=None if threshold is None else threshold * step,
             relative=plan.selection.fetch is not None,
             noise_std=_noise_std(plan),
-            verdict=verdict if chosen else "possible",
+            verdict=verdict,
             chosen=chosen,
         )
 
@@ -161,8 +163,15 @@ def _known_domain_options(block: Block, budget: _Budget) -> list[_Option]:
         rank = 1.0
         for index in range(len(plan.measures)):
             rank *= plan.noise_of(index).std(size)
-        options.append(_Option("known_domain", plan, rank))
+        variant = "" if len(plans) == 1 else f" ({_reach(plan)})"
+        options.append(_Option("known_domain", plan, rank, variant=variant))
     return options
+
+
+def _reach(plan: BlockPlan) -> str:
+    if plan.bounding is None:
+        return "a unit may touch every group"
+    return f"at most {plan.bounding} groups per unit"
 
 
 def _known_domain_plan(block: Block, size: int, cap: int | None, rho: float) -> BlockPlan:

@@ -20,7 +20,7 @@ import duckdb
 
 from dpsql.engines.base import Engine, KeyRows
 from dpsql.engines.duckdb import lock_down, python_safe, raise_if_interrupted
-from dpsql.errors import DataError, EngineError
+from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, AggregateKind, Block, Query
 from dpsql.quoting import literal, quote
@@ -56,10 +56,18 @@ class Answer:
         return f"SELECT {', '.join(columns)} FROM {self._table}"
 
     def fetchall(self, width: int) -> list[Row]:
-        """The rows as Python values."""
+        """The rows as Python values. Raises ``InterfaceError`` for values that Python cannot hold."""
         columns = ", ".join(f"c{i}" for i in range(width))
         sql = f"SELECT {columns} FROM {self._table}"
-        rows: list[Row] = self._connection.cursor().execute(sql).fetchall()
+        try:
+            rows: list[Row] = self._connection.cursor().execute(sql).fetchall()
+        except (duckdb.InvalidInputException, OverflowError, ValueError):
+            raise InterfaceError(
+                "some values of the answer cannot be shown as Python values",
+                code="no_python_value",
+                hint="Read the answer with arrow(), or cast the column to VARCHAR in the query. "
+                "Timestamps with time zone need the package pytz.",
+            ) from None
         return rows
 
     def column(self, position: int) -> list[Any]:
@@ -115,20 +123,18 @@ class TailRoom:
         """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
         self._drop_unused()
         loaded: list[str] = []
-        timer = threading.Timer(TIME_LIMIT_SECONDS, self._connection.interrupt)
-        timer.daemon = True
-        timer.start()
         try:
-            sources = []
-            for plan, columns, rows in zip(plans, keys, released, strict=True):
-                # Released rows and public types decide, never how many groups stayed unreleased.
-                unsafe = rows.keys is not None and not python_safe(columns)
-                if rows.count > _FEW_ROWS or unsafe:
-                    loaded.append(plan.block.name)
-                    self._load(plan, columns, rows)
-                else:
-                    sources.append(_source(plan, columns, self._listed(plan, rows)))
-            return self._answer(query, sources, names)
+            with self._time_limit():
+                sources = []
+                for plan, columns, rows in zip(plans, keys, released, strict=True):
+                    # Released rows and public types decide, not how many groups stayed unreleased.
+                    unsafe = rows.keys is not None and not python_safe(columns)
+                    if rows.count > _FEW_ROWS or unsafe:
+                        loaded.append(plan.block.name)
+                        self._load(plan, columns, rows)
+                    else:
+                        sources.append(_source(plan, columns, self._listed(plan, rows)))
+                return self._answer(query, sources, names)
         except (duckdb.Error, MemoryError, RuntimeError) as error:
             raise_if_interrupted(error)
             raise DataError(
@@ -138,7 +144,6 @@ class TailRoom:
                 f"or for a result beyond {MEMORY_LIMIT} or {TIME_LIMIT_SECONDS:.0f} seconds.",
             ) from None
         finally:
-            timer.cancel()
             self._dropped.extend(map(quote, loaded))
 
     def close(self) -> None:
@@ -150,7 +155,6 @@ class TailRoom:
         table = f"answer_{next(self._numbers)}"
         columns = ", ".join(f"c{i}" for i in range(len(names)))
         ctes = f"WITH {', '.join(s.sql for s in sources)} " if sources else ""
-        # Only scalars and lists are ever passed as parameters, under the names the sources use.
         parameters = [values for source in sources for values in source.parameters]
         sql = f"CREATE TABLE {table}({columns}) AS {ctes}SELECT * FROM ({query.tail})"
         self._connection.execute(sql, parameters)
@@ -199,6 +203,17 @@ class TailRoom:
         finally:
             self._connection.unregister("__dpsql_public")
         self._public.add(table)
+
+    @contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        timer = threading.Timer(TIME_LIMIT_SECONDS, self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # a thread still on its way out would hold on to the connection
 
     @contextmanager
     def _registered(self, values: dict[str, Values], keys: object) -> Iterator[None]:

@@ -43,8 +43,11 @@ _LOCKDOWN = (
 # Up to this many groups, Python values are faster than setting up an Arrow scan.
 _FEW_ROWS = 10_000
 # Types whose every value is the same after a trip through Python (dates have infinities, intervals
-# have months, timestamps have nanoseconds and time zones: those go through Arrow).
-_PYTHON_SAFE = frozenset({"BOOLEAN", "VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", *INTEGER_BITS})
+# have months, timestamps have nanoseconds and time zones, and the largest UHUGEINT is no parameter:
+# those go through Arrow).
+_PYTHON_SAFE = frozenset(
+    {"BOOLEAN", "VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", *INTEGER_BITS} - {"UHUGEINT"}
+)
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection) -> None:

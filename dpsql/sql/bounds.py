@@ -39,9 +39,27 @@ def interval_of(node: exp.Expr, table: TablePolicy) -> Interval | None:
         return None if inner is None else (-inner[1], -inner[0])
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         return _binary(node, table)
+    if isinstance(node, exp.Least | exp.Greatest):
+        return _extreme(node, table)
     if isinstance(node, exp.Case):
         return _hull([interval_of(branch, table) for branch in _branches(node)])
     return None
+
+
+def _extreme(node: exp.Least | exp.Greatest, table: TablePolicy) -> Interval | None:
+    """LEAST and GREATEST skip NULLs: only literals are sure to take part and so to tighten."""
+    operands = [node.this, *node.expressions]
+    hull = _hull([interval_of(operand, table) for operand in operands])
+    if hull is None:
+        return None
+    literals = [
+        interval[0]
+        for operand in operands
+        if not operand.find(exp.Column) and (interval := interval_of(operand, table)) is not None
+    ]
+    if isinstance(node, exp.Least):
+        return hull[0], min([hull[1], *literals])
+    return max([hull[0], *literals]), hull[1]
 
 
 def _branches(node: exp.Case) -> list[exp.Expr]:
@@ -82,6 +100,8 @@ def is_integral(node: exp.Expr, schema: Table) -> bool:
         return is_integral(node.this, schema)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         return is_integral(node.this, schema) and is_integral(node.expression, schema)
+    if isinstance(node, exp.Least | exp.Greatest):
+        return all(is_integral(operand, schema) for operand in [node.this, *node.expressions])
     if isinstance(node, exp.Case):
         return all(is_integral(branch, schema) for branch in _branches(node))
     return False
