@@ -45,8 +45,8 @@ class Lattice:
     Rows are rounded to steps of ``quantum`` (1 for moderate integers, else a power of two, so that
     grid points are exact doubles) and summed exactly. A group's total is then divided by
     ``coarsening``, which keeps noise scales in the range of the samplers without rounding each row.
-    ``low`` and ``high`` enclose the declared bounds, in steps of ``quantum``. ``integral`` says that
-    the values are integers, so that their sums are shown as integers and none can be NaN.
+    ``low`` and ``high`` enclose the declared bounds, in steps of ``quantum``. ``integral`` says
+    that the values are integers: their sums are shown as integers and none can be NaN.
     """
 
     lower: float

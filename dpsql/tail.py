@@ -56,7 +56,7 @@ class Answer:
         return f"SELECT {', '.join(columns)} FROM {self._table}"
 
     def fetchall(self, width: int) -> list[Row]:
-        """The rows as Python values. Raises ``InterfaceError`` for values that Python cannot hold."""
+        """The rows as Python values. Raises ``InterfaceError`` for those Python cannot hold."""
         columns = ", ".join(f"c{i}" for i in range(width))
         sql = f"SELECT {columns} FROM {self._table}"
         try:
