@@ -81,7 +81,7 @@ class BlockPlan:
         return noise
 
     def spread_groups(self, released: int) -> int:
-        """The number of groups that sizes shared noise: those released, where they are the bound."""
+        """How many groups share noise: those released, where they are the bound."""
         return released if self.groups is None else self.groups
 
 

@@ -182,7 +182,7 @@ class Block:
         return f"{INTERNAL_PREFIX}m{index}"
 
     def support_column(self, index: int) -> str:
-        """The internal column of released rows that an average's interval needs: its noisy count."""
+        """The released column that an average's interval needs: its noisy count."""
         return f"{INTERNAL_PREFIX}n{index}"
 
 
