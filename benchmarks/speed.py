@@ -62,7 +62,8 @@ def build(path: Path, rows: int) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.register("data", data)
         connection.execute(
-            "CREATE TABLE visits AS SELECT unit AS user_id, 'item' || item AS item, amount FROM data"
+            "CREATE TABLE visits AS "
+            "SELECT unit AS user_id, 'item' || item AS item, amount FROM data"
         )
         connection.execute("CREATE TABLE few AS SELECT * FROM visits LIMIT 2000")
 
@@ -106,8 +107,8 @@ def compare(
 
 
 def big_queries(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, runs: int) -> list[Ratio]:
-    top = "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits GROUP BY item ORDER BY n DESC LIMIT 10"
     every = "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits GROUP BY item"
+    top = f"{every} ORDER BY n DESC LIMIT 10"
     return [
         compare(
             "capped COUNT(DISTINCT unit) per item, LIMIT k_bar+1 / plain query",
@@ -142,7 +143,8 @@ def small_overheads(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection) -> 
     }
     figures = {}
     for name, (limit, parameters) in queries.items():
-        sql = f"SELECT item, COUNT(DISTINCT user_id) AS n FROM few GROUP BY item ORDER BY n DESC {limit}"
+        groups = "SELECT item, COUNT(DISTINCT user_id) AS n FROM few GROUP BY item"
+        sql = f"{groups} ORDER BY n DESC {limit}"
 
         def private(sql: str = sql, parameters: dict[str, object] = parameters) -> object:
             return con.sql(sql, **parameters).fetchall()

@@ -56,7 +56,8 @@ def database(path: Path, key_type: str, literals: list[str]) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"CREATE TABLE t (unit BIGINT, k {key_type})")
         for literal in [*literals, "NULL"]:
-            connection.execute(f"INSERT INTO t SELECT range, {literal}::{key_type} FROM range({UNITS})")
+            values = f"SELECT range, {literal}::{key_type} FROM range({UNITS})"
+            connection.execute(f"INSERT INTO t {values}")
 
 
 @pytest.mark.parametrize("few", [10_000, 0], ids=["python", "arrow"])
