@@ -1,0 +1,214 @@
+"""Intervals cover what they promise, by exact tails and by measurement, and not absurdly more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pytest
+from privacy import log_pmf, lower_bound, tail, upper_bound
+
+import dpsql
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.policy import AccountPolicy, ColumnPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+
+CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 1 - 1e-6)
+
+# -- exactly ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [DiscreteGaussian(0.4), DiscreteGaussian(7.7), DiscreteLaplace(0.5), DiscreteLaplace(11.0)],
+    ids=repr,
+)
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_margins_of_independent_noise_are_the_smallest_that_cover(
+    noise: DiscreteGaussian | DiscreteLaplace, confidence: float
+) -> None:
+    margin = IndependentNoise(noise, 1).margin(confidence, 3)
+    assert margin == int(margin)
+    assert 2 * tail(noise, int(margin)) <= (1 - confidence) * (1 + 1e-9)
+    assert margin == 0 or 2 * tail(noise, int(margin) - 1) > (1 - confidence) * (1 - 1e-6)
+
+
+def sum_tail(one: DiscreteGaussian, two: DiscreteGaussian, t: int) -> float:
+    """P[Z1 + Z2 > t]."""
+    x = np.arange(-1000, 1001)
+    first, second = np.exp(log_pmf(one, x)), np.exp(log_pmf(two, x))
+    above = np.concatenate((np.cumsum(second[::-1])[::-1], np.zeros(2001 + abs(t))))
+    starts = np.clip(t + 1 - x + 1000, 0, None)
+    return math.fsum(first * above[starts])
+
+
+@pytest.mark.parametrize("groups", [1, 4, 100])
+@pytest.mark.parametrize("sigma", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_margins_of_correlated_noise_are_the_smallest_half_steps_that_cover(
+    groups: int, sigma: float, confidence: float
+) -> None:
+    own, shared = DiscreteGaussian(2 * sigma), DiscreteGaussian(2 * sigma / groups**0.25)
+    margin = CorrelatedGaussian(sigma, 1).margin(confidence, groups)
+    half_steps = round(2 * margin)
+    assert 2 * margin == half_steps
+    assert 2 * sum_tail(own, shared, half_steps) <= (1 - confidence) * (1 + 1e-9)
+    assert 2 * sum_tail(own, shared, half_steps - 2) > 1 - confidence
+
+
+# -- measured ---------------------------------------------------------------------------------
+
+PLACES = tuple(range(40))
+PEOPLE = 3000
+
+
+def data() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    person = np.repeat(np.arange(PEOPLE), 2)
+    return {
+        "person": person,
+        "place": (person * 7 + np.tile([0, 13], PEOPLE)) % 40,
+        "few": person % 4,
+        "n": rng.integers(-3, 9, 2 * PEOPLE),
+        "x": rng.uniform(-1.0, 4.0, 2 * PEOPLE),
+        "big": rng.integers(0, 10**8, 2 * PEOPLE),
+    }
+
+
+POLICY = Policy(
+    "world",
+    tables={
+        "visits": TablePolicy(
+            "visits",
+            PrivacyUnit("person", "person"),
+            {
+                "place": ColumnPolicy(domain=PLACES),
+                "few": ColumnPolicy(domain=(0, 1, 2, 3)),
+                "n": ColumnPolicy(-3, 8),
+                "x": ColumnPolicy(-1.0, 4.0),
+                "big": ColumnPolicy(0, 10**8),
+            },
+        )
+    },
+    accounts={"ana": AccountPolicy("ana", 1000.0, 0.1)},
+    defaults=Parameters(
+        epsilon=1.0, delta=1e-6, max_groups_contributed=2, max_rows_contributed=2, k_bar=100
+    ),
+)
+DECLARED = "FROM visits GROUP BY place ORDER BY place"
+INDEPENDENT = {
+    "counts": (f"SELECT place, COUNT(*) v {DECLARED}", "COUNT(*)"),
+    "units": (f"SELECT place, COUNT(DISTINCT person) v {DECLARED}", "COUNT(DISTINCT person)"),
+    "integer sums": (f"SELECT place, SUM(n) v {DECLARED}", "SUM(n)"),
+    "real sums": (f"SELECT place, SUM(x) v {DECLARED}", "SUM(x)"),
+    "coarse sums": (f"SELECT place, SUM(big) v {DECLARED}", "SUM(big)"),
+    "averages": (f"SELECT place, AVG(x) v {DECLARED}", "AVG(x)"),
+    "integer averages": (f"SELECT place, AVG(n) v {DECLARED}", "AVG(n)"),
+}
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    engine = dpsql.DuckDBEngine()
+    engine.register("visits", data())
+    ledger = tmp_path_factory.mktemp("ledger") / "budget.db"
+    with dpsql.connect(engine, POLICY, ledger, "ana") as opened:
+        yield opened
+
+
+def truth(aggregate: str, key: str) -> np.ndarray:
+    """The exact answer by plain DuckDB (no unit contributes more than the bounds allow)."""
+    plain = duckdb.connect()
+    table = data()
+    plain.register("visits", table)
+    sql = f"SELECT {aggregate} FROM visits GROUP BY {key} ORDER BY {key}"
+    return np.array([float(row[0]) for row in plain.execute(sql).fetchall()])
+
+
+def covered(
+    connection: dpsql.Connection, sql: str, exact: np.ndarray, confidence: float, runs: int
+) -> np.ndarray:
+    """For each run, which rows' intervals hold the exact value."""
+    found = []
+    for _ in range(runs):
+        interval = connection.sql(sql).intervals(confidence)["v"]
+        found.append((interval.low <= exact) & (exact <= interval.high))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_measured_coverage_is_at_least_nominal_and_for_sums_not_much_more(
+    connection: dpsql.Connection, name: str, confidence: float
+) -> None:
+    sql, aggregate = INDEPENDENT[name]
+    hits = covered(connection, sql, truth(aggregate, "place"), confidence, 20)
+    rate_at_most = upper_bound(int(hits.sum()), hits.size)
+    assert rate_at_most >= confidence
+    if "averages" not in name:
+        assert lower_bound(int(hits.sum()), hits.size) <= confidence + 0.04
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_correlated_noise_is_covered_too(connection: dpsql.Connection, confidence: float) -> None:
+    """The rows of an answer share a draw: only the first of each run is counted."""
+    sql = "SELECT few, COUNT(*) v FROM visits GROUP BY few ORDER BY few"
+    assert "correlated" in repr(connection.explain(sql, max_groups_contributed="unlimited"))
+    exact = truth("COUNT(*)", "few")
+    hits = 0
+    for _ in range(200):
+        result = connection.sql(sql, max_groups_contributed="unlimited")
+        interval = result.intervals(confidence)["v"]
+        hits += bool(interval.low[0] <= exact[0] <= interval.high[0])
+    assert upper_bound(hits, 200) >= confidence
+    assert lower_bound(hits, 200) <= confidence + 0.04
+
+
+def test_released_groups_of_a_top_k_query_are_covered(connection: dpsql.Connection) -> None:
+    """Names are drawn first, counts afterwards: selection does not spoil the intervals."""
+    sql = "SELECT n % 3 AS g, COUNT(*) v FROM visits GROUP BY ALL ORDER BY v DESC LIMIT 2"
+    plain = dict(zip(*np.unique(np.fmod(data()["n"], 3), return_counts=True), strict=True))
+    hits = []
+    for _ in range(100):
+        result = connection.sql(sql, max_groups_contributed="unlimited", epsilon=4.0)
+        interval = result.intervals(0.8)["v"]
+        first = result.fetchall()[0][0]
+        hits.append(interval.low[0] <= plain[first] <= interval.high[0])
+    assert upper_bound(sum(hits), len(hits)) >= 0.8
+
+
+def test_intervals_at_half_their_width_are_noticed(connection: dpsql.Connection) -> None:
+    """The negative control: coverage is measured sharply enough to see too narrow intervals."""
+    sql, aggregate = INDEPENDENT["counts"]
+    exact, hits, runs = truth(aggregate, "place"), 0, 30
+    for _ in range(runs):
+        interval = connection.sql(sql).intervals(0.95)["v"]
+        middle, margin = (interval.high + interval.low) / 2, (interval.high - interval.low) / 4
+        hits += int((np.abs(exact - middle) <= margin).sum())
+    assert upper_bound(hits, runs * 40) < 0.95
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 2, math.nan])
+def test_a_confidence_outside_zero_and_one_is_refused(
+    connection: dpsql.Connection, confidence: float
+) -> None:
+    result = connection.sql("SELECT COUNT(*) v FROM visits")
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        result.intervals(confidence)
+
+
+def test_columns_that_are_not_released_values_have_no_interval(
+    connection: dpsql.Connection,
+) -> None:
+    result = connection.sql("SELECT place, COUNT(*) c, COUNT(*) + 1 d FROM visits GROUP BY place")
+    assert list(result.intervals()) == ["c"]
+
+
+def test_a_wider_confidence_gives_a_wider_interval(connection: dpsql.Connection) -> None:
+    result = connection.sql(INDEPENDENT["averages"][0])
+    narrow, wide = result.intervals(0.5)["v"], result.intervals(0.99)["v"]
+    assert bool((wide.low <= narrow.low).all())
+    assert bool((wide.high >= narrow.high).all())
