@@ -236,6 +236,8 @@ class _BlockBuilder:
         items = [item.unalias() for item in self.select.expressions]
         if group.args.get("all"):
             return [item for item in items if not _has_aggregate(item)]
+        if not any(group.args.values()):
+            raise self._refuse("GROUP BY names no keys", "empty_group_by", self.select)
         extra = [
             clause for clause, value in group.args.items() if value and clause != "expressions"
         ]

@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, OutputColumn
 from dpsql.schema import Schema, Table, fold
-from dpsql.sql.totality import cannot_fail
+from dpsql.sql.totality import is_sure_condition
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})
+_INT64_DIGITS = 19
 
 
 def trace_outputs(
@@ -76,7 +77,7 @@ def _is_plain_block(block: Block, table: Table) -> bool:
     return (
         all(isinstance(key.expression, exp.Column) for key in block.keys)
         and all(isinstance(argument, exp.Column) for argument in arguments)
-        and (block.condition is None or cannot_fail(block.condition, table))
+        and (block.condition is None or is_sure_condition(block.condition, table))
     )
 
 
@@ -89,10 +90,11 @@ def _is_plain_tail(tree: exp.Query) -> bool:
     limits = [tree.args[c].expression for c in ("limit", "offset") if tree.args.get(c)]
     names = {fold(item.alias) for item in items}
     return (
-        len(names) == len(items)
+        len(names - {""}) == len(items)
         and all(isinstance(item.unalias(), exp.Column) for item in items)
         and all(_is_plain_term(term, names, len(items)) for term in terms)
         and all(isinstance(limit, exp.Literal) and limit.is_int for limit in limits)
+        and all(len(limit.this) < _INT64_DIGITS for limit in limits)
     )
 
 

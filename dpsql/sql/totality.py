@@ -42,6 +42,11 @@ def total_condition(node: exp.Expr, table: Table) -> exp.Expr:
     return _truth(node.copy(), table)
 
 
+def is_sure_condition(node: exp.Expr, table: Table) -> bool:
+    """True for conditions that need no change, and whose types are certain to fit."""
+    return _is_logic(node, table) and cannot_fail(node, table)
+
+
 # The functions below use up the trees they are given.
 
 

@@ -1,0 +1,258 @@
+"""Statements meant to do harm are refused before anything is spent, or answered like any other."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import pytest
+from attacks import ANSWERS, ATTACKS, Attack
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import connect
+
+import dpsql
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path_factory.mktemp("attacks")) as opened:
+        opened.sql("SELECT count(*) FROM visits")  # what is set up once is not timed below
+        yield opened
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.sql[:60])
+def test_an_attack_has_its_stated_outcome_and_a_refusal_is_free(attack: Attack, connection) -> None:
+    before, began = connection.budget(), time.monotonic()
+    if attack.outcome == ANSWERS:
+        connection.sql(attack.sql)
+        assert connection.budget().rho_spent > before.rho_spent, attack.why
+        return
+    with pytest.raises(dpsql.Error) as caught:
+        connection.sql(attack.sql)
+    assert caught.value.code == attack.outcome, attack.why
+    assert not isinstance(caught.value, dpsql.EngineError | dpsql.DataError)
+    assert caught.value.__cause__ is None
+    assert connection.budget() == before
+    assert time.monotonic() - began < 1.0
+
+
+DOUBLING = ["k AS a0", *(f"a{i - 1} + a{i - 1} AS a{i}" for i in range(1, 60))]
+OVERSIZED = {
+    "five thousand conditions": ("k = 1 AND " * 5000 + "k = 1", "query_too_deep"),
+    "three hundred alternatives": ("k = 1 OR " * 300 + "k = 1", "query_too_deep"),
+    "ten thousand terms": ("n + " * 10_000 + "n > 0", "query_too_deep"),
+    "a thousand parentheses": ("(" * 1000 + "k = 1" + ")" * 1000, "query_too_deep"),
+    "five thousand NOTs": ("NOT " * 5000 + "flag", "query_too_deep"),
+    "five thousand minus signs": ("- " * 5000 + "k = 1", "query_too_deep"),
+    "nested CASE": ("CASE WHEN flag THEN " * 300 + "flag" + " END" * 300, "query_too_deep"),
+    "chained IS NULL": ("k" + " IS NULL" * 2000, "query_too_deep"),
+    "a megabyte of text": (f"s = '{'x' * (1 << 20)}'", "query_too_long"),
+    "a number of 39 digits": ("k > 1" + "0" * 38, "number_too_long"),
+    "half a character": ("s = '\ud800'", "syntax_error"),
+}
+
+
+@pytest.mark.parametrize("name", OVERSIZED)
+def test_an_oversized_condition_is_refused_at_once(name, connection) -> None:
+    condition, code = OVERSIZED[name]
+    refused_at_once(connection, f"SELECT count(*) FROM visits WHERE {condition}", code)
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        (f"SELECT {', '.join(DOUBLING)}, count(*) FROM visits GROUP BY ALL", "query_too_large"),
+        (f"SELECT {'count(*) + ' * 5000}count(*) FROM visits", "query_too_deep"),
+        ("SELECT count(*) FROM visits" + " UNION ALL SELECT 1" * 500, "query_too_deep"),
+        (f"SELECT count(*) FROM {'a' * 90_000}", "unknown_table"),
+        (f"SELECT {'a' * 90_000} FROM visits", "unknown_column"),
+        ("SELECT count(*) FROM visits\0; DROP TABLE x", "several_statements"),
+        ("\0", "not_a_query"),
+        ("", "syntax_error"),
+        ('SELECT count(*) AS "" FROM visits', "does_not_bind"),
+        ('SELECT count(*) AS "\udfff" FROM visits', "syntax_error"),
+        ("\ufeffSELECT count(*) FROM visits", "syntax_error"),
+    ],
+    ids=range(11),
+)
+def test_an_oversized_or_garbled_statement_is_refused_at_once(sql, code, connection) -> None:
+    refused_at_once(connection, sql, code)
+
+
+def refused_at_once(connection: dpsql.Connection, sql: str, code: str) -> None:
+    before, began = connection.budget(), time.monotonic()
+    with pytest.raises(dpsql.Error) as caught:
+        connection.sql(sql)
+    assert caught.value.code == code
+    assert connection.budget() == before
+    assert len(str(caught.value)) < 1000 or "a" * 1000 in str(caught.value)
+    assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM visits WHERE s = 'a\0b'",
+        "SELECT count(*) FROM visits WHERE s = '\u202e'",
+        "SELECT\u00a0count(*) FROM visits",
+        f"SELECT count(*) AS {'a' * 90_000} FROM visits",
+        f"SELECT count(*) FROM visits WHERE s = '{'x' * 99_000}'",
+        f"SELECT count(*) FROM visits WHERE k IN ({', '.join(map(str, range(10_000)))})",
+    ],
+    ids=range(6),
+)
+def test_odd_but_legal_text_is_answered(sql, connection) -> None:
+    assert len(connection.sql(sql).fetchall()) == 1
+
+
+@pytest.mark.parametrize("query", [None, 5, b"SELECT 1", ["SELECT 1"], object()])
+def test_what_is_not_text_is_refused(query, connection) -> None:
+    with pytest.raises(dpsql.SQLSyntaxError):
+        connection.sql(query)
+
+
+WORDS = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "HAVING",
+    "ORDER BY",
+    "LIMIT",
+    "OFFSET",
+    "DISTINCT",
+    "ALL",
+    "AS",
+    "WITH",
+    "RECURSIVE",
+    "UNION",
+    "EXCEPT",
+    "VALUES",
+    "JOIN",
+    "LEFT",
+    "LATERAL",
+    "USING",
+    "ON",
+    "OVER",
+    "PARTITION BY",
+    "FILTER",
+    "QUALIFY",
+    "WINDOW",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS",
+    "NULL",
+    "BETWEEN",
+    "LIKE",
+    "CAST",
+    "EXTRACT",
+    "INTERVAL",
+    "DAY",
+    "EXISTS",
+    "ROLLUP",
+    "visits",
+    "mails",
+    "shops",
+    "secret",
+    "uid",
+    "k",
+    "s",
+    "n",
+    "x",
+    "d",
+    "v",
+    "t",
+    "count(*)",
+    "count",
+    "sum",
+    "avg",
+    "max",
+    "count(DISTINCT uid)",
+    "sum(n)",
+    "unnest",
+    "range",
+    "(",
+    ")",
+    "(",
+    ")",
+    ",",
+    ",",
+    "*",
+    "+",
+    "-",
+    "/",
+    "//",
+    "%",
+    "=",
+    "<",
+    ">",
+    "<>",
+    ".",
+    "::",
+    ";",
+    "--",
+    "/*",
+    "*/",
+    "'a'",
+    '"a"',
+    "'",
+    '"',
+    "1",
+    "0",
+    "-1",
+    "1.5",
+    "1e400",
+    "[",
+    "]",
+    "{",
+    "}",
+    "?",
+    "$1",
+    ":a",
+    "@",
+    "#1",
+    "->",
+    "",
+    "",
+    "PIVOT",
+    "TABLE",
+    "EXCLUDE",
+    "COLUMNS(*)",
+    "INT",
+    "VARCHAR",
+    "desc",
+    "nulls first",
+]
+FRAMES = (
+    "{}",
+    "SELECT {} FROM visits",
+    "SELECT count(*) FROM visits WHERE {}",
+    "SELECT k, count(*) AS v FROM visits GROUP BY {}",
+    "SELECT k, count(*) AS v FROM visits GROUP BY k ORDER BY {}",
+    "SELECT k, {} FROM visits GROUP BY k",
+    "SELECT {} FROM (SELECT k, count(*) AS v FROM visits GROUP BY k) AS t",
+    "WITH t AS ({}) SELECT * FROM t",
+    "SELECT sum({}) FROM visits",
+)
+
+
+@given(st.sampled_from(FRAMES), st.lists(st.sampled_from(WORDS), min_size=1, max_size=9))
+@settings(
+    max_examples=600,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_random_words_raise_nothing_but_errors_of_our_own(connection, frame, words) -> None:
+    with contextlib.suppress(dpsql.Error):
+        connection.explain(frame.format(" ".join(words)))
