@@ -193,7 +193,8 @@ class DuckDBEngine:
             return _from_arrow(rows, names, measures)
         except (duckdb.Error, MemoryError, RuntimeError) as error:
             raise_if_interrupted(error)
-            raise EngineError() from None
+        # Raised outside the handler, so that not even its context quotes a row.
+        raise EngineError()
 
     def stream(self, table: str) -> ArrowStream:
         found = self.schema()[table]

@@ -345,6 +345,7 @@ class _BlockBuilder:
             f"column {node.name} must be a GROUP BY key or stand inside an aggregate",
             "column_not_grouped",
             node,
+            hint="Add it to GROUP BY, or put it inside COUNT, SUM or AVG.",
         )
 
     def _raw_rows(self, node: exp.Expr) -> QueryRefused:
@@ -513,7 +514,9 @@ class _BlockBuilder:
             raise self._raw_rows(self.select)
         source = self.select.args["from_"].this
         released = exp.to_table(self.name)
-        released.set("alias", exp.TableAlias(this=exp.to_identifier(source.alias_or_name, True)))
+        released.set(
+            "alias", exp.TableAlias(this=exp.to_identifier(source.alias or self.table.name, True))
+        )
         source.replace(released)
         having = self.select.args.get("having")
         self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)

@@ -1,0 +1,310 @@
+"""A connection charges before it reads, settles before it shows, and keeps the engine quiet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from support import ANALYST, FILL, connect, policy, world_file
+
+import dpsql
+from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.policy import AccountPolicy
+from dpsql.session import Connection
+from dpsql.tail import TailRoom
+
+QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
+TOP = f"{QUESTION} ORDER BY n DESC LIMIT 3"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    """A connection for tests that spend nothing or do not look at the budget."""
+    with connect(tmp_path_factory.mktemp("shared")) as opened:
+        yield opened
+
+
+def before(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, look: Callable[[], None]
+) -> None:
+    """Call ``look`` just before a method runs."""
+    original = getattr(owner, name)
+
+    def watched(*arguments: object, **named: object) -> object:
+        look()
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, watched)
+
+
+# -- the order of things --------------------------------------------------------------------------
+
+
+def test_the_worst_case_is_reserved_before_any_private_row_is_read(connection, monkeypatch) -> None:
+    seen = []
+    before(monkeypatch, DuckDBEngine, "exact", lambda: seen.append(connection.budget()))
+    answer = connection.sql(TOP, max_groups_contributed=None)
+    assert [report.unsettled for report in seen] == [1]
+    assert seen[0].rho_spent == pytest.approx(answer.cost.reserved.rho, rel=1e-6)
+    assert seen[0].rho_spent >= answer.cost.reserved.rho
+
+
+def test_the_charge_is_settled_before_the_tail_runs(connection, monkeypatch) -> None:
+    seen = []
+    before(monkeypatch, TailRoom, "run", lambda: seen.append(connection.budget()))
+    connection.sql(QUESTION)
+    assert [(report.queries, report.unsettled) for report in seen] == [(1, 0)]
+
+
+def test_explaining_reads_nothing_and_costs_nothing(connection, monkeypatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("private rows were read")
+
+    monkeypatch.setattr(DuckDBEngine, "exact", never)
+    assert connection.explain(QUESTION) is not None
+    assert connection.budget().queries == 0
+
+
+def test_a_top_k_answer_pays_for_what_it_returned(connection) -> None:
+    answer = connection.sql(
+        "SELECT k, count(DISTINCT uid) AS n FROM visits WHERE k > 4 GROUP BY k ORDER BY n DESC "
+        "LIMIT 7",
+        max_groups_contributed=None,
+    )
+    assert len(answer.fetchall()) < 7
+    assert answer.cost.settled.rho < answer.cost.reserved.rho
+    assert answer.cost.settled.delta == answer.cost.reserved.delta
+    spent = connection.budget().rho_spent
+    assert answer.cost.settled.rho <= spent < answer.cost.settled.rho + 1e-9
+
+
+@pytest.mark.parametrize("failure", [dpsql.EngineError(), KeyboardInterrupt(), MemoryError()])
+def test_a_failure_after_reserving_keeps_the_whole_reservation(
+    failure, connection, monkeypatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckDBEngine, "exact", fail)
+        with pytest.raises(type(failure)):
+            connection.sql(QUESTION)
+    report = connection.budget()
+    assert report.unsettled == 1
+    assert report.rho_spent > 0
+    assert len(connection.sql(QUESTION).fetchall()) > 0, "the connection still works"
+
+
+def test_a_failing_tail_costs_its_release_and_names_no_value(connection) -> None:
+    with pytest.raises(dpsql.DataError) as caught:
+        connection.sql("SELECT CAST('a' || n AS INT) FROM (SELECT count(*) AS n FROM visits)")
+    assert caught.value.code == "tail_failed"
+    assert not any(character.isdigit() for character in caught.value.reason)
+    assert connection.budget().rho_spent > 0
+    assert connection.budget().unsettled == 0
+
+
+def test_the_engines_message_never_reaches_the_caller(connection) -> None:
+    engine = connection._engine
+    assert isinstance(engine, DuckDBEngine)
+    with pytest.raises(dpsql.EngineError) as caught:
+        engine.exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"], None)
+    assert "s1" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+# -- budgets --------------------------------------------------------------------------------------
+
+
+def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(tmp_path, monkeypatch) -> None:
+    poor = policy(None, ana=AccountPolicy(ANALYST, 1.0, 1e-6))
+    with (
+        world_file(tmp_path / "w.duckdb", *FILL) as path,
+        dpsql.connect(path, poor, tmp_path / "b.db", ANALYST) as opened,
+    ):
+        reads: list[None] = []
+        before(monkeypatch, DuckDBEngine, "exact", lambda: reads.append(None))
+        with pytest.raises(dpsql.BudgetExceeded) as caught:
+            opened.sql(QUESTION)
+        assert caught.value.requested[0] > caught.value.remaining[0]
+        assert not reads
+        assert opened.budget().queries == 0
+
+
+def test_a_new_connection_buys_no_new_budget(tmp_path) -> None:
+    with connect(tmp_path) as first:
+        first.sql(QUESTION)
+        spent = first.budget().rho_spent
+    with dpsql.connect(
+        tmp_path / "world.duckdb", policy(), tmp_path / "budget.db", ANALYST
+    ) as second:
+        assert second.budget().rho_spent == spent
+
+
+def test_threads_share_one_connection_and_every_query_is_charged(connection) -> None:
+    errors: list[dpsql.Error] = []
+
+    def ask() -> None:
+        try:
+            for _ in range(5):
+                assert len(connection.sql(QUESTION).fetchall()) <= 7
+        except dpsql.Error as error:
+            errors.append(error)
+
+    one = connection.sql(QUESTION).cost.settled.rho
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert connection.budget().queries == 31
+    assert connection.budget().rho_spent == pytest.approx(31 * one, rel=1e-6)
+
+
+def test_two_answers_to_one_question_differ(connection) -> None:
+    answers = {
+        tuple(connection.sql("SELECT count(*), sum(n), avg(x) FROM visits").fetchall())
+        for _ in range(4)
+    }
+    assert len(answers) > 1
+
+
+def test_every_query_draws_its_own_salt(connection) -> None:
+    salts = {connection.explain(QUESTION).blocks[0].sql for _ in range(3)}
+    assert len(salts) == 3
+
+
+# -- ends and mistakes ----------------------------------------------------------------------------
+
+
+def test_a_closed_connection_answers_nothing(connection) -> None:
+    connection.close()
+    connection.close()
+    for ask in (
+        lambda: connection.sql(QUESTION),
+        lambda: connection.explain(QUESTION),
+        connection.budget,
+    ):
+        with pytest.raises(dpsql.InterfaceError) as caught:
+            ask()
+        assert caught.value.code == "closed"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        ({"epsilon": float("nan")}, "parameter_not_finite"),
+        ({"epsilon": -1}, "parameter_out_of_range"),
+        ({"epsilon": 0}, "parameter_out_of_range"),
+        ({"epsilon": 10**400}, None),
+        ({"epsilon": "1"}, "parameter_not_number"),
+        ({"epsilon": True}, None),
+        ({"delta": 2.0}, "parameter_out_of_range"),
+        ({"k_bar": 0}, "parameter_out_of_range"),
+        ({"k_bar": 2**63}, "parameter_out_of_range"),
+        ({"k_bar": 1.5}, "parameter_not_integer"),
+        ({"max_groups_contributed": 0}, "parameter_out_of_range"),
+        ({"max_rows_contributed": None}, None),
+        ({"min_units_per_group": 0}, "parameter_out_of_range"),
+        ({"noise": False}, "unknown_parameter"),
+        ({"seed": 1}, "unknown_parameter"),
+    ],
+)
+def test_a_parameter_out_of_range_is_refused_at_no_cost(parameters, code, shared) -> None:
+    spent = shared.budget()
+    with pytest.raises(dpsql.ParameterError) as caught:
+        shared.sql(QUESTION, **parameters)
+    assert code in (None, caught.value.code)
+    assert shared.budget() == spent
+
+
+def test_an_unknown_analyst_cannot_connect(tmp_path) -> None:
+    with (
+        world_file(tmp_path / "w.duckdb") as path,
+        pytest.raises(dpsql.UnknownName) as caught,
+    ):
+        dpsql.connect(path, policy(), tmp_path / "b.db", "eve")
+    assert caught.value.code == "unknown_account"
+    assert not (tmp_path / "b.db").exists()
+
+
+def test_errors_say_where_in_the_text_and_what_to_do(connection) -> None:
+    with pytest.raises(dpsql.UnknownName) as caught:
+        connection.sql("SELECT k,\n  count(*) FROM visits\nWHERE amuont > 3 GROUP BY k")
+    place = caught.value.place
+    assert place is not None
+    assert (place.line, place.column, place.length) == (3, 7, 6)
+    assert caught.value.hint == "Did you mean amount?"
+
+
+# -- locks ----------------------------------------------------------------------------------------
+
+FORBIDDEN = [
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM glob('/etc/*')",
+    "COPY (SELECT 1) TO '/tmp/dpsql_must_not_exist.csv'",
+    "ATTACH '/tmp/dpsql_must_not_exist.duckdb'",
+    "EXPORT DATABASE '/tmp/dpsql_must_not_exist'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "LOAD '/tmp/dpsql_must_not_exist.duckdb_extension'",
+    "SET enable_external_access = true",
+    "SET threads = 1",
+    "SET lock_configuration = false",
+    "RESET lock_configuration",
+    "PRAGMA threads = 1",
+    "SET disabled_optimizers = ''",
+    "SELECT * FROM python_object_in_scope",
+]
+
+
+@pytest.mark.parametrize("sql", FORBIDDEN)
+@pytest.mark.parametrize("room", ["private", "twin", "tail"])
+def test_locked_connections_reach_no_file_setting_or_object(room, sql, shared) -> None:
+    python_object_in_scope = {"a": [1]}
+    shared.explain("SELECT upper(s), count(*) FROM visits GROUP BY 1")
+    inner = inside(shared, room)
+    with pytest.raises(duckdb.Error):
+        inner.execute(sql).fetchall()
+    assert python_object_in_scope
+    assert not list(Path("/tmp").glob("dpsql_must_not_exist*"))
+
+
+def inside(connection: Connection, room: str) -> duckdb.DuckDBPyConnection:
+    engine = connection._engine
+    assert isinstance(engine, DuckDBEngine)
+    if room == "twin":
+        assert engine._twin is not None
+        return engine._twin.cursor()
+    held = engine._connection if room == "private" else connection._tail._connection
+    return held.cursor()
+
+
+def test_the_private_file_cannot_be_written(connection) -> None:
+    for sql in ("INSERT INTO secret VALUES (1)", "CREATE TABLE z (a INT)", "DROP TABLE mails"):
+        with pytest.raises(duckdb.Error):
+            inside(connection, "private").execute(sql)
+
+
+def test_the_twin_and_the_tail_hold_no_private_rows(connection) -> None:
+    counts = "SELECT k, count(*) AS n FROM visits GROUP BY k"
+    connection.sql(f"SELECT name, n FROM shops JOIN ({counts}) USING (k)")
+    connection.sql("SELECT upper(s), count(*) FROM visits GROUP BY 1")
+    twin = inside(connection, "twin")
+    assert twin.execute("SELECT count(*) FROM visits").fetchone() == (0,)
+    tables = inside(connection, "tail").execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    private = {"visits", "mails", "secret"}
+    assert not private & {name for (name,) in tables}
