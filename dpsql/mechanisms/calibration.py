@@ -94,7 +94,7 @@ def lattice_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> 
     """A sigma for which discrete Gaussian noise on integer vectors is (epsilon, delta)-DP.
 
     The continuous one of ``analytic_gaussian_sigma`` plus a variance of 16 lattice steps,
-    negligible when a lattice step is small. Arguments and errors are those of ``analytic_gaussian_sigma``.
+    negligible when a lattice step is small. Arguments and errors are those of the continuous one.
     """
     continuous = analytic_gaussian_sigma(epsilon, delta, sensitivity)
     return math.sqrt(continuous * continuous + SMOOTHING_VARIANCE) * (1 + 2.0**-48)
