@@ -29,7 +29,7 @@ from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoi
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, split_base
 
 Noise = DiscreteGaussian | DiscreteLaplace
-RUNS = 6_000
+RUNS = 4_000
 WRONG = (0.7, 1.3)
 
 
@@ -235,7 +235,7 @@ class OneLower(GaussianTopK):
 def drawn_orders(mechanism: GumbelTopK, counts: tuple[int, ...]) -> Counter[Hashable]:
     source, found = SeededSource(11), Counter[Hashable]()
     scores, whose = as_returned(counts, mechanism.k_bar, mechanism.floor)
-    for _ in range(4 * RUNS):
+    for _ in range(3 * RUNS):
         selected = mechanism.select(scores, source)
         assert selected.noisy is None
         found[tuple(whose[i] for i in selected.indices)] += 1
@@ -273,7 +273,7 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
     probability: float,
 ) -> None:
     """What EXPLAIN promises about the size a group needs."""
-    source, runs = SeededSource(13), 4000
+    source, runs = SeededSource(13), 2500
     slack = 6 * math.sqrt(probability * (1 - probability) / runs)
     noise = additive(DiscreteGaussian(6.0))
     positive = PositiveCounts(noise, 2, 1e-4, 0)

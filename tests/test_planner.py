@@ -86,7 +86,7 @@ def within_budget(plan: BlockPlan) -> None:
 
 
 @given(blocks(parameters()))
-@settings(max_examples=250, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
 def test_no_plan_costs_more_than_the_query_may_or_settles_above_its_reservation(b: Block) -> None:
     try:
         plan = plan_block(b)
@@ -96,7 +96,7 @@ def test_no_plan_costs_more_than_the_query_may_or_settles_above_its_reservation(
 
 
 @given(blocks(parameters()), st.sampled_from(MECHANISMS))
-@settings(max_examples=150, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
 def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, name: str) -> None:
     try:
         plan = plan_block(b, name)
@@ -113,7 +113,7 @@ def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, 
     ),
     st.sampled_from([None, *MECHANISMS]),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
 def test_every_extreme_is_planned_or_refused_clearly(b: Block, name: str | None) -> None:
     try:
         plan = plan_block(b, name)
@@ -124,7 +124,7 @@ def test_every_extreme_is_planned_or_refused_clearly(b: Block, name: str | None)
 
 
 @given(blocks(parameters()))
-@settings(max_examples=80, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=50, deadline=None, suppress_health_check=QUIET)
 def test_the_same_question_gets_the_same_plan(b: Block) -> None:
     """Nothing but the block goes in: no data, no clock, no randomness."""
     try:
@@ -135,7 +135,7 @@ def test_the_same_question_gets_the_same_plan(b: Block) -> None:
 
 
 @given(blocks(parameters()))
-@settings(max_examples=80, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=50, deadline=None, suppress_health_check=QUIET)
 def test_exactly_one_candidate_is_chosen_and_refusals_say_why(b: Block) -> None:
     try:
         plan = plan_block(b)

@@ -216,10 +216,10 @@ def answers(directory: Path, heavy: int, name: str, runs: int) -> list[Hashable]
     engine.register("visits", visits(heavy))
     sql, parameters = QUERIES[name]
     found: list[Hashable] = []
-    for part in range(0, runs, 500):  # a fresh ledger now and then: budgets end
+    for part in range(0, runs, 300):  # a fresh ledger now and then: budgets end
         ledger = directory / f"{heavy}-{part}.db"
         with dpsql.connect(engine, POLICY, ledger, "ana") as connection:
-            for _ in range(min(500, runs - part)):
+            for _ in range(min(300, runs - part)):
                 rows = connection.sql(sql, **parameters).fetchall()
                 keys = tuple(row[0] for row in rows) if len(rows[0:1]) and len(rows[0]) > 1 else ()
                 found.append((keys, round(sum(row[-1] for row in rows) / 12)))
@@ -228,12 +228,12 @@ def answers(directory: Path, heavy: int, name: str, runs: int) -> list[Hashable]
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_sql_answers_hide_a_person_with_sixty_visits(name: str, tmp_path: Path) -> None:
-    with_unit, without = (answers(tmp_path, heavy, name, 1500) for heavy in (1, 0))
+    with_unit, without = (answers(tmp_path, heavy, name, 600) for heavy in (1, 0))
     assert epsilon_at_least(with_unit, without) <= EPSILON
 
 
 @pytest.mark.parametrize("name", ["declared keys", "sums"])
 def test_the_sql_audit_notices_ten_people(name: str, tmp_path: Path) -> None:
     """The negative control: ten people are not one."""
-    with_units, without = (answers(tmp_path, heavy, name, 1500) for heavy in (10, 0))
+    with_units, without = (answers(tmp_path, heavy, name, 600) for heavy in (10, 0))
     assert epsilon_at_least(with_units, without) > EPSILON
