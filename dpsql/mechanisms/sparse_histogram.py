@@ -1,0 +1,360 @@
+"""The Gaussian sparse histogram mechanism under (epsilon, delta)-DP: analyses and calibration.
+
+Gaussian noise on each group present in the data; a group is released iff its noisy count exceeds
+1 + tau. A unit raises at most ``groups`` counts by one each. Of these, some exist without the unit
+(the noise hides the change) and some are fresh (the threshold hides them). Adding the two worst
+cases is a valid delta; taking the worst over the possible divisions is the exact one.
+
+:func:`sparse_histogram_delta`, :func:`sparse_histogram_tau` and
+:func:`calibrate_sparse_histogram` speak of continuous noise. :class:`SparseHistogram` draws on the
+lattice and states the delta of what it draws.
+
+Sources: Wilkins, Kifer, Zhang & Karrer 2024 (the exact analysis); Lebeda & Retschmeier 2024,
+Lemmas 2.6 and 2.7; Balle & Wang 2018, Theorem 8 (the Gaussian mechanism).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
+from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
+from dpsql.mechanisms.selection import Selected
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+BlockBound = Callable[[Integers, Integers], Floats]
+
+_SLACK = 1e-12  # relative; exceeds the rounding errors of a normal tail and its logarithm
+_WORST_TOLERANCE = 1e-9
+_BRANCHES = 16
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+class Analysis(Enum):
+    """How delta is computed from the noise and the threshold."""
+
+    ADD_THE_DELTAS = "add_the_deltas"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Noise ``sigma`` and threshold ``tau`` (release iff noisy > 1 + tau), in units of a count."""
+
+    sigma: float
+    tau: float
+
+
+# -- one Gaussian -----------------------------------------------------------------------------
+
+
+def normal_sf(z: Floats) -> Floats:
+    """P[N > z] for a standard normal N, relative error below 2e-13; 0 beyond z = 38."""
+    tails: Floats = 0.5 * np.asarray(_erfc(z / math.sqrt(2.0)), dtype=np.float64)
+    return tails
+
+
+def gaussian_delta(epsilon: Floats, distance: Floats) -> Floats:
+    """The smallest delta for which N(0, 1) and N(distance, 1) are (epsilon, delta)-close.
+
+    Φ(d/2 - ε/d) - exp(ε) Φ(-d/2 - ε/d) for any real epsilon (Balle & Wang 2018, Theorem 8),
+    rounded up.
+    """
+    near = epsilon / distance - distance / 2
+    above = normal_sf(near)
+    with np.errstate(divide="ignore"):
+        beyond = np.exp(epsilon + np.log(normal_sf(near + distance)))
+    return np.maximum(0.0, above - beyond) + _SLACK * above
+
+
+def _delta_at(epsilon: float, distance: float) -> float:
+    return float(gaussian_delta(np.array([epsilon]), np.array([distance]))[0])
+
+
+# -- the analyses -----------------------------------------------------------------------------
+
+
+def sparse_histogram_delta(
+    epsilon: float, sigma: float, tau: float, groups: int, analysis: Analysis = Analysis.EXACT
+) -> float:
+    """The delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
+
+    Lebeda & Retschmeier 2024, Lemma 2.6 (add the deltas) or 2.7 (exact). Raises ParameterError
+    for parameters out of range. Checked by ``tests/test_sparse_histogram.py``.
+    """
+    check_parameters(epsilon, groups)
+    checked_positive(sigma, "sigma")
+    checked_positive(tau, "tau")
+    log_hidden = float(np.log1p(-normal_sf(np.array([tau / sigma]))[0]))
+    all_fresh = -math.expm1(groups * log_hidden) * (1 + _SLACK)
+    if analysis is Analysis.ADD_THE_DELTAS:
+        return min(1.0, all_fresh + _delta_at(epsilon, math.sqrt(groups) / sigma))
+
+    def noise_delta(epsilons: Floats, counts: Integers) -> Floats:
+        return gaussian_delta(epsilons, np.sqrt(counts.astype(np.float64)) / sigma)
+
+    mixed = worst_over(1, groups, split_bound(epsilon, groups, log_hidden, noise_delta))
+    return min(1.0, max(all_fresh, mixed))
+
+
+def split_bound(
+    epsilon: float,
+    groups: int,
+    log_hidden: float,
+    noise_delta: Callable[[Floats, Integers], Floats],
+) -> BlockBound:
+    """What the exact delta can be if between ``low`` and ``high`` of the changed groups are old.
+
+    The k - j fresh groups all stay hidden with probability psi = exp((k - j) log_hidden). With the
+    unit, the output is anything else with probability 1 - psi, which is pure loss, and psi times
+    the shifted noise otherwise; without it, the unshifted noise. The two directions of this pair
+    are the two families. Each grows with the number of old groups and with that of fresh ones, so
+    the corner (high old, k - low fresh) bounds a whole block.
+    """
+
+    def bound(low: Integers, high: Integers) -> Floats:
+        log_psi: Floats = np.asarray((groups - low) * log_hidden, dtype=np.float64)
+        with_unit = -np.expm1(log_psi) + np.exp(log_psi) * noise_delta(epsilon - log_psi, high)
+        without = noise_delta(epsilon + log_psi, high)
+        worst: Floats = np.maximum(with_unit * (1 + _SLACK), without)
+        return worst
+
+    return bound
+
+
+def worst_over(first: int, last: int, bound: BlockBound) -> float:
+    """An upper bound on max over first <= j <= last of ``bound(j, j)``, tight to a relative 1e-9.
+
+    ``bound(low, high)`` must bound the values of all j in between. Branch and bound: blocks that
+    cannot hold the maximum are dropped, the others are split.
+    """
+    if last < first:
+        return 0.0
+    low, high = np.array([first]), np.array([last])
+    best = float(np.max(bound(low, low)))
+    while True:
+        limits = bound(low, high)
+        open_ = (limits > best * (1 + _WORST_TOLERANCE)) & (low < high)
+        best = max(best, float(limits[low == high].max(initial=0.0)))
+        if not open_.any():
+            return best * (1 + _WORST_TOLERANCE)
+        low, high = _split(low[open_], high[open_])
+        best = max(best, float(bound(high, high).max()))
+
+
+def _split(low: Integers, high: Integers) -> tuple[Integers, Integers]:
+    cuts = low[:, None] + (high - low + 1)[:, None] * np.arange(_BRANCHES + 1) // _BRANCHES
+    starts, ends = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
+    real = starts <= ends
+    return starts[real], ends[real]
+
+
+# -- calibration ------------------------------------------------------------------------------
+
+
+def sparse_histogram_tau(
+    epsilon: float, delta: float, sigma: float, groups: int, analysis: Analysis = Analysis.EXACT
+) -> float:
+    """The smallest tau with which the mechanism with noise ``sigma`` is (epsilon, delta)-DP.
+
+    Raises ParameterError if no threshold is enough, because the noise alone exceeds delta.
+    """
+    check_parameters(epsilon, groups, delta)
+    checked_positive(sigma, "sigma")
+    rest = delta - _delta_at(epsilon, math.sqrt(groups) / sigma)
+    if rest <= 0:
+        raise too_little_noise()
+    high = sigma * hidden_quantile(rest * (1 - 1e-11), groups)
+    if analysis is Analysis.ADD_THE_DELTAS:
+        return high
+    low = sigma * hidden_quantile(delta, groups)
+    return crossing(
+        lambda tau: sparse_histogram_delta(epsilon, sigma, tau, groups), delta, low, high
+    )
+
+
+@lru_cache(maxsize=256)
+def calibrate_sparse_histogram(
+    epsilon: float, delta: float, groups: int, analysis: Analysis = Analysis.EXACT
+) -> Calibration:
+    """The noise with the smallest tau among those that are (epsilon, delta)-DP, and that tau."""
+    check_parameters(epsilon, groups, delta)
+    least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
+    return lowest_tau(lambda s: sparse_histogram_tau(epsilon, delta, s, groups, analysis), least)
+
+
+def hidden_quantile(delta: float, groups: int) -> float:
+    """The t with 1 - P[N <= t]**groups = delta."""
+    return normal_quantile_sf(math.log(-math.expm1(math.log1p(-delta) / groups)))
+
+
+def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> Calibration:
+    """Minimise ``tau_of`` over sigma > least_sigma, where it starts at infinity and ends linear.
+
+    Golden-section search in log(sigma/least_sigma), which spans the flat minimum at any scale.
+    """
+    ratio = (math.sqrt(5) - 1) / 2
+    low, high = math.log(1e-4), math.log(4.0)
+
+    def at(x: float) -> Calibration:
+        sigma = least_sigma * (1 + math.exp(x))
+        return Calibration(sigma, tau_of(sigma))
+
+    left, right = at(high - ratio * (high - low)), at(low + ratio * (high - low))
+    while high - low > 0.02:
+        if left.tau <= right.tau:
+            high = low + ratio * (high - low)
+            left, right = at(high - ratio * (high - low)), left
+        else:
+            low = high - ratio * (high - low)
+            left, right = right, at(low + ratio * (high - low))
+    return min(left, right, key=lambda found: found.tau)
+
+
+def crossing(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:
+    """A tau in [low, high] with delta_of(tau) <= delta, smallest to a relative 1e-10.
+
+    ``delta_of`` decreases and is at most delta at ``high``. False position on its logarithm, with
+    the Illinois correction; what is returned has been evaluated and found small enough.
+    """
+    target = math.log(delta)
+    at_low, at_high = math.log(delta_of(low)) - target, math.log(delta_of(high)) - target
+    if at_low <= 0:
+        return low
+    while at_high > 0:  # the bracket's rounding
+        high *= 1 + 1e-11
+        at_high = math.log(delta_of(high)) - target
+    for _ in range(100):
+        if high - low <= 1e-10 * high:
+            break
+        middle = high - at_high * (high - low) / (at_high - at_low)
+        middle = min(max(middle, low + 1e-11 * high), high - 1e-11 * high)
+        value = math.log(delta_of(middle)) - target
+        if value > 0:
+            low, at_low, at_high = middle, value, at_high / 2
+        else:
+            if value > -1e-10:
+                return middle
+            high, at_high, at_low = middle, value, at_low / 2
+    return high
+
+
+def check_parameters(epsilon: float, groups: int, delta: float = 0.25) -> None:
+    """Raise ParameterError unless epsilon > 0, groups >= 1 and 0 < delta < 1/2."""
+    checked_positive(epsilon, "epsilon")
+    if groups < 1:
+        raise ParameterError("the number of groups must be at least 1", code="not_positive")
+    if not 0 < delta < 0.5:
+        raise ParameterError("delta must lie strictly between 0 and 1/2", code="bad_probability")
+
+
+def too_little_noise() -> ParameterError:
+    return ParameterError(
+        "sigma is too small: the noise alone exceeds delta, whatever the threshold",
+        code="noise_scale",
+        hint="raise sigma, epsilon or delta",
+    )
+
+
+# -- on the lattice ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SparseHistogram:
+    """Discrete Gaussian noise on each group present; released iff its noisy count > T.
+
+    ``scores`` count privacy units; a unit changes at most ``groups`` of them by one. Groups with at
+    most ``floor`` units (minimum units - 1) are dropped before noise.
+
+    Guarantee: (epsilon, delta)-DP, T being the smallest integer for which the exact delta of the
+    discrete mechanism is at most delta. As in Lemma 2.7 of Lebeda & Retschmeier 2024, with the
+    lattice's tails: the loss of j shifted groups is a function of the sum of their noises, whose
+    law is within a factor exp(±5j exp(-π²σ²)) of one discrete Gaussian with scale σ√j (Poisson
+    summation; see ``dpsql.mechanisms.difference``). Checked by ``tests/test_sparse_histogram.py``.
+    """
+
+    epsilon: float
+    delta: float
+    groups: int
+    sigma: float
+    floor: int
+
+    @property
+    def name(self) -> str:
+        return "gaussian_sparse_histogram"
+
+    @property
+    def source(self) -> str:
+        return "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
+
+    @property
+    def threshold(self) -> int:
+        """T: the noisy count a group must exceed, in units."""
+        return self.floor + _lattice_threshold(self.epsilon, self.delta, self.groups, self.sigma)
+
+    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
+        """Draw the released groups and their noisy counts."""
+        noisy = scores + DiscreteGaussian(self.sigma).sample(len(scores), source)
+        kept = np.flatnonzero((noisy > self.threshold) & (scores > self.floor))
+        return Selected(kept, noisy[kept].astype(np.float64))
+
+
+def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) -> SparseHistogram:
+    """The mechanism whose sigma minimises the threshold, (epsilon, delta)-DP as sampled.
+
+    Raises ParameterError for parameters out of range.
+    """
+    sigma = calibrate_sparse_histogram(epsilon, delta, groups).sigma
+    while lattice_noise_delta(epsilon, sigma, groups) >= delta * 0.999:
+        sigma *= 1.01  # only where sigma is so small that the lattice is coarse beside it
+    return SparseHistogram(epsilon, delta, groups, sigma, floor)
+
+
+def lattice_noise_delta(epsilon: float, sigma: float, groups: int) -> float:
+    """The delta of discrete Gaussian noise on ``groups`` counts that each change by one.
+
+    Any real epsilon. With S the sum of the noises, P[S > x] - exp(ε) P[S > x + groups] at
+    x = floor(ε σ² - groups/2); rounded up.
+    """
+    total = DiscreteGaussian(sigma * math.sqrt(groups))
+    spread = 0.0 if groups == 1 else 5 * groups * math.exp(-((math.pi * sigma) ** 2))
+    x = math.floor(epsilon * sigma * sigma - groups / 2)
+    above = total.log_sf(x) + spread
+    beyond = total.log_sf(x + groups) - 1e-10 - spread
+    return max(0.0, math.exp(above) - math.exp(epsilon + beyond))
+
+
+def sparse_histogram_lattice_delta(
+    epsilon: float, sigma: float, threshold: int, groups: int
+) -> float:
+    """The exact delta of discrete noise, released iff noisy > threshold; rounded up."""
+    check_parameters(epsilon, groups)
+    log_hidden = math.log1p(-DiscreteGaussian(sigma).sf(threshold - 1))
+
+    def noise_delta(epsilons: Floats, counts: Integers) -> Floats:
+        pairs = zip(epsilons.tolist(), counts.tolist(), strict=True)
+        return np.array([lattice_noise_delta(e, sigma, count) for e, count in pairs])
+
+    mixed = worst_over(1, groups, split_bound(epsilon, groups, log_hidden, noise_delta))
+    return min(1.0, max(-math.expm1(groups * log_hidden), mixed))
+
+
+@lru_cache(maxsize=256)
+def _lattice_threshold(epsilon: float, delta: float, groups: int, sigma: float) -> int:
+    check_parameters(epsilon, groups, delta)
+    if lattice_noise_delta(epsilon, sigma, groups) >= delta:
+        raise too_little_noise()
+    guess = 1 + round(sparse_histogram_tau(epsilon, delta, sigma, groups))
+    return smallest(
+        lambda t: sparse_histogram_lattice_delta(epsilon, sigma, t, groups) <= delta, guess
+    )

@@ -1,0 +1,207 @@
+"""Top-k from the k_bar+1 largest groups with Laplace noise, under (epsilon, delta)-DP.
+
+Both mechanisms count privacy units: a unit raises each score by at most one. As in
+:mod:`dpsql.mechanisms.topk`, groups at or below the floor do not exist, and the base is the
+(k_bar+1)-th score or the floor.
+
+Source: Durfee & Rogers 2019, Algorithm 4 and Appendix F.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.noise import DiscreteLaplace, EntropySource
+from dpsql.mechanisms.numeric import SLOP, checked_positive, smallest
+from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.topk import split_base
+
+_SUMMED_SCALE = 512.0  # up to here tails are summed over the threshold's noise
+
+
+def overtaking_delta(scale: float, items: int, t: int) -> float:
+    """An upper bound on P[max of ``items`` Z_i > t + Z] for discrete Laplace noises, t >= 0.
+
+    Exact to rounding for scales up to 512; above, the union bound over the items.
+    """
+    noise = DiscreteLaplace(scale)
+    union = items * _difference_sf(scale, t)
+    if scale > _SUMMED_SCALE:
+        return min(1.0, union)
+    reach = math.ceil(80 * scale)
+    z = np.arange(-reach, reach + 1)
+    # P[Z_i > y] = q**(y+1)/(1+q) for y >= -1, and by symmetry below.
+    log_q = -1.0 / scale
+    y = (t + z).astype(np.float64)
+    upper = np.exp(log_q * (np.maximum(y, -1.0) + 1)) / (1 + math.exp(log_q))
+    lower = 1 - np.exp(-log_q * np.minimum(y, 0.0)) / (1 + math.exp(log_q))
+    tails = np.where(y >= -1, upper, lower)
+    with np.errstate(divide="ignore"):
+        appears = -np.expm1(items * np.log1p(-tails))
+    summed = float(noise.pmf(z) @ appears) * (1 + 1e-10) + 2 * noise.sf(reach)
+    return min(1.0, union, summed)
+
+
+def _difference_sf(scale: float, t: int) -> float:
+    """P[Z1 - Z2 > t] for independent discrete Laplace noises and t >= 0, rounded up.
+
+    With q = exp(-1/scale): P[Z1 - Z2 = d] = ((1-q)/(1+q))**2 q**d (d + (1+q**2)/(1-q**2)), d >= 0.
+    """
+    eps = 1 / scale
+    q, gap = math.exp(-eps), -math.expm1(-eps)
+    n = t + 1
+    series = n + q / gap + (1 + q * q) / (gap * (1 + q))
+    return math.exp(-n * eps) * gap * series / (1 + q) ** 2 * (1 + SLOP)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceTopK:
+    """Laplace noise on the k_bar largest scores and on the threshold; what exceeds it is released.
+
+    score_i + Z_i against base + 1 + t + Z', all discrete Laplace of scale 1/``epsilon_per_group``;
+    one unit changes at most ``groups`` scores, by one each. The noisy scores are released too.
+
+    Guarantee: (epsilon, delta)-DP, epsilon = groups*epsilon_per_group; t is the smallest integer
+    for which (exp(epsilon) + 1) * P[max of min(groups, k_bar) Z_i > t + Z'] <= delta.
+
+    Durfee & Rogers 2019, Lemma 6.1, whose (δ/4)(3 + ln(Δ0/δ)) bounds the same probability for
+    continuous noise. If the base rises with a unit, one of the groups it raised is not in both
+    tops, so scores and base together change by one in at most ``groups`` places.
+    Checked by ``tests/test_topk_laplace.py``.
+    """
+
+    epsilon_per_group: float
+    groups: int
+    k_bar: int
+    delta: float
+    floor: int
+
+    def __post_init__(self) -> None:
+        _check(self.epsilon_per_group, self.delta, self.groups, self.k_bar)
+
+    @property
+    def name(self) -> str:
+        return "laplace_top_k"
+
+    @property
+    def source(self) -> str:
+        return "Durfee & Rogers 2019, Algorithm 4 and Lemma 6.1"
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the whole release."""
+        return self.groups * self.epsilon_per_group * (1 + 2.0**-50)
+
+    @property
+    def fetch(self) -> int:
+        return self.k_bar + 1
+
+    @property
+    def threshold(self) -> int:
+        """How far above the (k_bar+1)-th score the threshold is centred."""
+        crossing = min(self.groups, self.k_bar)
+        each = self.delta / (math.exp(self.epsilon) + 1)
+        return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, each * (1 - 1e-12))
+
+    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
+        """Draw the released groups and their noisy scores."""
+        values, candidates, base = split_base(scores, self.k_bar, self.floor)
+        noise = DiscreteLaplace(1 / self.epsilon_per_group)
+        noisy = np.append(values, base + self.threshold) + noise.sample(len(values) + 1, source)
+        kept = np.flatnonzero(noisy[:-1] > noisy[-1])
+        return Selected(candidates[kept], noisy[kept].astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedThreshold:
+    """The names of groups that stand out above the (k+1)-th largest score; the threshold is fixed.
+
+    A group with score_i > base is released iff score_i + Z_i > base + 1 + t, with discrete Laplace
+    noise of scale 1/``epsilon_per_group``. Unordered, without counts. How many groups a unit
+    touches does not matter.
+
+    Guarantee: (epsilon, delta)-DP, delta = 1 - (1 - δ1)^k + ``delta_composition``, where
+    δ1 = P[Z > t] <= ``delta_per_group`` and epsilon is the smaller of k*ε1 and
+    k*ε1*tanh(ε1/2) + ε1*sqrt(2k ln(1/delta_composition)).
+
+    Durfee & Rogers 2019, Appendix F. At most k excesses over the base exist, with and without the
+    unit together, and each changes by at most one (Lebeda & Retschmeier 2024, Lemma 4.1), so this
+    is a composition of k (ε1, δ1)-DP answers. Their Algorithm 8 prints a comparison of the *true*
+    score with the threshold before drawing noise; it must be with the base, as in Definition F.1.
+    Checked by ``tests/test_topk_laplace.py``.
+    """
+
+    epsilon_per_group: float
+    k: int
+    delta_per_group: float
+    delta_composition: float
+    floor: int
+
+    def __post_init__(self) -> None:
+        _check(self.epsilon_per_group, self.delta_per_group, self.k, self.k)
+        if not 0 <= self.delta_composition < 1:
+            raise _bad_delta()
+
+    @property
+    def name(self) -> str:
+        return "fixed_threshold"
+
+    @property
+    def source(self) -> str:
+        return "Durfee & Rogers 2019, Appendix F"
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the whole release."""
+        one, k = self.epsilon_per_group, self.k
+        found = k * one
+        if self.delta_composition > 0:
+            spread = math.sqrt(-2 * k * math.log(self.delta_composition))
+            found = min(found, k * one * math.tanh(one / 2) + one * spread)
+        return found * (1 + 2.0**-48)
+
+    @property
+    def delta(self) -> float:
+        """The delta of the whole release."""
+        appears = -math.expm1(self.k * math.log1p(-self.delta_per_group))
+        return (appears + self.delta_composition) * (1 + 2.0**-48)
+
+    @property
+    def fetch(self) -> int:
+        return self.k + 1
+
+    @property
+    def threshold(self) -> int:
+        """How far above the (k+1)-th score a noisy score must be."""
+        return 1 + DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(self.delta_per_group)
+
+    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
+        """Draw the names of the released groups."""
+        values, candidates, base = split_base(scores, self.k, self.floor)
+        noise = DiscreteLaplace(1 / self.epsilon_per_group).sample(len(values), source)
+        kept = np.flatnonzero((values + noise > base + self.threshold) & (values > base))
+        return Selected(candidates[kept], None)
+
+
+@lru_cache(maxsize=256)
+def _overtaking_quantile(scale: float, items: int, delta: float) -> int:
+    guess = max(0, math.ceil(scale * math.log(items / delta)))
+    return smallest(lambda t: t >= 0 and overtaking_delta(scale, items, t) <= delta, guess)
+
+
+def _check(epsilon: float, delta: float, groups: int, k_bar: int) -> None:
+    checked_positive(epsilon, "epsilon")
+    if not 0 < delta < 1:
+        raise _bad_delta()
+    if groups < 1 or k_bar < 1:
+        raise ParameterError("the number of groups must be at least 1", code="not_positive")
+
+
+def _bad_delta() -> ParameterError:
+    return ParameterError("delta must lie strictly between 0 and 1", code="bad_probability")
