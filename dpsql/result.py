@@ -130,8 +130,10 @@ class Result:
         """Confidence intervals for the noise of each aggregate returned as it was released.
 
         Each interval covers, with at least this probability, the value the query would have
-        returned without noise (after bounding what one unit contributes). Columns computed from
-        several released values have none. Raises ``ParameterError`` unless 0 < confidence < 1.
+        returned without noise (after bounding what one unit contributes). Where keys are found by a
+        threshold on a noisy score, this is before the threshold: of the groups close to it, those
+        with large noise come out. Columns computed from several released values have none.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         if not 0 < confidence < 1:
             raise ParameterError(

@@ -118,7 +118,9 @@ def test_row_numbers_follow_the_total_order_of_top_k(
 def test_large_releases_take_the_same_answer_as_small_ones(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sql = "SELECT k, k * 2 AS double, COUNT(DISTINCT unit) > 20 AS many FROM t GROUP BY k ORDER BY k"
+    sql = (
+        "SELECT k, k * 2 AS double, COUNT(DISTINCT unit) > 20 AS many FROM t GROUP BY k ORDER BY k"
+    )
     answers = []
     for few in (10_000, 0):
         monkeypatch.setattr(engine_module, "_FEW_ROWS", few)
