@@ -335,7 +335,11 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
 
 
 def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
-    code = "import sys, dpsql.cli; print('ready', flush=True); dpsql.cli.main()"
+    # Background shells start their children with SIGINT ignored.
+    code = (
+        "import signal, dpsql.cli; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "print('ready', flush=True); dpsql.cli.main()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, "query", "-"],
         stdin=subprocess.PIPE,
