@@ -70,7 +70,10 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
             high = middle
         else:
             low = middle
-    return high * sensitivity * (1 + 2.0**-50)
+    sigma = high * sensitivity
+    while gaussian_delta(epsilon, sigma, sensitivity) > delta:  # by the rounding of the product
+        sigma *= 1 + 1e-13
+    return sigma
 
 
 def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
