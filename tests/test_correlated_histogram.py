@@ -102,7 +102,7 @@ def test_a_calibrated_mechanism_spends_its_delta_and_other_noise_needs_more(
     epsilon, delta, k = question
     best = calibrate_correlated(epsilon, delta, k, analysis)
     spent = correlated_delta(epsilon, best.sigma, best.tau, k, analysis)
-    assert delta * (1 - 1e-6) <= spent <= delta
+    assert delta * (1 - 1e-5) <= spent <= delta
     for factor in (0.99, 1.01, 1.1):
         try:
             tau = correlated_tau(epsilon, delta, best.sigma * factor, k, analysis)
@@ -386,7 +386,34 @@ def test_broken_twins_exceed_it(sigma_lie: float, steps_lie: int) -> None:
     assert check_pairs(broken, pairs)[0] > 1e-3
 
 
-def largest_norm(k: int, base_noise: NDArray[np.float64], cases: object = None) -> float:
+@pytest.mark.parametrize(("k", "sigma"), [(2, 0.7), (2, 3.0), (10, 1.0), (50, 6.0)])
+@pytest.mark.parametrize("fresh", [1, 7])
+def test_hiding_fresh_groups_on_both_sides_leaves_the_shared_noise_its_price(
+    k: int, sigma: float, fresh: int
+) -> None:
+    """The step from the chance of a fresh group to approximate zCDP, at every order.
+
+    Conditioned on one event in terms of the moved shared noise, it costs what it did; conditioning
+    only the side that has the fresh groups would make the price of large orders unbounded.
+    """
+    own, shared = DiscreteGaussian(2 * sigma), DiscreteGaussian(2 * sigma / k**0.25)
+    delta = 0.05
+    limit = fresh_quantile(own.sigma, shared.sigma, fresh, delta)
+    y = np.arange(-math.ceil(30 * shared.sigma), math.ceil(30 * shared.sigma))
+    # In terms of y = Z + 1 a fresh group is hidden iff Z_i <= limit + 1 - y.
+    hidden = fresh * log_cdf(own, limit + 1 - y[::-1])[::-1]
+    without, with_unit = log_pmf(shared, y), log_pmf(shared, y - 1)
+    masses = [float(special.logsumexp(law + hidden)) for law in (without, with_unit)]
+    assert min(masses) >= math.log1p(-delta)
+    p, q = without + hidden - masses[0], with_unit + hidden - masses[1]
+    for order in ORDERS[:10]:
+        worst = max(renyi(p, q, order), renyi(q, p, order)) / order
+        assert worst <= shared.rho(1) * (1 + 3e-7)
+    one_sided = max(renyi(without, q, order) / order for order in ORDERS[:10])
+    assert one_sided > 2 * shared.rho(1)
+
+
+def largest_norm(k: int, base_noise: NDArray[np.float64]) -> float:
     """2 sigma**2 rho of releasing k excesses and the base: the worst squared distance."""
     worst = 0.0
     inverse = np.linalg.inv(base_noise)
@@ -456,22 +483,32 @@ def test_whole_steps_of_the_shared_noise_would_cost_more() -> None:
 # -- the mechanism as a selection -------------------------------------------------------------
 
 
+@cache
+def names_law(mechanism: CorrelatedTopK, counts: Counts) -> Law:
+    """Which groups come out of ``counts``, whatever their noisy counts."""
+    twin = AtHalfSteps(
+        mechanism.sigma,
+        mechanism.sensitivity,
+        mechanism.k,
+        mechanism.k_bar,
+        mechanism.delta,
+        mechanism.floor,
+        with_counts=False,
+        given=mechanism.half_steps,
+    )
+    return top_k_law(twin, counts, np.arange(-30, 40))
+
+
 def crossing(mechanism: CorrelatedTopK, one: Counts, other: Counts) -> float:
     """P[a group that exists above the base of ``one`` but not of ``other`` comes out]."""
-    grid = np.arange(-30, 40)
-    names = CorrelatedTopK(
-        mechanism.sigma, mechanism.sensitivity, 9, mechanism.k_bar, mechanism.delta, 0, False
-    )
-    twin = AtHalfSteps(names.sigma, names.sensitivity, 9, names.k_bar, names.delta, 0, False)
-    object.__setattr__(twin, "given", mechanism.half_steps)
 
     def standing(counts: Counts) -> set[int]:
         top, base = top_of(counts, mechanism.k_bar, 0)
         return {i for i in top if counts[i] > base}
 
     fresh = standing(one) - standing(other)
-    law = top_k_law(twin, one, grid)
-    return sum(float(v.sum()) for key, v in law.items() if fresh & set(key))  # type: ignore[call-overload]
+    named = names_law(mechanism, one).items()
+    return sum(float(v) for key, v in named if isinstance(key, tuple) and fresh & set(key))
 
 
 @pytest.mark.parametrize(("k_bar", "sensitivity"), [(1, 1), (2, 1), (2, 2), (1, 3)])
@@ -544,7 +581,7 @@ def test_released_counts_are_unbiased_with_the_stated_spread_and_margin() -> Non
 
 def test_a_group_appears_as_often_as_stated() -> None:
     mechanism = CorrelatedTopK(3.0, 1, 5, 5, 0.01, 0)
-    source, runs = SeededSource(9), 4000
+    source, runs = SeededSource(9), 2500
     for probability in (0.5, 0.95):
         needed = mechanism.appears_above(probability)
         assert needed is not None

@@ -151,6 +151,13 @@ def correlated_tau(
     low = wide * hidden_quantile(delta, sparsity + 1)
     if analysis is CorrelatedAnalysis.INTEGRATED:
         low = sigma * math.hypot(1, sparsity**-0.25) * normal_quantile_sf(math.log(delta))
+        everything = np.array([sparsity])  # fresh, which is often the worst case
+        low = crossing(
+            lambda tau: float(_fresh_released(sigma, tau, sparsity, everything, analysis)[0]),
+            delta,
+            low,
+            high,
+        )
     return crossing(
         lambda tau: correlated_delta(epsilon, sigma, tau, sparsity, analysis), delta, low, high
     )
@@ -288,6 +295,8 @@ class CorrelatedTopK:
     with_counts: bool = True
 
     def __post_init__(self) -> None:
+        if min(self.sensitivity, self.k, self.k_bar) < 1:
+            raise ParameterError("sensitivity, k and k_bar must be at least 1", code="not_positive")
         if not 2 * self.sigma >= self.k_bar**0.25:
             raise ParameterError(
                 "sigma is too small for the analysis of shared noise",

@@ -222,31 +222,45 @@ def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> Calibrat
 
 
 def crossing(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:
-    """A tau in [low, high] with delta_of(tau) <= delta, smallest to a relative 1e-10.
+    """A tau with delta_of(tau) <= delta, smallest to a relative 1e-8, at or above ``low``.
 
-    ``delta_of`` decreases and is at most delta at ``high``. False position on its logarithm, with
-    the Illinois correction; what is returned has been evaluated and found small enough.
+    ``delta_of`` decreases and is at most delta at ``high``, but for rounding; ``low`` is often the
+    answer. Chandrupatla's method (1997) on the logarithm; what is returned has been evaluated and
+    found small enough.
     """
     target = math.log(delta)
-    at_low, at_high = math.log(delta_of(low)) - target, math.log(delta_of(high)) - target
-    if at_low <= 0:
-        return low
-    while at_high > 0:  # the bracket's rounding
-        high *= 1 + 1e-11
-        at_high = math.log(delta_of(high)) - target
-    for _ in range(100):
-        if high - low <= 1e-10 * high:
-            break
-        middle = high - at_high * (high - low) / (at_high - at_low)
-        middle = min(max(middle, low + 1e-11 * high), high - 1e-11 * high)
-        value = math.log(delta_of(middle)) - target
-        if value > 0:
-            low, at_low, at_high = middle, value, at_high / 2
+
+    def excess(tau: float) -> float:
+        return math.log(delta_of(tau)) - target
+
+    a, b = low * (1 + 1e-8), high
+    at_a, at_b = excess(a), excess(b)
+    if at_a <= 0:
+        return a
+    while at_b > 0:
+        b, at_b = b * (1 + 1e-11), excess(b * (1 + 1e-11))
+    tolerance, share = 1e-10 * high, 0.5
+    while abs(b - a) > tolerance:
+        middle = a + share * (b - a)
+        at_middle = excess(middle)
+        if (at_middle > 0) == (at_a > 0):
+            c, at_c = a, at_a
         else:
-            if value > -1e-10:
-                return middle
-            high, at_high, at_low = middle, value, at_low / 2
-    return high
+            c, at_c, b, at_b = b, at_b, a, at_a
+        a, at_a = middle, at_middle
+        share = _interpolated(a, at_a, b, at_b, c, at_c)
+        least = tolerance / 2 / max(abs(b - a), tolerance)
+        share = min(max(share, least), 1 - least)
+    return a if at_a <= 0 else b
+
+
+def _interpolated(a: float, at_a: float, b: float, at_b: float, c: float, at_c: float) -> float:
+    """Where between a and b to look next: by inverse quadratics where they can be trusted."""
+    along, up = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+    if up * up >= along or (1 - up) ** 2 >= 1 - along:
+        return 0.5
+    first = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+    return first + (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
 
 
 def check_parameters(epsilon: float, groups: int, delta: float = 0.25) -> None:
