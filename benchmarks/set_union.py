@@ -186,7 +186,7 @@ def show(rows: list[Row], data: Corpus) -> None:
     for k, count in COMMON.items():
         print(f"  items of at least {k:>2} units: {(users >= k).sum():>6,}  (Table 3: {count:,})")
     print("\nItems named, and in brackets Table 2; eps = 3, delta = exp(-10), alpha = 5")
-    print(f"{'max_groups_contributed':<20}" + "".join(f"{cap:>18}" for cap in GROUPS))
+    print(f"{'max_groups_contributed':<22}" + "".join(f"{cap:>18}" for cap in GROUPS))
     for name in PUBLISHED:
         cells = [row for row in rows if row.algorithm == name]
         print(f"{name:<22}" + "".join(f"{r.named:>9,.0f} ({r.published:>6,})" for r in cells))

@@ -585,6 +585,19 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, float]) -> No
         )
 
 
+def test_a_pass_too_long_for_its_rounding_is_refused_not_mispriced() -> None:
+    """Drift grows with the cutoff, hence with the noise: here no noise can cover its own."""
+    with pytest.raises(ParameterError):
+        set_union_for_rho(Weighting.POLICY, 2, 1e-6, groups=2**20, delta=1e-9)
+
+
+@pytest.mark.parametrize(("weighting", "norm"), ALL)
+def test_even_an_absurd_delta_names_only_items_that_exist(weighting: Weighting, norm: int) -> None:
+    union = set_union_one_shot(weighting, norm, EPSILON, groups=3, delta=0.99)
+    weights = union.weigh(batches([[0, 2], [2]]))
+    assert (weights > 0).tolist() == [True, False, True]
+
+
 def test_policies_have_no_fixed_weights() -> None:
     with pytest.raises(ParameterError):
         _ = laplace_union(Weighting.POLICY, 2).item_weights

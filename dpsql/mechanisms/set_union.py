@@ -126,7 +126,8 @@ class SetUnion:
     @property
     def cutoff(self) -> int:
         """Γ: the weight at which the policy stops raising an item, in steps."""
-        return self.threshold + round(self.alpha * self.noise.spread)
+        # A delta above 1/2 could put the threshold below zero.
+        return max(STEPS, self.threshold + round(self.alpha * self.noise.spread))
 
     @property
     def sensitivity(self) -> float:
