@@ -36,14 +36,18 @@ from scipy import integrate, special
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
-    CorrelatedTopK,
     calibrate_correlated,
     correlated_delta,
     correlated_tau,
+    half_distance,
+)
+from dpsql.mechanisms.correlated_topk import (
+    CorrelatedTopK,
     correlated_top_k,
     fresh_quantile,
     fresh_released,
-    half_distance,
+    one_shot_delta,
+    one_shot_top_k,
 )
 from dpsql.mechanisms.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import calibrate_sparse_histogram, gaussian_delta
@@ -646,3 +650,39 @@ def test_noise_too_small_for_the_analysis_is_refused() -> None:
     assert correlated_top_k(1e4, **options) is None  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="too small"):
         CorrelatedTopK(0.5, 1, 1, 100, 1e-6, 0)
+
+
+# -- a single publication ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", [q for q in TABLE if q[2] <= 1000], ids=str)
+def test_one_release_on_the_lattice_needs_hardly_more_than_the_continuous_analysis(
+    question: tuple[float, float, int],
+) -> None:
+    epsilon, delta, k_bar = question
+    names = one_shot_top_k(
+        epsilon, sensitivity=1, k=5, k_bar=k_bar, delta=delta, floor=0, with_counts=False
+    )
+    assert one_shot_delta(names, epsilon) <= delta
+    continuous = calibrate_correlated(epsilon, delta, k_bar)
+    assert names.threshold <= 1 + continuous.tau * 1.03
+    counts = one_shot_top_k(epsilon, sensitivity=1, k=5, k_bar=k_bar, delta=delta, floor=0)
+    assert one_shot_delta(counts, epsilon) <= delta
+    assert names.threshold < counts.threshold < names.threshold * 1.2
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2])
+def test_one_release_stays_within_its_epsilon_and_delta(sensitivity: int) -> None:
+    epsilon, delta = 1.5, 0.05
+    mechanism = one_shot_top_k(epsilon, sensitivity=sensitivity, k=1, k_bar=1, delta=delta, floor=0)
+    s, high = sensitivity, 40
+    pairs = [((0, 0), (s, 0)), ((high, 0), (high, s)), ((high, 0), (high + s, 0)), ((s, 0), (s, s))]
+    reach = math.ceil(9 * mechanism.sigma)
+    grid = np.arange(-reach, 2 * high + reach)
+    for a, b in pairs:
+        p, q = (top_k_law(mechanism, c, grid) for c in (a, b))
+        assert max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) <= delta
+
+
+def test_noise_near_one_lattice_step_has_no_one_shot_claim() -> None:
+    assert one_shot_delta(CorrelatedTopK(2.0, 1, 2, 4, 1e-3, 0), 1.0) == 1.0
