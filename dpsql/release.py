@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.engines.base import ArrowStream, ExactRows, KeyRows
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.noise import EntropySource
 from dpsql.plan import BlockPlan
@@ -22,14 +22,14 @@ class ReleasedRows:
     """The released groups of one block, safe to show.
 
     ``row_ids`` say which groups came out: row numbers of the exact rows, or positions in the
-    declared domain, where ``keys`` is None. ``keys`` holds the key values of the released groups in
-    that order, or streams those of all groups with their row numbers (then only the join on row
+    declared domain, where ``keys`` is None. ``keys`` holds the key columns of the released groups
+    in that order, or streams those of all groups with their row numbers (then only the join on row
     number may read it). ``values`` maps a released column to its values in that order. ``loss`` is
     what the release cost, a function of the released output alone.
     """
 
     row_ids: NDArray[np.int64]
-    keys: KeyRows | ArrowStream | None
+    keys: KeyArrays | ArrowStream | None
     values: dict[str, Values]
     loss: PrivacyLoss
 
@@ -64,9 +64,9 @@ def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> Release
     )
 
 
-def _keys_of(exact: ExactRows, indices: NDArray[np.intp]) -> KeyRows | ArrowStream:
-    if isinstance(exact.keys, list):
-        return [exact.keys[i] for i in indices]
+def _keys_of(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:
+    if isinstance(exact.keys, dict):
+        return {name: values[indices] for name, values in exact.keys.items()}
     return exact.keys
 
 

@@ -231,8 +231,8 @@ class Connection:
         measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
         if plan.score is None:
             # Declared keys are read as positions, which are numbers like any measure.
-            return self._engine.exact(statement, (), [*(k.name for k in keys), *measures], None)
-        return self._engine.exact(statement, keys, measures, plan.selection.fetch)
+            return self._engine.exact(statement, (), [*(k.name for k in keys), *measures])
+        return self._engine.exact(statement, keys, measures)
 
     def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
         """Commit the actual charge; it depends on the released rows alone."""

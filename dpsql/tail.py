@@ -11,15 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 from weakref import finalize
 
 import duckdb
 
-from dpsql.engines.base import Engine, KeyRows
-from dpsql.engines.duckdb import lock_down, python_safe, raise_if_interrupted
+from dpsql.engines.base import ArrowStream, Engine
+from dpsql.engines.duckdb import lock_down, numpy_safe, raise_if_interrupted
 from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, AggregateKind, Block, Query
@@ -34,8 +34,53 @@ _FEW_ROWS = 10_000  # up to here, passing values as parameters beats registering
 Row = tuple[Any, ...]
 
 
-class Answer:
-    """The rows of a finished tail, kept in the room until nobody refers to them."""
+class Answer(Protocol):
+    """The rows of a finished tail: the answer's columns, then the hidden ones."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+
+    @property
+    def types(self) -> list[str]:
+        """The DuckDB types of all columns."""
+
+    def fetchall(self, width: int) -> list[Row]:
+        """The first ``width`` columns as Python values.
+
+        Raises ``InterfaceError`` for values that Python cannot hold.
+        """
+
+    def column(self, position: int) -> list[Any]:
+        """The values of one column."""
+
+    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
+        """The first ``width`` columns, for conversion to Arrow and data frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAnswer:
+    """A small answer of plain types, held as Python values."""
+
+    connection: duckdb.DuckDBPyConnection
+    names: list[str]
+    types: list[str]
+    rows: list[Row]
+
+    def fetchall(self, width: int) -> list[Row]:
+        return [row[:width] for row in self.rows]
+
+    def column(self, position: int) -> list[Any]:
+        return [row[position] for row in self.rows]
+
+    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
+        columns = [quote(name) for name in self.names[:width]]
+        lists = [self.column(position) for position in range(width)]
+        return self.connection.cursor().sql(_unnest(columns, self.types[:width]), params=lists)
+
+
+class StoredAnswer:
+    """An answer stored as a table in the room until nobody refers to it."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]
@@ -46,17 +91,10 @@ class Answer:
 
     @property
     def types(self) -> list[str]:
-        """The DuckDB types of all columns."""
         found = self._connection.cursor().execute(f"SELECT * FROM {self._table} LIMIT 0")
         return [str(column[1]) for column in found.description or ()]
 
-    def query(self, width: int) -> str:
-        """SQL for the first ``width`` columns under their own names."""
-        columns = [f"c{i} AS {quote(name)}" for i, name in enumerate(self.names[:width])]
-        return f"SELECT {', '.join(columns)} FROM {self._table}"
-
     def fetchall(self, width: int) -> list[Row]:
-        """The rows as Python values. Raises ``InterfaceError`` for those Python cannot hold."""
         columns = ", ".join(f"c{i}" for i in range(width))
         sql = f"SELECT {columns} FROM {self._table}"
         try:
@@ -71,13 +109,13 @@ class Answer:
         return rows
 
     def column(self, position: int) -> list[Any]:
-        """The values of one column, hidden ones included."""
         sql = f"SELECT c{position} FROM {self._table}"
         return [row[0] for row in self._connection.cursor().execute(sql).fetchall()]
 
     def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        """The rows as a DuckDB relation, for conversion to Arrow and data frames."""
-        return self._connection.cursor().sql(self.query(width))
+        columns = [f"c{i} AS {quote(name)}" for i, name in enumerate(self.names[:width])]
+        sql = f"SELECT {', '.join(columns)} FROM {self._table}"
+        return self._connection.cursor().sql(sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +161,19 @@ class TailRoom:
         """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
         self._drop_unused()
         loaded: list[str] = []
+        sources: list[_Source] = []
         try:
+            for plan, columns, rows in zip(plans, keys, released, strict=True):
+                # Released rows and public types decide, not how many groups stayed unreleased.
+                if rows.count <= _FEW_ROWS and (rows.keys is None or isinstance(rows.keys, dict)):
+                    sources.append(_source(plan, columns, rows))
+                else:
+                    loaded.append(plan.block.name)
+                    self._load(plan, columns, rows)
+            if query.names is not None and sources and numpy_safe(keys[0]):
+                return self._held(query, sources[0], names)
             with self._time_limit():
-                sources = []
-                for plan, columns, rows in zip(plans, keys, released, strict=True):
-                    # Released rows and public types decide, not how many groups stayed unreleased.
-                    unsafe = rows.keys is not None and not python_safe(columns)
-                    if rows.count > _FEW_ROWS or unsafe:
-                        loaded.append(plan.block.name)
-                        self._load(plan, columns, rows)
-                    else:
-                        sources.append(_source(plan, columns, self._listed(plan, rows)))
-                return self._answer(query, sources, names)
+                return self._stored(query, sources, names)
         except (duckdb.Error, MemoryError, RuntimeError) as error:
             raise_if_interrupted(error)
             raise DataError(
@@ -151,14 +190,20 @@ class TailRoom:
         self._drop_unused()
         self._connection = self._connection.cursor()
 
-    def _answer(self, query: Query, sources: list[_Source], names: Sequence[str]) -> Answer:
+    def _held(self, query: Query, source: _Source, names: Sequence[str]) -> Answer:
+        """The answer of a tail that only names, sorts and limits a few released rows."""
+        done = self._connection.execute(f"WITH {source.sql} {query.tail}", source.parameters)
+        types = [str(column[1]) for column in done.description or ()]
+        return HeldAnswer(self._connection, list(names), types, done.fetchall())
+
+    def _stored(self, query: Query, sources: list[_Source], names: Sequence[str]) -> Answer:
         table = f"answer_{next(self._numbers)}"
         columns = ", ".join(f"c{i}" for i in range(len(names)))
         ctes = f"WITH {', '.join(s.sql for s in sources)} " if sources else ""
         parameters = [values for source in sources for values in source.parameters]
         sql = f"CREATE TABLE {table}({columns}) AS {ctes}SELECT * FROM ({query.tail})"
         self._connection.execute(sql, parameters)
-        answer = Answer(self._connection.cursor(), table, names)
+        answer = StoredAnswer(self._connection.cursor(), table, names)
         finalize(answer, self._dropped.append, table).atexit = False
         return answer
 
@@ -171,29 +216,22 @@ class TailRoom:
         block = plan.block
         values = {ROW_ID: released.row_ids, **released.values}
         columns = [f"v.{quote(name)}" for name in released.values]
+        selected = [quote(block.key_column(i)) for i in range(len(block.keys))]
+        source, order = "", [*(f"{column} DESC" for column in columns[:1]), *selected]
+        stream: ArrowStream | None = None
         if released.keys is None:
-            selected, source, order = _domain_keys(block, keys, f"v.{ROW_ID}"), "", [f"v.{ROW_ID}"]
+            selected, order = _domain_keys(block, keys, f"v.{ROW_ID}"), [f"v.{ROW_ID}"]
+        elif isinstance(released.keys, dict):
+            values |= released.keys
         else:
-            selected = [f"k.{quote(block.key_column(i))}" for i in range(len(block.keys))]
-            source = f" JOIN __dpsql_keys k USING ({ROW_ID})"
-            order = [*(f"{column} DESC" for column in columns[:1]), *selected]
+            stream, source = released.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
         names = ", ".join(quote(column.name) for column in released_columns(plan, keys))
         query = f"SELECT {', '.join([*selected, *columns])} FROM __dpsql_values v{source}"
-        with self._registered(values, released.keys):
+        with self._registered(values, stream):
             self._connection.execute(
                 f"CREATE OR REPLACE TABLE {quote(block.name)}({names}) AS "
                 f"{query} ORDER BY {', '.join(order)}"
             )
-
-    def _listed(self, plan: BlockPlan, released: ReleasedRows) -> ReleasedRows:
-        """The same release with its few keys picked out of the stream of all groups' keys."""
-        if released.keys is None or isinstance(released.keys, list):
-            return released
-        names = [ROW_ID, *(quote(plan.block.key_column(i)) for i in range(len(plan.block.keys)))]
-        query = f"SELECT {', '.join(names)} FROM __dpsql_values JOIN __dpsql_keys USING ({ROW_ID})"
-        with self._registered({ROW_ID: released.row_ids}, released.keys):
-            keys = {row[0]: row[1:] for row in self._connection.execute(query).fetchall()}
-        return replace(released, keys=[keys[i] for i in released.row_ids.tolist()])
 
     def _load_public(self, table: str) -> None:
         name = self._engine.schema()[table].name
@@ -251,8 +289,9 @@ def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> 
         selected = ", ".join([*_domain_keys(block, keys, ROW_ID), *unnested[1:]])
         rows = f"SELECT {selected} FROM ({_unnest(unnested, types)})"
     else:
-        assert isinstance(released.keys, list)
-        lists = _sorted_lists(released.keys, len(keys), values)
+        assert isinstance(released.keys, dict)
+        key_lists = [released.keys[column.name].tolist() for column in keys]
+        lists = _sorted_lists(key_lists, values, released.count)
         rows = _unnest([quote(c.name) for c in columns], [c.type for c in columns])
     names = ", ".join(quote(column.name) for column in columns)
     return _Source(f"{quote(block.name)}({names}) AS MATERIALIZED ({rows})", lists)
@@ -263,19 +302,18 @@ def _unnest(names: list[str], types: list[str]) -> str:
     return f"SELECT {', '.join(columns)}"
 
 
-def _sorted_lists(keys: KeyRows, width: int, values: list[list[object]]) -> list[list[object]]:
+def _sorted_lists(
+    keys: list[list[object]], values: list[list[Any]], rows: int
+) -> list[list[object]]:
     """Columns in the order of the first released value, then of the keys' text: nothing else."""
-    key_columns: list[list[object]] = [[row[i] for row in keys] for i in range(width)]
-    first: list[object] = values[0] if values else [0] * len(keys)
+    first: list[Any] = values[0] if values else [0] * rows
 
     def position(row: int) -> tuple[float, tuple[tuple[bool, str], ...]]:
-        value = first[row]
-        assert isinstance(value, int | float)
         # No two groups are equal here, NULL and 'None' included: a tie would show engine order.
-        return -value, tuple((key is None, str(key)) for key in keys[row])
+        return -first[row], tuple((column[row] is None, str(column[row])) for column in keys)
 
-    order = sorted(range(len(keys)), key=position)
-    return [[column[row] for row in order] for column in [*key_columns, *values]]
+    order = sorted(range(rows), key=position)
+    return [[column[row] for row in order] for column in [*keys, *values]]
 
 
 def _domain_keys(block: Block, keys: Sequence[Column], position: str) -> list[str]:

@@ -20,7 +20,7 @@ from dpsql.plan import BlockPlan
 from dpsql.planner import plan_block
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 from dpsql.query import Measure, MeasureKind
-from dpsql.release import release
+from dpsql.release import ReleasedRows, release
 from dpsql.tail import _sorted_lists
 
 EXACT = Parameters(epsilon=1000.0, delta=1e-6, max_rows_contributed=3)  # next to no noise
@@ -36,7 +36,13 @@ def rows(plan: BlockPlan, columns: list[list[int]], keys: list[tuple[object, ...
     if plan.score is None:
         measures[plan.block.key_column(0)] = np.array([k for (k,) in keys], dtype=np.int64)
         keys = []
-    return ExactRows(np.arange(1, len(columns[0]) + 1), measures, keys)
+    names = np.array([k for (k,) in keys], dtype=object)
+    return ExactRows(np.arange(1, len(columns[0]) + 1), measures, {"k": names})
+
+
+def names(released: ReleasedRows) -> list[object]:
+    assert isinstance(released.keys, dict)
+    return released.keys["k"].tolist()
 
 
 def test_a_declared_domain_is_answered_whole_and_absent_groups_are_zero() -> None:
@@ -59,7 +65,7 @@ def test_keys_and_values_of_the_released_groups_stay_together() -> None:
     plan = plan_block(block(replace(EXACT, delta=1e-9), ROWS, UNITS))
     exact = rows(plan, [[300, 3, 6000], [100, 1, 2000]], [("a",), ("b",), ("c",)])
     released = release(plan, exact, OSEntropy())
-    assert released.keys == [("a",), ("c",)]
+    assert names(released) == ["a", "c"]
     assert released.row_ids.tolist() == [1, 3]
     assert np.abs(released.values["__dpsql_a0"] - [300, 6000]).max() < 20
     assert np.abs(released.values["__dpsql_a1"] - [100, 2000]).max() < 20
@@ -68,7 +74,7 @@ def test_keys_and_values_of_the_released_groups_stay_together() -> None:
 def test_a_hidden_unit_count_selects_but_is_not_shown() -> None:
     plan = plan_block(block(EXACT, ROWS))
     released = release(plan, rows(plan, [[500, 500], [400, 1]], [("a",), ("b",)]), OSEntropy())
-    assert released.keys == [("a",)]
+    assert names(released) == ["a"]
     assert list(released.values) == ["__dpsql_a0"]
 
 
@@ -124,7 +130,7 @@ def test_groups_a_top_k_query_did_not_release_leave_no_trace() -> None:
     for seed in range(20):
         one = release(plan, rows(plan, [[900, 2, 1]], [("a",), ("b",), ("c",)]), SeededSource(seed))
         two = release(plan, rows(plan, [[900, 2, 1]], [("a",), ("x",), ("y",)]), SeededSource(seed))
-        assert one.keys == two.keys == [("a",)]
+        assert names(one) == names(two) == ["a"]
         assert one.values["__dpsql_a0"].tolist() == two.values["__dpsql_a0"].tolist()
 
 
@@ -148,7 +154,8 @@ def test_ties_between_released_rows_are_not_broken_by_the_engines_order(
     width = len(keys[0])
     orders = set()
     for permutation in itertools.permutations(keys):
-        columns = _sorted_lists(list(permutation), width, [[7] * len(keys)])
+        given = [list(column) for column in zip(*permutation, strict=True)]
+        columns = _sorted_lists(given, [[7] * len(keys)], len(keys))
         orders.add(tuple(zip(*columns[:width], strict=True)))
     assert len(orders) == 1
 
@@ -172,7 +179,7 @@ def test_nothing_released_is_an_answer_too() -> None:
 def test_how_many_groups_stayed_unreleased_does_not_show_in_the_order_of_rows(
     sql: str, tmp_path: Path
 ) -> None:
-    """One fresh group takes the engine from Python values to Arrow; nobody must see that."""
+    """No threshold on the number of exact groups may change how rows are carried or sorted."""
     answers = []
     for groups in (9_000, 10_000, 10_001, 12_000):
         keys = np.concatenate([np.repeat([2, 10, 33], 400), np.arange(1000, 1000 + groups - 3)])

@@ -18,8 +18,8 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-KeyRows: TypeAlias = list[tuple[Any, ...]]
-"""Key values of a few groups, as Python values."""
+KeyArrays: TypeAlias = dict[str, NDArray[Any]]
+"""Key columns by name, masked where they are NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class ExactRows:
     """The exact rows of one private block. They never leave the release step.
 
     ``row_ids`` are 1..n ascending; ``measures`` maps a measure's column to int64 values in that
-    order. ``keys`` holds the key values in that order where the groups are few and their types
-    survive the trip through Python; else it streams the row id and the key columns, in any order.
+    order. ``keys`` holds the key columns in that order where NumPy has their types; else it streams
+    the row id and the key columns, in any order. The types decide, never the number of rows.
     """
 
     row_ids: NDArray[np.int64]
     measures: dict[str, NDArray[np.int64]]
-    keys: KeyRows | ArrowStream
+    keys: KeyArrays | ArrowStream
 
 
 class Engine(Protocol):
@@ -51,13 +51,8 @@ class Engine(Protocol):
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
 
-    def exact(
-        self, sql: str, keys: Sequence[Column], measures: Sequence[str], at_most: int | None
-    ) -> ExactRows:
-        """Run a generated query over private rows, of which there are ``at_most`` so many.
-
-        Raises ``EngineError`` with a fixed text.
-        """
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
     def stream(self, table: str) -> ArrowStream:
         """All rows of a public table."""

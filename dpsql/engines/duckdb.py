@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Sequence
-from operator import itemgetter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,9 @@ _LOCKDOWN = (
     "SET lock_configuration = true",
 )
 
-# Up to this many groups, Python values are faster than setting up an Arrow scan.
-_FEW_ROWS = 10_000
-# Types whose every value is the same after a trip through Python (dates have infinities, intervals
-# have months, timestamps have nanoseconds and time zones, and the largest UHUGEINT is no parameter:
-# those go through Arrow).
-_PYTHON_SAFE = frozenset(
-    {"BOOLEAN", "VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", *INTEGER_BITS} - {"UHUGEINT"}
-)
+# Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
+# have months, decimals and huge integers too many digits: those go through Arrow.)
+_NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection) -> None:
@@ -177,20 +172,13 @@ class DuckDBEngine:
         lock_down(twin)
         return twin
 
-    def exact(
-        self, sql: str, keys: Sequence[Column], measures: Sequence[str], at_most: int | None
-    ) -> ExactRows:
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         names = [key.name for key in keys]
-        simple = python_safe(keys)
+        cursor = self._connection.cursor()
         try:
-            cursor = self._connection.cursor()
-            if simple and at_most is not None and at_most <= _FEW_ROWS:
-                return _from_python(cursor.execute(sql).fetchall(), names, measures)
-            rows = cursor.sql(sql).materialize()
-            head = rows.limit(_FEW_ROWS + 1).fetchall() if simple else None
-            if head is not None and len(head) <= _FEW_ROWS:
-                return _from_python(head, names, measures)
-            return _from_arrow(rows, names, measures)
+            if numpy_safe(keys):
+                return _from_numpy(cursor.execute(sql).fetchnumpy(), names, measures)
+            return _from_arrow(cursor.sql(sql).materialize(), names, measures)
         except (duckdb.Error, MemoryError, RuntimeError) as error:
             raise_if_interrupted(error)
         # Raised outside the handler, so that not even its context quotes a row.
@@ -207,9 +195,9 @@ class DuckDBEngine:
             self._twin.close()
 
 
-def python_safe(columns: Sequence[Column]) -> bool:
-    """True if the values of these columns survive a trip through Python."""
-    return all(base_type(column.type) in _PYTHON_SAFE for column in columns)
+def numpy_safe(columns: Sequence[Column]) -> bool:
+    """True if the values of these columns are the same after a trip through NumPy and Python."""
+    return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
 
 
 def raise_if_interrupted(error: Exception) -> None:
@@ -229,17 +217,14 @@ def open_database(path: str | Path) -> DuckDBEngine:
     return engine
 
 
-def _from_python(
-    rows: list[tuple[Any, ...]], keys: Sequence[str], measures: Sequence[str]
+def _from_numpy(
+    columns: dict[str, NDArray[Any]], keys: Sequence[str], measures: Sequence[str]
 ) -> ExactRows:
-    """Rows of (row id, keys, measures), in that order of columns."""
-    rows.sort(key=itemgetter(0))
-    numbers = np.array([row[len(keys) + 1 :] for row in rows], dtype=np.int64)
-    numbers = numbers.reshape(len(rows), len(measures))
+    order = np.argsort(columns[ROW_ID], kind="stable")
     return ExactRows(
-        row_ids=np.array([row[0] for row in rows], dtype=np.int64),
-        measures={name: numbers[:, i] for i, name in enumerate(measures)},
-        keys=[row[1 : len(keys) + 1] for row in rows],
+        row_ids=_integers(columns[ROW_ID][order]),
+        measures={name: _integers(columns[name][order]) for name in measures},
+        keys={name: columns[name][order] for name in keys},
     )
 
 
@@ -247,12 +232,8 @@ def _from_arrow(
     rows: duckdb.DuckDBPyRelation, keys: Sequence[str], measures: Sequence[str]
 ) -> ExactRows:
     numbers = rows.select(*map(quote, [ROW_ID, *measures])).fetchnumpy()
-    order = np.argsort(numbers[ROW_ID], kind="stable")
-    return ExactRows(
-        row_ids=_integers(numbers[ROW_ID][order]),
-        measures={name: _integers(numbers[name][order]) for name in measures},
-        keys=MaterializedStream(rows.select(*map(quote, [ROW_ID, *keys]))),
-    )
+    stream = MaterializedStream(rows.select(*map(quote, [ROW_ID, *keys])))
+    return replace(_from_numpy(numbers, (), measures), keys=stream)
 
 
 class MaterializedStream:

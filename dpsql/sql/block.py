@@ -521,6 +521,8 @@ class _BlockBuilder:
         having = self.select.args.get("having")
         self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
         self.select.set("having", None)
+        if self.select.args.get("group") is None and not self.aggregates:
+            self.select.set("distinct", None)  # its columns are the keys: groups are distinct
         self.select.set("group", None)
 
     def _refuse(
