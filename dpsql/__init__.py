@@ -1,15 +1,16 @@
 """dpsql: differentially private SQL over DuckDB.
 
->>> import dpsql
->>> con = dpsql.connect("demo.duckdb", policies="policies.yaml", ledger="budget.db", analyst="ana")
-... # doctest: +SKIP
->>> con.sql("SELECT dest, COUNT(DISTINCT tailnum) AS n FROM flights GROUP BY dest")
-... # doctest: +SKIP
+import dpsql
+
+con = dpsql.connect("demo.duckdb", policies="policies.yaml", ledger="budget.db", analyst="ana")
+con.sql("SELECT dest, COUNT(DISTINCT tailnum) AS n FROM flights GROUP BY dest")
 """
 
 from __future__ import annotations
 
-from dpsql.engines.duckdb import DuckDBEngine
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from dpsql.errors import (
     BudgetExceeded,
     DatabaseError,
@@ -30,9 +31,12 @@ from dpsql.errors import (
     UnknownName,
     Warning,
 )
-from dpsql.explain import Explanation
-from dpsql.result import Cost, Interval, Result
-from dpsql.session import BudgetReport, Connection, connect
+
+if TYPE_CHECKING:
+    from dpsql.engines.duckdb import DuckDBEngine
+    from dpsql.explain import Explanation
+    from dpsql.result import Cost, Interval, Result
+    from dpsql.session import BudgetReport, Connection, connect
 
 __version__ = "0.1.0"
 
@@ -64,3 +68,28 @@ __all__ = [
     "Warning",
     "connect",
 ]
+
+# DuckDB, sqlglot and NumPy take half a second to load: they are loaded when first needed.
+_LATER = {
+    "BudgetReport": "dpsql.session",
+    "Connection": "dpsql.session",
+    "Cost": "dpsql.result",
+    "DuckDBEngine": "dpsql.engines.duckdb",
+    "Explanation": "dpsql.explain",
+    "Interval": "dpsql.result",
+    "Result": "dpsql.result",
+    "connect": "dpsql.session",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -195,13 +195,36 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class SortTerm:
+    """One ORDER BY term of a plain tail: a released column, its direction, where NULLs go."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTail:
+    """A tail that only names, sorts and limits the released columns of one block.
+
+    ``columns`` are released columns, ``names`` what the answer calls them.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    order: tuple[SortTerm, ...]
+    limit: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
 
     ``tail`` is generated SQL over the blocks' released tables and the public tables.
     ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
     tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
-    need; ``names`` are the tail's columns where they are certain without checking types.
+    need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail.
     """
 
     text: str
@@ -210,5 +233,5 @@ class Query:
     public_tables: tuple[str, ...]
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
-    names: tuple[str, ...] | None
+    plain: PlainTail | None
     fingerprint: str

@@ -190,7 +190,10 @@ class Connection:
         )
         keys = tuple(map(self._key_columns, plan.blocks, statements))
         self._tail.load_public(query.public_tables)
-        names = query.names or self._checked_names(query, plan.blocks, statements, keys)
+        if query.plain is not None:
+            names = query.plain.names
+        else:
+            names = self._checked_names(query, plan.blocks, statements, keys)
         return _Prepared(query, plan, statements, keys, names, parameters.delta / 2)
 
     def _checked_names(

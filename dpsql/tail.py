@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, product
 from typing import Any, Protocol
 from weakref import finalize
 
@@ -22,10 +22,10 @@ from dpsql.engines.base import ArrowStream, Engine
 from dpsql.engines.duckdb import lock_down, numpy_safe, raise_if_interrupted
 from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
-from dpsql.query import ROW_ID, AggregateKind, Block, Query
+from dpsql.query import ROW_ID, AggregateKind, Block, PlainTail, Query
 from dpsql.quoting import literal, quote
 from dpsql.release import ReleasedRows, Values, is_whole
-from dpsql.schema import Column
+from dpsql.schema import Column, is_text
 
 MEMORY_LIMIT = "2GB"
 TIME_LIMIT_SECONDS = 60.0
@@ -159,6 +159,8 @@ class TailRoom:
         names: Sequence[str],
     ) -> Answer:
         """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
+        if query.plain is not None and released[0].count <= _FEW_ROWS and numpy_safe(keys[0]):
+            return self._held(query.plain, plans[0], keys[0], released[0])
         self._drop_unused()
         loaded: list[str] = []
         sources: list[_Source] = []
@@ -170,8 +172,6 @@ class TailRoom:
                 else:
                     loaded.append(plan.block.name)
                     self._load(plan, columns, rows)
-            if query.names is not None and sources and numpy_safe(keys[0]):
-                return self._held(query, sources[0], names)
             with self._time_limit():
                 return self._stored(query, sources, names)
         except (duckdb.Error, MemoryError, RuntimeError) as error:
@@ -190,11 +190,26 @@ class TailRoom:
         self._drop_unused()
         self._connection = self._connection.cursor()
 
-    def _held(self, query: Query, source: _Source, names: Sequence[str]) -> Answer:
-        """The answer of a tail that only names, sorts and limits a few released rows."""
-        done = self._connection.execute(f"WITH {source.sql} {query.tail}", source.parameters)
-        types = [str(column[1]) for column in done.description or ()]
-        return HeldAnswer(self._connection, list(names), types, done.fetchall())
+    def _held(
+        self, tail: PlainTail, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows
+    ) -> Answer:
+        """The answer of a plain tail over a few released rows: no engine is needed for that."""
+        columns = released_columns(plan, keys)
+        lists = dict(zip((c.name for c in columns), _lists(plan, keys, released), strict=True))
+        order = list(range(released.count))
+        for term in reversed(tail.order):
+            values = lists[term.column]
+            missing = [row for row in order if values[row] is None]
+            present = [row for row in order if values[row] is not None]
+            present.sort(key=values.__getitem__, reverse=term.descending)
+            order = missing + present if term.nulls_first else present + missing
+        end = None if tail.limit is None else tail.offset + tail.limit
+        chosen = [lists[name] for name in tail.columns]
+        rows = [tuple(column[row] for column in chosen) for row in order[tail.offset : end]]
+        types = {column.name: column.type for column in columns}
+        return HeldAnswer(
+            self._connection, list(tail.names), [types[name] for name in tail.columns], rows
+        )
 
     def _stored(self, query: Query, sources: list[_Source], names: Sequence[str]) -> Answer:
         table = f"answer_{next(self._numbers)}"
@@ -278,20 +293,39 @@ def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
     return columns
 
 
+def _lists(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> list[list[Any]]:
+    """The released columns as lists, in the order of what was released, never of the engine."""
+    values: list[list[Any]] = [column.tolist() for column in released.values.values()]
+    if released.keys is None:
+        return [*_domain_lists(plan.block, keys), *values]
+    assert isinstance(released.keys, dict)
+    key_lists = [released.keys[column.name].tolist() for column in keys]
+    return _sorted_lists(key_lists, values, released.count)
+
+
+def _domain_lists(block: Block, keys: Sequence[Column]) -> list[list[Any]]:
+    """The declared keys of every group, as values of the columns' (plain) types."""
+    texts = [is_text(column.type) for column in keys]
+    domains = [
+        [str(value) if text else value for value in key.domain or ()]
+        for key, text in zip(block.keys, texts, strict=True)
+    ]
+    groups = list(product(*domains))
+    return [list(column) for column in zip(*groups, strict=True)] if keys else []
+
+
 def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> _Source:
     """A small release as a common table expression over lists of values."""
     block, columns = plan.block, released_columns(plan, keys)
-    values = [column.tolist() for column in released.values.values()]
     if released.keys is None:
+        values: list[list[Any]] = [column.tolist() for column in released.values.values()]
         lists = [released.row_ids.tolist(), *values]
         unnested = [ROW_ID, *(quote(column.name) for column in columns[len(keys) :])]
         types = ["BIGINT", *(column.type for column in columns[len(keys) :])]
         selected = ", ".join([*_domain_keys(block, keys, ROW_ID), *unnested[1:]])
         rows = f"SELECT {selected} FROM ({_unnest(unnested, types)})"
     else:
-        assert isinstance(released.keys, dict)
-        key_lists = [released.keys[column.name].tolist() for column in keys]
-        lists = _sorted_lists(key_lists, values, released.count)
+        lists = _lists(plan, keys, released)
         rows = _unnest([quote(c.name) for c in columns], [c.type for c in columns])
     names = ", ".join(quote(column.name) for column in columns)
     return _Source(f"{quote(block.name)}({names}) AS MATERIALIZED ({rows})", lists)

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, OutputColumn
+from dpsql.query import (
+    INTERNAL_PREFIX,
+    AggregateKind,
+    Block,
+    OutputColumn,
+    PlainTail,
+    SortTerm,
+)
 from dpsql.schema import Schema, Table, fold
 from dpsql.sql.totality import is_sure_condition
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})
 _INT64_DIGITS = 19
+_NOT_PLAIN = -1
 
 
 def trace_outputs(
@@ -37,18 +45,28 @@ def trace_outputs(
     return outputs, tuple(averages)
 
 
-def certain_names(
-    tree: exp.Query, blocks: Sequence[Block], schema: Schema
-) -> tuple[str, ...] | None:
-    """The answer's column names, if the statement is so plain that it cannot fail to bind.
+def plain_tail(tree: exp.Query, blocks: Sequence[Block], schema: Schema) -> PlainTail | None:
+    """The tail as a value, if the statement is so plain that nothing about it can fail to bind.
 
     That is: keys and arguments are columns, conditions compare like with like, and the tail only
     names, sorts and limits released columns. None means that the types have to be checked.
     """
     if _root_block(tree, blocks) is None or len(blocks) > 1:
         return None
-    plain = _is_plain_block(blocks[0], schema[fold(blocks[0].table)]) and _is_plain_tail(tree)
-    return tuple(item.alias for item in tree.selects) if plain else None
+    present = {clause for clause, value in tree.args.items() if value}
+    if present - _PLAIN_CLAUSES or not _is_plain_block(blocks[0], schema[fold(blocks[0].table)]):
+        return None
+    items = [item.unalias() for item in tree.selects]
+    names = tuple(item.alias for item in tree.selects)
+    distinct = {fold(name) for name in names} - {""}
+    if len(distinct) < len(items) or not all(isinstance(item, exp.Column) for item in items):
+        return None
+    columns = tuple(item.name for item in items)
+    order = _sort_terms(tree, columns, names)
+    limit, offset = _row_count(tree, "limit"), _row_count(tree, "offset")
+    if order is None or limit == _NOT_PLAIN or offset == _NOT_PLAIN:
+        return None
+    return PlainTail(columns, names, order, limit, offset or 0)
 
 
 def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
@@ -81,26 +99,43 @@ def _is_plain_block(block: Block, table: Table) -> bool:
     )
 
 
-def _is_plain_tail(tree: exp.Query) -> bool:
-    present = {clause for clause, value in tree.args.items() if value}
-    if present - _PLAIN_CLAUSES:
-        return False
-    items, order = tree.selects, tree.args.get("order")
-    terms = [] if order is None else [term.this for term in order.expressions]
-    limits = [tree.args[c].expression for c in ("limit", "offset") if tree.args.get(c)]
-    names = {fold(item.alias) for item in items}
-    return (
-        len(names - {""}) == len(items)
-        and all(isinstance(item.unalias(), exp.Column) for item in items)
-        and all(_is_plain_term(term, names, len(items)) for term in terms)
-        and all(isinstance(limit, exp.Literal) and limit.is_int for limit in limits)
-        and all(len(limit.this) < _INT64_DIGITS for limit in limits)
-    )
+def _sort_terms(
+    tree: exp.Query, columns: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[SortTerm, ...] | None:
+    """The ORDER BY terms as released columns, or None if one is anything else."""
+    order = tree.args.get("order")
+    aliases = dict(zip(map(fold, names), columns, strict=True))
+    terms = []
+    for ordered in order.expressions if order is not None else ():
+        column = _sorted_column(ordered.this, columns, aliases)
+        if column is None or ordered.args.get("with_fill"):
+            return None
+        terms.append(SortTerm(column, bool(ordered.args.get("desc")), _nulls_first(ordered)))
+    return tuple(terms)
 
 
-def _is_plain_term(term: exp.Expr, names: set[str], width: int) -> bool:
-    if isinstance(term, exp.Literal):
-        return bool(term.is_int) and 1 <= int(term.this) <= width
+def _nulls_first(ordered: exp.Ordered) -> bool:
+    return bool(ordered.args.get("nulls_first"))
+
+
+def _sorted_column(term: exp.Expr, columns: tuple[str, ...], aliases: dict[str, str]) -> str | None:
+    if isinstance(term, exp.Literal) and term.is_int:
+        position = int(term.this)
+        return columns[position - 1] if 1 <= position <= len(columns) else None
     if not isinstance(term, exp.Column) or term.table:
-        return False
-    return fold(term.name) in names or term.name.startswith(INTERNAL_PREFIX)
+        return None
+    if fold(term.name) in aliases:
+        return aliases[fold(term.name)]
+    return term.name if term.name.startswith(INTERNAL_PREFIX) else None
+
+
+def _row_count(tree: exp.Query, clause: str) -> int | None:
+    """The number of a LIMIT or OFFSET, None without one, ``_NOT_PLAIN`` for anything else."""
+    node = tree.args.get(clause)
+    if node is None:
+        return None
+    rows = node.expression
+    literal = isinstance(rows, exp.Literal) and rows.is_int and len(rows.this) < _INT64_DIGITS
+    if not literal or node.args.get("limit_options"):
+        return _NOT_PLAIN
+    return int(rows.this)

@@ -18,7 +18,7 @@ from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
-from dpsql.sql.outputs import certain_names, trace_outputs
+from dpsql.sql.outputs import plain_tail, trace_outputs
 from dpsql.sql.parse import place_of
 from dpsql.sql.text import to_sql
 
@@ -48,7 +48,7 @@ def validate(
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
-        names=certain_names(tree, splitter.blocks, schema),
+        plain=plain_tail(tree, splitter.blocks, schema),
         fingerprint=_fingerprint(tail, splitter.blocks),
     )
 
