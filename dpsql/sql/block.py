@@ -513,7 +513,7 @@ class _BlockBuilder:
         if not self.keys and not self.aggregates:
             raise self._raw_rows(self.select)
         source = self.select.args["from_"].this
-        released = exp.to_table(self.name)
+        released = exp.Table(this=exp.to_identifier(self.name))
         released.set(
             "alias", exp.TableAlias(this=exp.to_identifier(source.alias or self.table.name, True))
         )
