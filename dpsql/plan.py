@@ -91,8 +91,3 @@ class PrivacyPlan:
 
     blocks: tuple[BlockPlan, ...]
     reserved: PrivacyLoss
-
-    @property
-    def settles_exactly(self) -> bool:
-        """True if the charge cannot turn out below the reservation."""
-        return all(block.loss(0) == block.loss(None) for block in self.blocks)

@@ -170,6 +170,3 @@ TAIL_FORBIDDEN_FUNCTIONS = frozenset(
         "write_log",
     }
 )
-
-# The only table functions a tail may read from.
-TAIL_TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
