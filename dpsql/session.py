@@ -9,8 +9,9 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dpsql.accounting import (
     ZERO,
@@ -29,7 +30,7 @@ from dpsql.ledger import Account, Charge, Ledger, Spent
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
-from dpsql.policy import Overrides, Policy, resolve
+from dpsql.policy import Overrides, Parameters, Policy, resolve
 from dpsql.query import Query
 from dpsql.release import ReleasedRows, release
 from dpsql.result import Cost, Result
@@ -41,6 +42,8 @@ from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
 from dpsql.sql.validate import validate
 from dpsql.tail import TailRoom, released_columns
+
+_REMEMBERED = 256  # statements a connection keeps planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class Connection:
         resolve(policy, settings)
         self._tail = TailRoom(engine)
         self._source: EntropySource = OSEntropy()
+        self._remembered: dict[tuple[str, str | None, Parameters], _Prepared] = {}
         self._turn = threading.Lock()
         self._closed = False
 
@@ -177,17 +181,30 @@ class Connection:
         settled = self._settle(charge, released)
         return self._present(prepared, released, settled)
 
-    def _prepare(self, text: str, mechanism: str | None, settings: Overrides) -> _Prepared:
-        """Everything that can be refused is refused here, before anything is spent or read."""
+    def _prepare(self, text: Any, mechanism: Any, settings: Overrides) -> _Prepared:
+        """Everything that can be refused is refused here, before anything is spent or read.
+
+        Statements are remembered like a database's prepared statements; each run gets a fresh salt.
+        """
         self._refuse_closed()
         parameters = resolve(self._policy, self._settings, settings)
-        schema = self._engine.schema()
-        query = validate(parse(text), text, self._policy, schema, parameters)
+        if not (isinstance(text, str) and isinstance(mechanism, str | None)):
+            return self._plan(text, mechanism, parameters)  # refused there, with a reason
+        key = (text, mechanism, parameters)
+        known = self._remembered.pop(key, None)
+        if known is None:
+            prepared = self._plan(text, mechanism, parameters)
+        else:
+            prepared = replace(known, statements=self._rewritten(known.plan))
+        self._remembered[key] = prepared
+        if len(self._remembered) > _REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return prepared
+
+    def _plan(self, text: str, mechanism: str | None, parameters: Parameters) -> _Prepared:
+        query = validate(parse(text), text, self._policy, self._engine.schema(), parameters)
         plan = plan_query(query, mechanism)
-        statements = tuple(
-            rewrite(block, schema[fold(block.block.table)], secrets.randbits(62))
-            for block in plan.blocks
-        )
+        statements = self._rewritten(plan)
         keys = tuple(map(self._key_columns, plan.blocks, statements))
         self._tail.load_public(query.public_tables)
         if query.plain is not None:
@@ -195,6 +212,13 @@ class Connection:
         else:
             names = self._checked_names(query, plan.blocks, statements, keys)
         return _Prepared(query, plan, statements, keys, names, parameters.delta / 2)
+
+    def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
+        schema = self._engine.schema()
+        return tuple(
+            rewrite(block, schema[fold(block.block.table)], secrets.randbits(62))
+            for block in plan.blocks
+        )
 
     def _checked_names(
         self,

@@ -65,6 +65,46 @@ def test_the_charge_is_settled_before_the_tail_runs(connection, monkeypatch) -> 
     assert [(report.queries, report.unsettled) for report in seen] == [(1, 0)]
 
 
+def test_a_repeated_statement_is_paid_again_with_fresh_noise_and_another_salt(
+    connection, monkeypatch
+) -> None:
+    statements = []
+    original = DuckDBEngine.exact
+
+    def watched(self: DuckDBEngine, sql: str, *rest: object) -> object:
+        statements.append(sql)
+        return original(self, sql, *rest)
+
+    monkeypatch.setattr(DuckDBEngine, "exact", watched)
+    asked = "SELECT k, count(DISTINCT uid) AS n, sum(x) AS s FROM visits GROUP BY k"
+    for _ in range(3):
+        connection.sql(asked, epsilon=0.01)
+    assert len(set(statements)) == 3
+    assert connection.budget().queries == 3
+    one = connection.sql("SELECT count(*) FROM visits").fetchall()
+    assert any(connection.sql("SELECT count(*) FROM visits").fetchall() != one for _ in range(9))
+
+
+def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection) -> None:
+    for rows in range(1, 300):
+        connection.explain("SELECT count(*) FROM visits", max_rows_contributed=1 + rows % 90)
+        connection.explain(f"SELECT count(*) + {rows} FROM visits")
+    small = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=2)
+    large = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=80)
+    assert small.blocks[0].columns[0].noise_scale < large.blocks[0].columns[0].noise_scale / 30
+    assert len(connection._remembered) <= 256
+
+
+@pytest.mark.parametrize("odd", [None, 7, b"SELECT 1", ["SELECT 1"], {}])
+def test_queries_and_mechanisms_that_are_no_text_are_refused(connection, odd: object) -> None:
+    with pytest.raises(dpsql.Error):
+        connection.sql(odd)
+    if odd is not None:
+        with pytest.raises(dpsql.Error):
+            connection.sql(QUESTION, mechanism=odd)
+    assert connection.budget().queries == 0
+
+
 def test_explaining_reads_nothing_and_costs_nothing(connection, monkeypatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("private rows were read")
