@@ -97,15 +97,14 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
             order = order[: plan.selection.fetch]
         measures = {plan.block.measure_column(i): c[order] for i, c in enumerate(columns)}
         measures[plan.block.key_column(0)] = order + 1
-        keys = [(int(i),) for i in order]
-        return ExactRows(np.arange(1, len(order) + 1), measures, keys)
+        return ExactRows(np.arange(1, len(order) + 1), measures, {"k": order})
 
     rows = {present: exact(present) for present in (True, False)}
 
     def draw(with_unit: bool, source: EntropySource) -> Hashable:
         released = release(plan, rows[with_unit], source)
         # Which groups came out, and all noisy values summed: the direction a unit pushes in.
-        keys = released.keys if isinstance(released.keys, list) else []
+        keys = released.keys["k"].tolist() if isinstance(released.keys, dict) else []
         names = keys if plan.selection.score_noise is None else sorted(keys)
         total = sum(float(values.sum()) for values in released.values.values())
         width = max(1.0, plan.noise_of(0).scale / 4)
