@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,14 +62,14 @@ class _Commands(click.Group):
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except Exception as error:
-            if os.environ.get("DPSQL_DEBUG") == "1":
-                raise
-            # The message and the traceback of an unforeseen error may quote rows.
+        except Exception as error:  # noqa: BLE001 (the last resort before the terminal)
+            # The message of an unforeseen error may quote rows; places in the code cannot.
+            frames = traceback.extract_tb(error.__traceback__)[-5:]
+            places = [f"  {Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames]
             click.echo(
                 f"internal error: {type(error).__name__}. Its text is withheld because it may\n"
-                "quote data; the data's owner can see it with DPSQL_DEBUG=1. If the query had\n"
-                "begun to read, what it reserved stays spent.",
+                "quote data. If the query had begun to read, what it reserved stays spent.\n"
+                "To report it, say what you did and where it happened:\n" + "\n".join(places),
                 err=True,
             )
             ctx.exit(INTERNAL)
