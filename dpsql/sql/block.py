@@ -13,21 +13,16 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.policy import Parameters, TablePolicy
-from dpsql.query import (
-    INTERNAL_PREFIX,
-    Aggregate,
-    AggregateKind,
-    Block,
-    Key,
-    Measure,
-    MeasureKind,
-    TopK,
+from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, Key, TopK
+from dpsql.schema import Table, fold
+from dpsql.sql.aggregates import Aggregates, output_name
+from dpsql.sql.expressions import (
+    check_row_expression,
+    outside_subqueries,
+    refusal,
+    unknown_column,
 )
-from dpsql.schema import Table, fold, is_float, is_numeric
-from dpsql.sql.bounds import interval_of, is_integral, lattice_for
-from dpsql.sql.expressions import check_row_expression, outside_subqueries, unknown_column
-from dpsql.sql.parse import place_of, refuse_deep
-from dpsql.sql.text import display
+from dpsql.sql.parse import refuse_deep
 
 _CLAUSES = frozenset(
     {"expressions", "from_", "where", "group", "having", "qualify", "order", "limit", "offset"}
@@ -76,8 +71,7 @@ class _BlockBuilder:
         self.descend = descend
         self.unit = policy.privacy_unit
         self.unit_column = self._column_name(self.unit.column)
-        self.measures: list[Measure] = []
-        self.aggregates: list[Aggregate] = []
+        self.aggregates = Aggregates(policy, table, self.unit_column, parameters, text)
         self.keys: list[Key] = []
         self.expanded = 0
 
@@ -98,8 +92,8 @@ class _BlockBuilder:
             unit_column=self.unit_column,
             condition=condition,
             keys=tuple(self.keys),
-            measures=tuple(self.measures),
-            aggregates=tuple(self.aggregates),
+            measures=tuple(self.aggregates.measures),
+            aggregates=tuple(self.aggregates.found),
             top_k=top_k,
             parameters=self.parameters,
         )
@@ -316,7 +310,7 @@ class _BlockBuilder:
                 hint="Write COUNT(CASE WHEN … THEN 1 END) or SUM(CASE WHEN … THEN x END).",
             )
         if isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window):
-            index = self._aggregate(node)
+            index = self.aggregates.add(node)
             node.replace(_column(f"{INTERNAL_PREFIX}a{index}"))
             return
         if isinstance(node, exp.Column) and not self._is_output_alias(node):
@@ -339,7 +333,7 @@ class _BlockBuilder:
         )
 
     def _ungrouped(self, node: exp.Column) -> QueryRefused:
-        if not self.keys and self.select.args.get("group") is None and not self.aggregates:
+        if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
             return self._raw_rows(node)
         return self._refuse(
             f"column {node.name} must be a GROUP BY key or stand inside an aggregate",
@@ -356,112 +350,6 @@ class _BlockBuilder:
             hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT {self.unit_column})"
             f" FROM {self.table.name} GROUP BY key.",
         )
-
-    # -- aggregates ---------------------------------------------------------------------------
-
-    def _aggregate(self, node: exp.AggFunc) -> int:
-        aggregate = self._read_aggregate(node)
-        if aggregate in self.aggregates:
-            return self.aggregates.index(aggregate)
-        self.aggregates.append(aggregate)
-        return len(self.aggregates) - 1
-
-    def _read_aggregate(self, node: exp.AggFunc) -> Aggregate:
-        text = output_name(node)
-        if isinstance(node, exp.Count):
-            kind, measures = self._count(node)
-        elif isinstance(node, exp.Sum):
-            kind, measures = AggregateKind.SUM, (self._sum_measure(node, MeasureKind.SUM),)
-        elif isinstance(node, exp.Avg):
-            kind = AggregateKind.AVG
-            argument = self._argument(node)
-            centered = self._sum_measure(node, MeasureKind.CENTERED_SUM)
-            # NaN takes no part in a sum, so it must not be counted either.
-            counted = MeasureKind.VALUES if self._never_nan(argument) else MeasureKind.NUMBERS
-            measures = (centered, self._measure(Measure(counted, argument, display(argument))))
-        else:
-            raise self._refuse(
-                f"the aggregate {node.sql_name().lower()} is not available",
-                "aggregate_not_supported",
-                node,
-                hint="Available: COUNT(DISTINCT unit), COUNT(*), COUNT(x), SUM(x), AVG(x). "
-                "MIN, MAX and the like reveal single rows.",
-            )
-        return Aggregate(kind, measures, text)
-
-    def _count(self, node: exp.Count) -> tuple[AggregateKind, tuple[int, ...]]:
-        argument = node.this
-        if isinstance(argument, exp.Distinct):
-            values = argument.expressions
-            if len(values) == 1 and self._is_unit(values[0]):
-                measure = self._measure(Measure(MeasureKind.UNITS))
-                return AggregateKind.COUNT_UNITS, (measure,)
-            raise self._refuse(
-                "COUNT(DISTINCT …) is available for the privacy unit only",
-                "count_distinct_not_unit",
-                node,
-                hint=f"COUNT(DISTINCT {self.unit_column}) counts privacy units.",
-            )
-        if node.expressions:
-            raise self._refuse("COUNT takes one argument", "aggregate_not_supported", node)
-        if argument is None or isinstance(argument, exp.Star | exp.Literal):
-            return AggregateKind.COUNT, (self._measure(Measure(MeasureKind.ROWS)),)
-        checked = self._argument(node)
-        return AggregateKind.COUNT, (
-            self._measure(Measure(MeasureKind.VALUES, checked, display(checked))),
-        )
-
-    def _is_unit(self, node: exp.Expr) -> bool:
-        return isinstance(node, exp.Column) and fold(node.name) == fold(self.unit_column)
-
-    def _argument(self, node: exp.AggFunc) -> exp.Expr:
-        argument = node.this
-        if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order):
-            raise self._refuse(
-                "DISTINCT and ORDER BY inside this aggregate are not available",
-                "aggregate_not_supported",
-                node,
-            )
-        check_row_expression(argument, self.text)
-        return argument.copy()
-
-    def _sum_measure(self, node: exp.AggFunc, kind: MeasureKind) -> int:
-        argument = self._argument(node)
-        bounds = interval_of(argument, self.policy)
-        if bounds is None:
-            raise self._unbounded(node, argument)
-        rows = self.parameters.max_rows_contributed
-        lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
-        return self._measure(Measure(kind, argument, display(argument), lattice))
-
-    def _unbounded(self, node: exp.AggFunc, argument: exp.Expr) -> QueryRefused:
-        column = next(argument.find_all(exp.Column), None)
-        found = None if column is None else self.table.column(column.name)
-        if found is not None and not is_numeric(found.type):
-            return self._refuse(
-                f"column {found.name} is of type {found.type} and cannot be summed",
-                "not_numeric",
-                column,
-            )
-        return self._refuse(
-            "the summed expression has no declared bounds",
-            "unbounded_sum",
-            node,
-            hint=f"Ask the data owner to declare lower and upper for its columns under "
-            f"tables.{self.policy.name}.columns in the policies file.",
-        )
-
-    def _never_nan(self, argument: exp.Expr) -> bool:
-        columns = [self.table.column(c.name) for c in argument.find_all(exp.Column)]
-        return not any(c is None or is_float(c.type) for c in columns)
-
-    def _measure(self, measure: Measure) -> int:
-        # A unit that may add one row per group adds its one row or nothing: rows count units.
-        if measure.kind is MeasureKind.ROWS and self.parameters.max_rows_contributed == 1:
-            measure = Measure(MeasureKind.UNITS)
-        if measure not in self.measures:
-            self.measures.append(measure)
-        return self.measures.index(measure)
 
     # -- top-k --------------------------------------------------------------------------------
 
@@ -500,9 +388,9 @@ class _BlockBuilder:
         prefix = f"{INTERNAL_PREFIX}a"
         if not (isinstance(score, exp.Column) and score.name.startswith(prefix)):
             return None
-        aggregate = self.aggregates[int(score.name.removeprefix(prefix))]
+        aggregate = self.aggregates.found[int(score.name.removeprefix(prefix))]
         measure = aggregate.measures[0]
-        if aggregate.kind is AggregateKind.AVG or not self.measures[measure].monotone:
+        if aggregate.kind is AggregateKind.AVG or not self.aggregates.measures[measure].monotone:
             return None
         return TopK(measure, wanted)
 
@@ -510,7 +398,7 @@ class _BlockBuilder:
 
     def _detach_private_clauses(self) -> None:
         """Leave a SELECT over the released table: no WHERE, no GROUP BY, HAVING as WHERE."""
-        if not self.keys and not self.aggregates:
+        if not self.keys and not self.aggregates.found:
             raise self._raw_rows(self.select)
         source = self.select.args["from_"].this
         released = exp.Table(this=exp.to_identifier(self.name))
@@ -521,15 +409,14 @@ class _BlockBuilder:
         having = self.select.args.get("having")
         self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
         self.select.set("having", None)
-        if self.select.args.get("group") is None and not self.aggregates:
+        if self.select.args.get("group") is None and not self.aggregates.found:
             self.select.set("distinct", None)  # its columns are the keys: groups are distinct
         self.select.set("group", None)
 
     def _refuse(
         self, reason: str, code: str, node: object, hint: str | None = None
     ) -> QueryRefused:
-        place = place_of(self.text, node) if isinstance(node, exp.Expr) else None
-        return QueryRefused(reason, code=code, place=place, hint=hint)
+        return refusal(self.text, reason, code, node, hint)
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
@@ -538,12 +425,3 @@ def _has_aggregate(node: exp.Expr) -> bool:
 
 def _column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
-
-
-def output_name(node: exp.Expr) -> str:
-    """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
-    if isinstance(node, exp.Column):
-        return node.name
-    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
-        return "count_star()"
-    return display(node)

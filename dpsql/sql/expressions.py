@@ -117,6 +117,14 @@ def plain_column(key: Key) -> str:
     return key.expression.name if isinstance(key.expression, exp.Column) else ""
 
 
+def refusal(
+    text: str, reason: str, code: str, node: object, hint: str | None = None
+) -> QueryRefused:
+    """The error for a part of the query, with its place."""
+    place = place_of(text, node) if isinstance(node, exp.Expr) else None
+    return QueryRefused(reason, code=code, place=place, hint=hint)
+
+
 def unknown_column(name: str, table: Table, node: exp.Expr, text: str) -> UnknownName:
     """The error for a column that the table does not have, with the nearest name as a hint."""
     names = [column.name for column in table.columns]
