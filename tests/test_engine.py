@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpsql
+import dpsql.engines.duckdb as engine_module
 import dpsql.tail as tail_module
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
@@ -178,3 +179,42 @@ def test_tables_cannot_be_added_once_the_engine_is_in_use(ledger: Path) -> None:
         pytest.raises(dpsql.InterfaceError, match="not in use"),
     ):
         engine.register("more", {"a": np.arange(3)})
+
+
+def test_two_analysts_may_ask_one_file_from_one_process(tmp_path: Path, ledger: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    database(path, "BIGINT", ["1", "2"])
+    sql = "SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k"
+    with (
+        dpsql.connect(path, policy("t"), ledger, "ana") as one,
+        dpsql.connect(path, policy("t"), ledger, "ana") as two,
+    ):
+        assert len(one.sql(sql).fetchall()) == len(two.sql(sql).fetchall()) == 3
+    with dpsql.connect(path, policy("t"), ledger, "ana") as again:
+        assert len(again.sql(sql).fetchall()) == 3
+
+
+def test_a_file_locked_with_other_settings_in_this_process_is_refused(
+    tmp_path: Path, ledger: Path
+) -> None:
+    path = tmp_path / "data.duckdb"
+    database(path, "BIGINT", ["1"])
+    with duckdb.connect(str(path), read_only=True) as owner:
+        owner.execute("SET lock_configuration = true")
+        with pytest.raises(dpsql.InterfaceError, match="locked settings"):
+            dpsql.connect(path, policy("t"), ledger, "ana")
+
+
+def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    database(path, "BIGINT", ["1"])
+    for engine in (DuckDBEngine(path), few_groups()):
+        engine.lock()
+        reach = {"a": np.arange(3)}
+        cursor = engine._connection.cursor()
+        assert engine_module._settings(cursor) == engine_module._LOCKDOWN
+        assert cursor.execute("SELECT 1 // 0").fetchall() == [(None,)]
+        with pytest.raises(duckdb.CatalogException):
+            cursor.execute("SELECT * FROM reach")
+        assert reach
+        engine.close()
