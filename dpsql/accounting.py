@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 from dpsql.errors import ParameterError
@@ -60,23 +61,41 @@ def _bad_parameter(name: str, rule: str, value: object) -> ParameterError:
     return ParameterError(f"{name} {rule}, not {shown}", code="bad_parameter")
 
 
+class Composition(StrEnum):
+    """How the costs of an account's queries add up.
+
+    ZCDP: rho and delta add; the tight conversion to epsilon comes last. Best for a session.
+    BASIC: the epsilon and delta of each query add, and each query may use the exact analysis of its
+    mechanism. Best for a single publication.
+    """
+
+    ZCDP = "zcdp"
+    BASIC = "basic"
+
+
 @dataclass(frozen=True, slots=True)
 class PrivacyLoss:
-    """The cost of a mechanism: ``delta``-approximate ``rho``-zCDP. ``+`` composes.
+    """The cost of a mechanism. ``+`` composes.
 
-    Both are finite and non-negative, else :class:`ParameterError`.
+    ``delta``-approximate ``rho``-zCDP composed with pure ``epsilon``-DP. Under zCDP composition
+    epsilon is 0; under basic composition rho is 0, and this is (epsilon, delta)-DP. All are finite
+    and non-negative, else :class:`ParameterError`.
     """
 
     rho: float
     delta: float
+    epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         _require_cost("rho", self.rho)
         _require_cost("delta", self.delta)
+        _require_cost("epsilon", self.epsilon)
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        """Adaptive sequential composition (Bun & Steinke 2016, Lemma 8.2)."""
-        return PrivacyLoss(self.rho + other.rho, self.delta + other.delta)
+        """Adaptive sequential composition (Bun & Steinke 2016, Lemma 8.2; basic for epsilon)."""
+        return PrivacyLoss(
+            self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
+        )
 
 
 ZERO = PrivacyLoss(0.0, 0.0)
