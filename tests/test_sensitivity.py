@@ -17,7 +17,7 @@ from dpsql.errors import QueryRefused
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql import rewrite as rewriting
+from dpsql.sql import rows as private_rows
 from dpsql.sql.rewrite import rewrite
 
 COLUMNS = (
@@ -376,5 +376,5 @@ def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch)
     def around(node: exp.Expr, table: Table) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
-    monkeypatch.setattr(rewriting, "total_condition", around)
+    monkeypatch.setattr(private_rows, "total_condition", around)
     assert set(check((sql, {}), rows)) == {4}

@@ -15,19 +15,16 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpsql.plan import BlockPlan
-from dpsql.query import INTERNAL_PREFIX, ROW_ID, Key, Measure, MeasureKind
-from dpsql.quoting import literal, quote
+from dpsql.query import ROW_ID, Measure, MeasureKind
+from dpsql.quoting import quote
 from dpsql.schema import Table
+from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total, total_condition
+from dpsql.sql.totality import total
 
-_UNIT = f"{INTERNAL_PREFIX}unit"
-_RANK = f"{INTERNAL_PREFIX}rank"
-_SOURCE = f"{INTERNAL_PREFIX}source"
 _SATURATION = 2**62
 
 
@@ -39,14 +36,16 @@ def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
     with unlimited groups) by at most ``measure.sensitivity`` each. Checked by
     ``tests/test_sensitivity.py``.
     """
-    return _Rewriter(plan, table, salt).sql()
+    return _Rewriter(PrivateRows(plan, table, salt)).sql()
 
 
 @dataclass(frozen=True, slots=True)
 class _Rewriter:
-    plan: BlockPlan
-    table: Table
-    salt: int
+    rows: PrivateRows
+
+    @property
+    def plan(self) -> BlockPlan:
+        return self.rows.plan
 
     def sql(self) -> str:
         measures = [m.measure for m in self.plan.measures]
@@ -56,89 +55,35 @@ class _Rewriter:
             groups = self._sum_over_units(measures)
         if self.plan.selection.fetch is not None:
             assert self.plan.score is not None
-            terms = [f"{self._measure_names()[self.plan.score]} DESC", *self._key_names()]
+            terms = [f"{self.rows.measures[self.plan.score]} DESC", *self.rows.keys]
             groups += f" ORDER BY {', '.join(terms)} LIMIT {self.plan.selection.fetch}"
-        columns = ", ".join([*self._key_names(), *self._measure_names()])
+        columns = ", ".join([*self.rows.keys, *self.rows.measures])
         return f"SELECT row_number() OVER () AS {quote(ROW_ID)}, {columns} FROM ({groups})"
 
     @property
     def _minimum(self) -> int | None:
         """The fewest units a group needs, where the rewriting has to enforce it."""
         minimum = self.plan.block.parameters.min_units_per_group
-        return minimum if minimum > 1 and not self._known else None
-
-    # -- names --------------------------------------------------------------------------------
-
-    def _key_names(self) -> list[str]:
-        return [quote(self.plan.block.key_column(i)) for i in range(len(self.plan.block.keys))]
-
-    def _measure_names(self) -> list[str]:
-        return [quote(self.plan.block.measure_column(i)) for i in range(len(self.plan.measures))]
-
-    # -- rows ---------------------------------------------------------------------------------
-
-    def _rows(self, extra: Sequence[str]) -> str:
-        """Rows of units that are not NULL and satisfy the condition, with their keys."""
-        block = self.plan.block
-        keys = [
-            f"{self._key(key)} AS {name}"
-            for key, name in zip(block.keys, self._key_names(), strict=True)
-        ]
-        unit = quote(block.unit_column)
-        columns = ", ".join([f"{unit} AS {quote(_UNIT)}", *keys, *extra])
-        conditions = [f"{unit} IS NOT NULL"]
-        if block.condition is not None:
-            conditions.append(f"({to_sql(total_condition(block.condition, self.table))})")
-        rows = f"SELECT {columns} FROM {quote(block.table)} WHERE {' AND '.join(conditions)}"
-        if not self._known:
-            return rows
-        outside = " AND ".join(f"{name} IS NOT NULL" for name in self._key_names())
-        return f"SELECT * FROM ({rows}) WHERE {outside}" if keys else rows
-
-    @property
-    def _known(self) -> bool:
-        return self.plan.score is None
-
-    def _key(self, key: Key) -> str:
-        """The key's expression, or its position in the declared domain (NULL outside it)."""
-        expression = to_sql(total(key.expression, self.table))
-        if not self._known:
-            return expression
-        assert key.domain is not None
-        column = self.table.column(key.expression.name)
-        assert column is not None
-        values = ", ".join(_typed_literal(value, column.type) for value in key.domain)
-        return f"list_position([{values}], {expression})"
-
-    def _cap(self, rows: str) -> str:
-        """A FROM clause that keeps, of each unit, its first keys in the order of a salted hash."""
-        limit = self.plan.bounding
-        keys = self._key_names()
-        if limit is None or not keys:
-            return f"({rows})"
-        hashed = ", ".join([str(self.salt), quote(_UNIT), *keys])
-        window = f"PARTITION BY {quote(_UNIT)} ORDER BY hash({hashed}), {', '.join(keys)}"
-        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {quote(_RANK)} FROM ({rows})"
-        return f"({ranked}) WHERE {quote(_RANK)} <= {limit}"
+        return minimum if minimum > 1 and not self.rows.known else None
 
     # -- shapes -------------------------------------------------------------------------------
 
     def _count_units(self, measures: list[Measure]) -> str:
-        rows = self._cap(self._rows([]))
-        count = f"count(DISTINCT {quote(_UNIT)})"
+        rows = self.rows.capped(self.rows.select())
+        count = f"count(DISTINCT {UNIT})"
         outputs = [
-            f"{count} AS {name}" for _, name in zip(measures, self._measure_names(), strict=True)
+            f"{count} AS {name}" for _, name in zip(measures, self.rows.measures, strict=True)
         ]
         return self._grouped(outputs, count, rows)
 
     def _sum_over_units(self, measures: list[Measure]) -> str:
         """One row per (unit, key) with bounded contributions, then sums over units."""
-        names = self._measure_names()
+        names = self.rows.measures
         per_unit = [
             f"{self._gathered(measure, name)} AS {name}"
             for measure, name in zip(measures, names, strict=True)
         ]
-        keys = ", ".join([quote(_UNIT), *self._key_names()])
+        keys = ", ".join([UNIT, *self.rows.keys])
         units = (
             f"SELECT {keys}, {', '.join(per_unit)} FROM ({self._steps(measures)}) GROUP BY {keys}"
         )
@@ -146,24 +91,24 @@ class _Rewriter:
             f"{self._summed(measure, name)} AS {name}"
             for measure, name in zip(measures, names, strict=True)
         ]
-        return self._grouped(outputs, "count(*)", self._cap(units))
+        return self._grouped(outputs, "count(*)", self.rows.capped(units))
 
     def _steps(self, measures: list[Measure]) -> str:
         """Rows with each measure's argument as it is counted or summed: an integer or NULL."""
         named = [
-            (measure, f"{to_sql(total(measure.argument, self.table))} AS {name}", name)
-            for measure, name in zip(measures, self._measure_names(), strict=True)
+            (measure, f"{to_sql(total(measure.argument, self.rows.table))} AS {name}", name)
+            for measure, name in zip(measures, self.rows.measures, strict=True)
             if measure.argument is not None
         ]
-        rows = self._rows([argument for _, argument, _ in named])
+        rows = self.rows.select([argument for _, argument, _ in named])
         if not named:
             return rows
         steps = [f"{self._step(measure, name)} AS {name}" for measure, _, name in named]
-        columns = ", ".join([quote(_UNIT), *self._key_names(), *steps])
+        columns = ", ".join([UNIT, *self.rows.keys, *steps])
         return f"SELECT {columns} FROM ({rows})"
 
     def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
-        keys = self._key_names()
+        keys = self.rows.keys
         text = f"SELECT {', '.join([*keys, *outputs])} FROM {rows}"
         if not keys:
             return text
@@ -219,8 +164,3 @@ class _Rewriter:
         if lattice.coarsening > 1:
             value = f"({value} // {lattice.coarsening})"
         return f"CAST(greatest(-{_SATURATION}, least({_SATURATION}, {value})) AS BIGINT)"
-
-
-def _typed_literal(value: object, column_type: str) -> str:
-    """A declared domain value as a literal of the column's type (NULL if it does not fit)."""
-    return f"TRY_CAST({literal(value)} AS {column_type})"
