@@ -155,6 +155,11 @@ def _parameters(command: Command) -> Command:
         click.option(
             "--min-units-per-group", type=int, help="Never release a group of fewer units."
         ),
+        click.option(
+            "--contribution-bounding",
+            metavar="sample|weight",
+            help="Of a unit with too many groups, keep some in full or more at less weight.",
+        ),
         click.option("--mechanism", help="Force a mechanism by name."),
     )
     for option in reversed(options):

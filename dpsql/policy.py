@@ -11,7 +11,7 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Final, Literal
 
 from dpsql.errors import ParameterError, UnknownName
@@ -36,6 +36,21 @@ UNLIMITED: Final = None
 EPSILON_LIMITS: Final = (1e-6, 1000.0)
 DELTA_LIMITS: Final = (1e-18, 0.5)
 COUNT_LIMITS: Final = (1, 2**31 - 1)
+
+
+class ContributionBounding(StrEnum):
+    """How a unit that touches more than ``max_groups_contributed`` groups is bounded.
+
+    SAMPLE keeps that many of its groups, each in full. WEIGHT keeps more of them, each at less than
+    full weight. Either way the unit's influence is the same, so this is not a matter of privacy.
+    """
+
+    SAMPLE = "sample"
+    WEIGHT = "weight"
+
+
+Setting = float | int | ContributionBounding | None
+"""The value of a checked parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,7 @@ class Parameters:
     unit may influence, None for unlimited. ``max_rows_contributed``: rows one unit may add to one
     group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
     ``min_units_per_group``: groups with fewer units are never released.
+    ``contribution_bounding``: how a unit with too many groups is bounded.
     """
 
     epsilon: float = 0.5
@@ -99,6 +115,7 @@ class Parameters:
     max_rows_contributed: int = 10
     k_bar: int = 1000
     min_units_per_group: int = 1
+    contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +131,7 @@ class Overrides:
     max_rows_contributed: object = NOT_GIVEN
     k_bar: object = NOT_GIVEN
     min_units_per_group: object = NOT_GIVEN
+    contribution_bounding: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -132,7 +150,8 @@ class Overrides:
 class Maxima:
     """The most a query may ask for; None is no maximum.
 
-    There is none for ``min_units_per_group``: its default is already the least a query may use.
+    There is none for ``min_units_per_group``, whose default is already the least a query may use,
+    nor for ``contribution_bounding``, which is a choice and not an amount.
     """
 
     epsilon: float | None = None
@@ -189,8 +208,9 @@ def resolve(policy: Policy, *overrides: Overrides) -> Parameters:
     """The parameters of a query: the policy's defaults, then each override, the last one winning.
 
     Order overrides from far to near: connection, session, query. Raises ParameterError
-    (``parameter_not_number``, ``parameter_not_integer``, ``parameter_not_finite`` or
-    ``parameter_out_of_range``) for the first winning value outside its range.
+    (``parameter_not_number``, ``parameter_not_integer``, ``parameter_not_finite``,
+    ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the first winning value outside
+    its range.
     """
     chosen: dict[str, object] = {n: getattr(policy.defaults, n) for n in PARAMETER_NAMES}
     for settings in overrides:
@@ -202,12 +222,14 @@ def resolve(policy: Policy, *overrides: Overrides) -> Parameters:
     return Parameters(**checked)
 
 
-def check_setting(policy: Policy, name: str, value: object) -> float | int | None:
+def check_setting(policy: Policy, name: str, value: object) -> Setting:
     """One parameter of a query, checked against dpsql's limits and the policy's.
 
     Raises ParameterError as :func:`resolve` does.
     """
     checked = check_value(name, value)
+    if isinstance(checked, ContributionBounding):
+        return checked
     if name == "min_units_per_group":
         _check_minimum(policy.defaults.min_units_per_group, checked)
     else:
@@ -215,7 +237,7 @@ def check_setting(policy: Policy, name: str, value: object) -> float | int | Non
     return checked
 
 
-def check_value(name: str, value: object) -> float | int | None:
+def check_value(name: str, value: object) -> Setting:
     """One parameter, checked against dpsql's own limits alone.
 
     The word ``unlimited`` (or None) is a value of ``max_groups_contributed`` only. Raises
@@ -229,6 +251,8 @@ def check_value(name: str, value: object) -> float | int | None:
         return _real(name, value, EPSILON_LIMITS)
     if name == "delta":
         return _real(name, value, DELTA_LIMITS)
+    if name == "contribution_bounding":
+        return _contribution_bounding(value)
     return _count(name, value)
 
 
@@ -305,6 +329,18 @@ def _count(name: str, value: object) -> int:
     if not low <= value <= high:
         raise _outside(name, value, str(low), str(high))
     return int(value)
+
+
+def _contribution_bounding(value: object) -> ContributionBounding:
+    try:
+        return ContributionBounding(fold(value) if isinstance(value, str) else "")
+    except ValueError:
+        raise ParameterError(
+            f"contribution_bounding must be `sample` or `weight`, but is {_show(value)}",
+            code="parameter_not_a_choice",
+            hint="`sample` keeps max_groups_contributed groups of a unit, `weight` keeps more, "
+            "each at less than full weight.",
+        ) from None
 
 
 def _count_hint(name: str) -> str:

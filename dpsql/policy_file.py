@@ -37,6 +37,7 @@ from dpsql.policy import (
     PARAMETER_NAMES,
     AccountPolicy,
     ColumnPolicy,
+    ContributionBounding,
     Maxima,
     Parameters,
     Policy,
@@ -238,6 +239,7 @@ class _Defaults(_Section):
     max_rows_contributed: int = Parameters().max_rows_contributed
     k_bar: int = Parameters().k_bar
     min_units_per_group: int = Parameters().min_units_per_group
+    contribution_bounding: ContributionBounding = Parameters().contribution_bounding
 
     _checked = field_validator("*", mode="plain")(_parameter)
 
@@ -427,8 +429,10 @@ def _in_words(details: ErrorDetails, path: Path) -> tuple[str, str | None]:
 def _unknown_key_hint(path: Path) -> str:
     section = _SECTIONS[_pattern(path[:-1])]
     name = str(path[-1])
-    if section is _Maxima and fold(name) in PARAMETER_NAMES:
+    if section is _Maxima and fold(name) == "min_units_per_group":
         return f"Set it under defaults: defaults.{name} is already the least a query may use."
+    if section is _Maxima and fold(name) in PARAMETER_NAMES:
+        return f"Set it under defaults: defaults.{name}. A query may choose either."
     known = tuple(section.model_fields)
     return suggestion(name, known) or f"Known here: {', '.join(known)}."
 

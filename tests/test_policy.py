@@ -18,6 +18,7 @@ from dpsql.policy import (
     PARAMETER_NAMES,
     UNLIMITED,
     ColumnPolicy,
+    ContributionBounding,
     Maxima,
     Overrides,
     Parameters,
@@ -229,6 +230,17 @@ BROKEN: list[tuple[str, int, str]] = [
         "must be at most 5, but is unlimited",
     ),
     (HEAD + "maxima: {min_units_per_group: 5}\ntables:\n", 3, "unknown key|Set it under defaults"),
+    (
+        HEAD + "maxima: {contribution_bounding: weight}\ntables:\n",
+        3,
+        "unknown key|Set it under defaults",
+    ),
+    (
+        HEAD + "defaults:\n  contribution_bounding: truncate\ntables:\n",
+        4,
+        "must be `sample` or `weight`, but is 'truncate'|keeps more",
+    ),
+    (HEAD + "defaults: {contribution_bounding: 1}\ntables:\n", 3, "must be `sample` or `weight`"),
     # accounts
     (HEAD + "accounts:\n  ana: {epsilon: 0, delta: 1e-6}\ntables:\n", 4, "ana.epsilon|but is 0"),
     (HEAD + "accounts:\n  ana: {epsilon: 1}\ntables:\n", 4, "ana.delta: missing"),
@@ -413,6 +425,17 @@ def test_not_given_is_not_unlimited() -> None:
     assert repr(Overrides().epsilon) == repr(NOT_GIVEN) == "NOT_GIVEN"
 
 
+def test_contribution_bounding_is_one_of_two_words_and_samples_by_default() -> None:
+    assert resolve(POLICY).contribution_bounding is ContributionBounding.SAMPLE
+    for word in ("weight", "WEIGHT", ContributionBounding.WEIGHT):
+        resolved = resolve(POLICY, Overrides.of({"contribution_bounding": word}))
+        assert resolved.contribution_bounding is ContributionBounding.WEIGHT
+    weighing = HEAD + "defaults: {contribution_bounding: weight}\ntables: {t: {public: true}}\n"
+    assert parse_policy(weighing).defaults == Parameters(
+        contribution_bounding=ContributionBounding.WEIGHT
+    )
+
+
 def test_unlimited_groups_need_a_policy_that_allows_them() -> None:
     limited = Policy("d", maxima=Maxima(max_groups_contributed=50))
     with pytest.raises(ParameterError, match="at most 50, but is unlimited") as caught:
@@ -456,6 +479,8 @@ def test_hostile_values_are_refused_for_every_parameter(name: str, value: object
         ("k_bar", math.inf, "parameter_not_finite"),
         ("max_rows_contributed", 101, "parameter_out_of_range"),
         ("max_rows_contributed", "unlimited", "parameter_not_integer"),
+        ("contribution_bounding", "both", "parameter_not_a_choice"),
+        ("contribution_bounding", None, "parameter_not_a_choice"),
         ("no_such", 1, "unknown_parameter"),
     ],
 )
