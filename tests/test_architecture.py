@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("planner", "engines", "sql", "policy_file"),
     ("plan", "yaml_tree"),
     ("query", "ledger"),
-    ("mechanisms",),
+    ("mechanisms", "composition"),
     ("policy", "accounting"),
     ("schema", "quoting", "figures"),
     ("errors",),
