@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
+from dpsql.accounting import PrivacyLoss
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.query import AggregateKind, Query
 
@@ -95,9 +95,7 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
     )
 
 
-def explain(
-    query: Query, plan: PrivacyPlan, statements: tuple[str, ...], conversion_delta: float
-) -> Explanation:
+def explain(query: Query, plan: PrivacyPlan, statements: tuple[str, ...]) -> Explanation:
     """The explanation of a planned statement."""
     return Explanation(
         query=query.text,
@@ -107,16 +105,22 @@ def explain(
             for block, statement in zip(plan.blocks, statements, strict=True)
         ),
         reserved=plan.reserved,
-        reserved_epsilon=epsilon_from_zcdp(plan.reserved.rho, conversion_delta),
-        conversion_delta=conversion_delta,
+        reserved_epsilon=plan.epsilon(plan.reserved),
+        conversion_delta=plan.conversion_delta,
     )
 
 
 def _bounding(plan: BlockPlan) -> str:
     parameters = plan.block.parameters
     rows = f"at most {parameters.max_rows_contributed} rows per unit and group"
-    if plan.bounding is not None:
-        return f"at most {plan.bounding} groups per unit (sampled by a salted hash), {rows}"
+    bounding = plan.bounding
+    if bounding is not None and bounding.weighted:
+        return (
+            f"at most {bounding.kept} groups per unit (sampled by a salted hash), weighing at most "
+            f"{bounding.groups} together in l2, {rows}"
+        )
+    if bounding is not None:
+        return f"at most {bounding.groups} groups per unit (sampled by a salted hash), {rows}"
     if not plan.block.keys:
         return rows.replace("unit and group", "unit")
     if plan.groups is None:

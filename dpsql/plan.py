@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
 from dpsql.mechanisms.additive import Additive
 from dpsql.mechanisms.selection import Selection
 from dpsql.query import Block, Measure
@@ -40,13 +40,38 @@ class NoisyMeasure:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounding:
+    """How many groups of a unit the rewriting keeps, and how much they weigh together.
+
+    A unit keeps at most ``kept`` groups, the first by a salted hash. Sampling: ``kept`` equals
+    ``groups`` and each counts in full. Weighting: a unit that keeps n > ``groups`` counts
+    sqrt(``groups``/n) in each, so that its l2 norm is that of ``groups`` full contributions.
+    """
+
+    groups: int
+    kept: int
+
+    @classmethod
+    def sample(cls, groups: int) -> Bounding:
+        """Keep ``groups`` groups of each unit."""
+        return cls(groups, groups)
+
+    @property
+    def weighted(self) -> bool:
+        """True if units with many groups count less in each."""
+        return self.kept > self.groups
+
+
+@dataclass(frozen=True, slots=True)
 class BlockPlan:
     """The plan of one private block.
 
     ``groups`` is the number of groups one unit may change among those released, or None where the
-    released groups themselves are the bound. ``bounding`` is the cap the rewriting enforces on
-    groups per unit, or None where none is needed. ``score`` indexes the measure that selection
-    reads, or is None for a known domain.
+    released groups themselves are the bound. ``bounding`` is what the rewriting enforces on groups
+    per unit, or None where nothing is needed. ``score`` indexes the measure that selection reads,
+    or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
+    turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
+    then (epsilon, delta)-DP as a whole, whatever comes out.
     """
 
     block: Block
@@ -54,8 +79,10 @@ class BlockPlan:
     measures: tuple[NoisyMeasure, ...]
     score: int | None
     groups: int | None
-    bounding: int | None
-    candidates: tuple[Candidate, ...]
+    bounding: Bounding | None
+    conversion_delta: float
+    one_shot: PrivacyLoss | None = None
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def max_released(self) -> int | None:
@@ -67,6 +94,8 @@ class BlockPlan:
 
         A function of the released output alone: this is what makes settling private.
         """
+        if self.one_shot is not None:
+            return self.one_shot
         groups = self.groups
         if groups is None:
             groups = self.max_released if released is None else released
@@ -91,3 +120,14 @@ class PrivacyPlan:
 
     blocks: tuple[BlockPlan, ...]
     reserved: PrivacyLoss
+
+    @property
+    def conversion_delta(self) -> float:
+        """What the statement's rho is converted to epsilon with; 0 under basic composition."""
+        return sum(block.conversion_delta for block in self.blocks)
+
+    def epsilon(self, loss: PrivacyLoss) -> float:
+        """What a loss of this statement would be worth alone, with ``conversion_delta``."""
+        if loss.rho == 0:
+            return loss.epsilon
+        return loss.epsilon + epsilon_from_zcdp(loss.rho, self.conversion_delta)

@@ -91,7 +91,6 @@ class _Prepared:
     statements: tuple[str, ...]
     keys: tuple[tuple[Column, ...], ...]
     names: tuple[str, ...]
-    conversion_delta: float
 
     def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
         """Each block's plan, statement and released key columns."""
@@ -99,7 +98,7 @@ class _Prepared:
 
     def explain(self) -> Explanation:
         """The plan in words and numbers."""
-        return explain(self.query, self.plan, self.statements, self.conversion_delta)
+        return explain(self.query, self.plan, self.statements)
 
 
 class Connection:
@@ -211,7 +210,7 @@ class Connection:
             names = query.plain.names
         else:
             names = self._checked_names(query, plan.blocks, statements, keys)
-        return _Prepared(query, plan, statements, keys, names, parameters.delta / 2)
+        return _Prepared(query, plan, statements, keys, names)
 
     def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
         schema = self._engine.schema()
@@ -277,7 +276,7 @@ class Connection:
             query=prepared.query,
             plans=plans,
             released=tuple(rows.count for rows in released),
-            cost=Cost(prepared.plan.reserved, settled, prepared.conversion_delta),
+            cost=Cost(prepared.plan.reserved, settled, prepared.plan.conversion_delta),
             explain=prepared.explain,
         )
 

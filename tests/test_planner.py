@@ -10,11 +10,11 @@ from blocks import ROWS, UNITS, block, query, summed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting import rho_from_epsilon
+from dpsql.accounting import Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.mechanisms.additive import CorrelatedGaussian
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.plan import BlockPlan
+from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner import MECHANISMS, plan_block, plan_query
 from dpsql.policy import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
 from dpsql.query import Block
@@ -106,6 +106,33 @@ def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, 
     within_budget(plan)
 
 
+@given(blocks(parameters()), st.sampled_from([None, *MECHANISMS]))
+@settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
+def test_under_basic_composition_a_block_costs_its_epsilon_and_delta(
+    b: Block, name: str | None
+) -> None:
+    try:
+        plan = plan_block(b, name, Composition.BASIC)
+    except Error:
+        return
+    assert name in (None, plan.selection.name)
+    for released in (None, 0, 1):
+        assert plan.loss(released) == PrivacyLoss(0.0, b.parameters.delta, b.parameters.epsilon)
+
+
+@given(blocks(parameters()))
+@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+def test_one_publication_never_needs_more_than_a_query_of_a_session(b: Block) -> None:
+    try:
+        session = plan_block(b)
+    except Error:
+        return
+    once = plan_block(b, composition=Composition.BASIC)
+    if session.score is not None:
+        least = [min(c.threshold or math.inf for c in p.candidates) for p in (once, session)]
+        assert least[0] <= least[1] * (1 + 1e-9)
+
+
 @given(
     blocks(
         parameters(EPSILON_LIMITS, DELTA_LIMITS, COUNT_LIMITS[1], COUNT_LIMITS[1], COUNT_LIMITS[1]),
@@ -195,7 +222,7 @@ def test_correlated_noise_is_never_used_for_values_that_may_fall_or_under_a_cap(
     falling = plan_block(block(free, summed(free, -5, 5), domain=10))
     centered = plan_block(block(free, summed(free, 0, 5, centered=True), domain=10))
     capped = plan_block(block(replace(USUAL, max_groups_contributed=2), ROWS, domain=10))
-    assert capped.bounding == 2
+    assert capped.bounding == Bounding.sample(2)
     for plan in (falling, centered, capped):
         assert not isinstance(plan.measures[0].noise, CorrelatedGaussian)
 
@@ -205,14 +232,15 @@ def test_a_cap_is_enforced_wherever_the_cost_counts_on_it() -> None:
         capped = replace(USUAL, max_groups_contributed=groups)
         for b in (block(capped, ROWS), block(capped, UNITS, domain=60)):
             plan = plan_block(b)
-            assert plan.bounding in (groups, None)
+            assert plan.bounding in (Bounding.sample(groups), None)
             if plan.bounding is None:
                 assert plan.groups == b.domain_size
     gumbel = plan_block(block(USUAL, UNITS, limit=5), "gumbel_top_k")
     assert gumbel.bounding is None
     assert gumbel.groups is None
     gaussian = plan_block(block(USUAL, UNITS, limit=5), "gaussian_top_k")
-    assert gaussian.bounding == gaussian.groups == 10
+    assert gaussian.bounding == Bounding.sample(10)
+    assert gaussian.groups == 10
 
 
 def test_group_names_are_chosen_by_unit_counts_even_if_none_were_asked_for() -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
 from dpsql.mechanisms.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -158,6 +159,66 @@ def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> Correlated
     while noise.rho(groups) > rho:
         noise = CorrelatedGaussian(noise.sigma * (1 + 1e-12), sensitivity)
     return noise
+
+
+# -- a single publication ---------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def one_shot_distance(epsilon: float, delta: float) -> float:
+    """The squared l2 distance, in standard deviations, that Gaussian noise may have to hide.
+
+    Gaussian noises of which one unit shifts the means by this much in all, each in units of its own
+    standard deviation, are together (epsilon, delta)-DP (Balle & Wang 2018, Theorem 8). Raises
+    ParameterError for parameters out of range.
+    """
+    return analytic_gaussian_sigma(epsilon, delta) ** -2 * (1 - 1e-12)
+
+
+@lru_cache(maxsize=1024)
+def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> IndependentNoise:
+    """Independent Gaussian noise that takes ``distance`` (squared) out of ``one_shot_distance``.
+
+    A discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
+    ``calibration.lattice_gaussian_delta``). Checked by ``tests/test_one_shot_noise.py``.
+    """
+    variance = groups * sensitivity**2 / distance + SMOOTHING_VARIANCE
+    return IndependentNoise(DiscreteGaussian(math.sqrt(variance) * (1 + 1e-12)), sensitivity)
+
+
+@lru_cache(maxsize=1024)
+def one_shot_correlated_gaussian(
+    distance: float, sensitivity: int, groups: int
+) -> CorrelatedGaussian:
+    """Correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
+
+    In half-steps the noises of the groups and the shared one each move by at most Δ∞. Checked by
+    ``tests/test_one_shot_noise.py``.
+    """
+    root = math.sqrt(groups)
+
+    def taken(variance: float) -> float:
+        own, shared = variance - SMOOTHING_VARIANCE, variance / root - SMOOTHING_VARIANCE
+        return sensitivity**2 * (groups / own + 1 / shared)
+
+    low = SMOOTHING_VARIANCE * root
+    high = low + sensitivity**2 * (groups + root) / distance
+    while high > low * (1 + 1e-13):  # taken falls from infinity at low to at most distance at high
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if taken(middle) <= distance:
+            high = middle
+        else:
+            low = middle
+    return CorrelatedGaussian(math.sqrt(high) / 2 * (1 + 1e-12), sensitivity)
+
+
+def one_shot_laplace(epsilon: float, sensitivity: int, groups: int) -> IndependentNoise:
+    """Independent Laplace noise, ``epsilon``-DP over ``groups`` groups."""
+    return IndependentNoise(
+        DiscreteLaplace(groups * sensitivity / epsilon * (1 + 1e-12)), sensitivity
+    )
 
 
 def _within(noise: IndependentNoise, rho: float, groups: int) -> IndependentNoise:

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.additive import IndependentNoise
+from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
 from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
 from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.selection import Selected
@@ -288,13 +289,18 @@ class SparseHistogram:
     """Discrete Gaussian noise on each group present; released iff its noisy count > T.
 
     ``scores`` count privacy units; a unit changes at most ``groups`` of them by one. Groups with at
-    most ``floor`` units (minimum units - 1) are dropped before noise.
+    most ``floor`` units (minimum units - 1) are dropped before noise. ``others`` is what Gaussian
+    noise on further values of the released groups hides: their squared change per group, each in
+    units of its own standard deviation (with ``SMOOTHING_VARIANCE`` less).
 
-    Guarantee: (epsilon, delta)-DP, T being the smallest integer for which the exact delta of the
-    discrete mechanism is at most delta. As in Lemma 2.7 of Lebeda & Retschmeier 2024, with the
-    lattice's tails: the loss of j shifted groups is a function of the sum of their noises, whose
-    law is within a factor exp(±5j exp(-π²σ²)) of one discrete Gaussian with scale σ√j (Poisson
-    summation; see ``dpsql.mechanisms.difference``). Checked by ``tests/test_sparse_histogram.py``.
+    Guarantee: (epsilon, delta)-DP of counts and further values together, T being the smallest
+    integer for which the exact delta of the discrete mechanism is at most delta. As in Lemma 2.7 of
+    Lebeda & Retschmeier 2024, with the lattice's tails: the loss of j shifted groups is a function
+    of the sum of their noises, whose law is within a factor exp(±5j exp(-π²σ²)) of one discrete
+    Gaussian with scale σ√j (Poisson summation; see ``dpsql.mechanisms.difference``). With further
+    values it is that of continuous noise (``calibration.lattice_gaussian_delta``) on all of them:
+    drawing theirs for the released groups only has the same law. It states no zCDP cost. Checked by
+    ``tests/test_sparse_histogram.py``.
     """
 
     epsilon: float
@@ -302,6 +308,7 @@ class SparseHistogram:
     groups: int
     sigma: float
     floor: int
+    others: float = 0.0
 
     @property
     def name(self) -> str:
@@ -312,9 +319,27 @@ class SparseHistogram:
         return "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
 
     @property
+    def score_noise(self) -> IndependentNoise:
+        return IndependentNoise(DiscreteGaussian(self.sigma), 1)
+
+    @property
+    def fetch(self) -> int | None:
+        return None
+
+    @property
     def threshold(self) -> int:
         """T: the noisy count a group must exceed, in units."""
-        return self.floor + _lattice_threshold(self.epsilon, self.delta, self.groups, self.sigma)
+        return self.floor + _lattice_threshold(
+            self.epsilon, self.delta, self.groups, self.sigma, self.others
+        )
+
+    def rho(self, released: int | None) -> float:
+        return math.inf
+
+    def appears_above(self, probability: float) -> float | None:
+        if probability <= 0.5:
+            return float(self.threshold)
+        return self.threshold + DiscreteGaussian(self.sigma).quantile_sf(1 - probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Draw the released groups and their noisy counts."""
@@ -334,12 +359,33 @@ def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) 
     return SparseHistogram(epsilon, delta, groups, sigma, floor)
 
 
-def lattice_noise_delta(epsilon: float, sigma: float, groups: int) -> float:
+def joint_sparse_histogram(
+    epsilon: float, delta: float, groups: int, floor: int, measures: int
+) -> SparseHistogram:
+    """The mechanism that leaves ``measures`` - 1 other values a noise as good as its own.
+
+    What the noise with the least threshold hides is shared equally: the others may take
+    ``groups`` * ``others`` in all. Raises ParameterError for parameters out of range.
+    """
+    if measures == 1:
+        return sparse_histogram(epsilon, delta, groups, floor)
+    alone = calibrate_sparse_histogram(epsilon, delta, groups).sigma ** 2
+    sigma = math.sqrt(measures * alone + SMOOTHING_VARIANCE) * (1 + 1e-12)
+    return SparseHistogram(epsilon, delta, groups, sigma, floor, (1 - 1 / measures) / alone)
+
+
+def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float = 0.0) -> float:
     """The delta of discrete Gaussian noise on ``groups`` counts that each change by one.
 
     Any real epsilon. With S the sum of the noises, P[S > x] - exp(ε) P[S > x + groups] at
-    x = floor(ε σ² - groups/2); rounded up.
+    x = floor(ε σ² - groups/2); rounded up. With ``others`` (see ``SparseHistogram``) by the
+    continuous analysis; 1.0 if sigma is too small for it.
     """
+    if others > 0:
+        if sigma * sigma <= SMOOTHING_VARIANCE:
+            return 1.0
+        distance = math.sqrt(groups * (1 / (sigma * sigma - SMOOTHING_VARIANCE) + others))
+        return _delta_at(epsilon, distance * (1 + 1e-12))
     total = DiscreteGaussian(sigma * math.sqrt(groups))
     spread = 0.0 if groups == 1 else 5 * groups * math.exp(-((math.pi * sigma) ** 2))
     x = math.floor(epsilon * sigma * sigma - groups / 2)
@@ -349,7 +395,7 @@ def lattice_noise_delta(epsilon: float, sigma: float, groups: int) -> float:
 
 
 def sparse_histogram_lattice_delta(
-    epsilon: float, sigma: float, threshold: int, groups: int
+    epsilon: float, sigma: float, threshold: int, groups: int, others: float = 0.0
 ) -> float:
     """The exact delta of discrete noise, released iff noisy > threshold; rounded up."""
     check_parameters(epsilon, groups)
@@ -357,18 +403,21 @@ def sparse_histogram_lattice_delta(
 
     def noise_delta(epsilons: Floats, counts: Integers) -> Floats:
         pairs = zip(epsilons.tolist(), counts.tolist(), strict=True)
-        return np.array([lattice_noise_delta(e, sigma, count) for e, count in pairs])
+        return np.array([lattice_noise_delta(e, sigma, count, others) for e, count in pairs])
 
     mixed = worst_over(1, groups, split_bound(epsilon, groups, log_hidden, noise_delta))
     return min(1.0, max(-math.expm1(groups * log_hidden), mixed))
 
 
 @lru_cache(maxsize=256)
-def _lattice_threshold(epsilon: float, delta: float, groups: int, sigma: float) -> int:
+def _lattice_threshold(
+    epsilon: float, delta: float, groups: int, sigma: float, others: float
+) -> int:
     check_parameters(epsilon, groups, delta)
-    if lattice_noise_delta(epsilon, sigma, groups) >= delta:
+    if lattice_noise_delta(epsilon, sigma, groups, others) >= delta:
         raise too_little_noise()
-    guess = 1 + round(sparse_histogram_tau(epsilon, delta, sigma, groups))
+    joint = 1 / math.sqrt(1 / sigma**2 + others)
+    guess = 1 + round(sigma / joint * sparse_histogram_tau(epsilon, delta, joint, groups))
     return smallest(
-        lambda t: sparse_histogram_lattice_delta(epsilon, sigma, t, groups) <= delta, guess
+        lambda t: sparse_histogram_lattice_delta(epsilon, sigma, t, groups, others) <= delta, guess
     )

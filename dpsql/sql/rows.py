@@ -64,17 +64,17 @@ class PrivateRows:
     def capped(self, rows: str) -> str:
         """A FROM clause that keeps, of each unit, its first keys in the order of a salted hash.
 
-        A unit keeps at most ``plan.bounding`` keys, which ones depends on its own rows alone, even
-        where hashes collide. Checked by ``tests/test_sensitivity.py``.
+        A unit keeps at most ``plan.bounding.kept`` keys; which ones depends on its own rows alone,
+        even where hashes collide. Checked by ``tests/test_sensitivity.py``.
         """
-        limit = self.plan.bounding
+        bounding = self.plan.bounding
         keys = self.keys
-        if limit is None or not keys:
+        if bounding is None or not keys:
             return f"({rows})"
         hashed = ", ".join([str(self.salt), UNIT, *keys])
         window = f"PARTITION BY {UNIT} ORDER BY hash({hashed}), {', '.join(keys)}"
         ranked = f"SELECT *, dense_rank() OVER ({window}) AS {_RANK} FROM ({rows})"
-        return f"({ranked}) WHERE {_RANK} <= {limit}"
+        return f"({ranked}) WHERE {_RANK} <= {bounding.kept}"
 
     def _key(self, key: Key) -> str:
         """The key's expression, or its position in the declared domain (NULL outside it)."""

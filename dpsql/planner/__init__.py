@@ -1,0 +1,98 @@
+"""Chooses the mechanism of each private block from public parameters only.
+
+A block may spend the query's (epsilon, delta). Under zCDP composition delta is divided between the
+conversion of rho and the chance of naming a group that should have stayed unnamed; under basic
+composition mechanisms may use their exact (epsilon, delta) as well. What is spent on noise is
+shared equally among the things noise is added to. Options are compared by the score a group needs
+to appear, or by noise where all groups are answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.accounting import ZERO, Composition
+from dpsql.errors import Error, ParameterError, QueryRefused
+from dpsql.plan import BlockPlan, PrivacyPlan
+from dpsql.planner.budget import Budget
+from dpsql.planner.histograms import histogram_options
+from dpsql.planner.known_domain import known_domain_options
+from dpsql.planner.option import Option
+from dpsql.planner.topk import top_k_options
+from dpsql.query import Block, Query
+
+MECHANISMS = (
+    "known_domain",
+    "gaussian_positive_counts",
+    "laplace_positive_counts",
+    "gaussian_sparse_histogram",
+    "gaussian_top_k",
+    "gumbel_top_k",
+)
+
+
+def plan_query(
+    query: Query, mechanism: str | None = None, composition: Composition = Composition.ZCDP
+) -> PrivacyPlan:
+    """Plan every block of a query; the reservation is the sum of their worst cases.
+
+    ``mechanism`` forces a mechanism by name; ``composition`` is that of the account that pays.
+    Raises ``QueryRefused`` or ``ParameterError`` where no mechanism can answer within the
+    parameters.
+    """
+    blocks = tuple(plan_block(block, mechanism, composition) for block in query.blocks)
+    return PrivacyPlan(blocks, sum((block.loss(None) for block in blocks), ZERO))
+
+
+def plan_block(
+    block: Block, mechanism: str | None = None, composition: Composition = Composition.ZCDP
+) -> BlockPlan:
+    """The best plan for one block, with the candidates it was chosen from."""
+    if mechanism is not None and mechanism not in MECHANISMS:
+        raise ParameterError(
+            f"there is no mechanism named {mechanism}",
+            code="unknown_mechanism",
+            hint=f"Mechanisms: {', '.join(MECHANISMS)}.",
+        )
+    budget = Budget.of(block.parameters, composition)
+    options = _options(block, budget)
+    wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
+    if not wanted:
+        raise _no_mechanism(block, options, mechanism)
+    best = min(wanted, key=lambda option: option.rank)
+    assert best.plan is not None
+    candidates = tuple(o.candidate(o is best, mechanism is not None) for o in options)
+    return replace(_priced(best.plan, budget), candidates=candidates)
+
+
+def _priced(plan: BlockPlan, budget: Budget) -> BlockPlan:
+    """Under basic composition all of a block costs its (epsilon, delta), however it is reached."""
+    if not budget.one_shot:
+        return plan
+    return replace(plan, one_shot=budget.loss, conversion_delta=0.0)
+
+
+def _options(block: Block, budget: Budget) -> list[Option]:
+    # Without aggregates the question is which keys exist, which a declared domain cannot answer.
+    if block.known_domain and block.measures:
+        return known_domain_options(block, budget)
+    if block.top_k is None:
+        return histogram_options(block, budget)
+    last_resort = [replace(o, rank=o.rank + 1e30) for o in histogram_options(block, budget)]
+    return [*top_k_options(block, block.top_k, budget), *last_resort]
+
+
+def _no_mechanism(block: Block, options: list[Option], mechanism: str | None) -> Error:
+    names = {option.mechanism for option in options}
+    if mechanism is not None and mechanism not in names:
+        return QueryRefused(
+            f"the mechanism {mechanism} does not answer this shape of query",
+            code="mechanism_does_not_fit",
+            hint=f"Possible here: {', '.join(sorted(names))}.",
+        )
+    relevant = [o for o in options if mechanism in (None, o.mechanism)]
+    return QueryRefused(
+        "; ".join(dict.fromkeys(o.obstacle for o in relevant)),
+        code="no_mechanism",
+        hint=relevant[-1].hint or None,
+    )

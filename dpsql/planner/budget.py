@@ -1,0 +1,69 @@
+"""What one block may spend, and how its delta is divided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpsql.accounting import Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.planner.option import Option
+from dpsql.policy import Parameters
+
+SHARES = (0.5, 0.4, 0.6)
+"""Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat
+there: half is within 0.3% of the least, for any epsilon, delta and number of groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """zCDP to spend on noise, delta to spend on naming a group that should have stayed unnamed.
+
+    ``conversion`` is the rest of the query's delta, which turns ``rho`` into its epsilon.
+    """
+
+    rho: float
+    delta: float
+    conversion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A block's (epsilon, delta), and how its account adds costs up."""
+
+    epsilon: float
+    delta: float
+    composition: Composition
+
+    @classmethod
+    def of(cls, parameters: Parameters, composition: Composition) -> Budget:
+        """The budget that a query's parameters give each of its blocks."""
+        return cls(parameters.epsilon, parameters.delta, composition)
+
+    @property
+    def one_shot(self) -> bool:
+        """True if mechanisms may be calibrated by their exact (epsilon, delta)."""
+        return self.composition is Composition.BASIC
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """All of it, as basic composition charges it."""
+        return PrivacyLoss(0.0, self.delta, self.epsilon)
+
+    def whole(self) -> Split:
+        """For mechanisms that need no delta of their own."""
+        return self._split(1.0 if self.one_shot else SHARES[0])
+
+    def tightest(self, build: Callable[[Split], Option]) -> Option:
+        """The best of the options that the possible divisions of delta lead to.
+
+        An account under zCDP has divided its delta in half, once and for good, and a query that
+        asks for all of it must fit.
+        """
+        shares = SHARES if self.one_shot else SHARES[:1]
+        options = (build(self._split(share)) for share in shares)
+        return min(options, key=lambda option: option.order)
+
+    def _split(self, share: float) -> Split:
+        conversion = self.delta * share
+        rho = rho_from_epsilon(self.epsilon, conversion)
+        return Split(rho, self.delta - conversion, conversion)
