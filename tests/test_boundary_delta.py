@@ -312,23 +312,46 @@ def test_padding_is_never_released() -> None:
 
 
 def gumbel(
-    epsilon: float, k: int, k_bar: int, delta: float, sensitivity: int = 1, floor: int = 0
+    epsilon: float,
+    k: int,
+    k_bar: int,
+    delta: float,
+    sensitivity: int = 1,
+    floor: int = 0,
+    groups: int | None = None,
 ) -> GumbelTopK:
-    return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor)
+    return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor, groups)
 
 
-def differing_released(mechanism: GumbelTopK, one: Counts, other: Counts) -> float:
-    """P[an ordering that holds a group outside the common top], on ``one``."""
-    common = set(top_of(one, mechanism.k_bar, mechanism.floor)[0])
-    common &= set(top_of(other, mechanism.k_bar, mechanism.floor)[0])
-    law = gumbel_law(mechanism, one)
+def domain_of(mechanism: GumbelTopK, counts: Counts, strict: bool) -> set[int]:
+    """The groups that compete; with ``strict``, only those above the (k_bar+1)-th count."""
+    top, base = top_of(counts, mechanism.k_bar, mechanism.floor)
+    return {i for i in top if counts[i] > base} if strict else set(top)
+
+
+def differing_released(
+    mechanism: GumbelTopK, one: Counts, other: Counts, strict: bool = False
+) -> float:
+    """P[an ordering that holds a group outside the common domain], on ``one``."""
+    domain = domain_of(mechanism, one, strict)
+    common = domain & domain_of(mechanism, other, strict)
+    base = top_of(one, mechanism.k_bar, mechanism.floor)[1]
+    rate = mechanism.epsilon / mechanism.sensitivity
+    weights = {i: math.exp(rate * (one[i] - base)) for i in sorted(domain)}
+    law = peeled_law(weights, math.exp(mechanism.stop_offset), mechanism.k)
     return math.fsum(p for order, p in law.items() if not common.issuperset(order))
 
 
-def worst_differing(mechanism: GumbelTopK, size: int, largest: int) -> float:
-    pairs = neighbours(size, largest, size, mechanism.sensitivity, mechanism.floor)
+def worst_differing(
+    mechanism: GumbelTopK, size: int, largest: int, strict: bool = False, touched: int | None = None
+) -> float:
+    """The worst over all pairs in which a unit touches what the mechanism counts on, at most."""
+    allowed = touched or mechanism.groups or size
+    pairs = neighbours(size, largest, allowed, mechanism.sensitivity, mechanism.floor)
     return max(
-        max(differing_released(mechanism, a, b), differing_released(mechanism, b, a))
+        max(
+            differing_released(mechanism, a, b, strict), differing_released(mechanism, b, a, strict)
+        )
         for a, b in pairs
     )
 
@@ -385,12 +408,40 @@ def test_broken_gumbel_offsets_are_caught_exactly(
     assert worst_differing(mechanism, 3, 4) > 0.2
 
 
-def test_k_is_k_bar_because_one_group_can_push_many_out_of_a_strict_top() -> None:
+@pytest.mark.parametrize("groups", [1, 2, 3])
+@pytest.mark.parametrize(("k", "k_bar"), [(1, 1), (1, 2), (2, 2), (3, 3)])
+@pytest.mark.parametrize(("sensitivity", "floor"), [(1, 0), (1, 2), (2, 0)])
+def test_a_capped_gumbel_names_a_differing_group_at_most_delta_on_every_small_pair(
+    groups: int, k: int, k_bar: int, sensitivity: int, floor: int
+) -> None:
+    mechanism = gumbel(1.2, k, k_bar, 0.2, sensitivity, floor, groups)
+    assert mechanism.crossing == min(groups, k_bar)
+    worst = worst_differing(mechanism, 4 if k_bar < 3 else 3, 3, strict=False)
+    assert worst <= 0.2
+    if groups == k == 1:
+        assert worst > 0.2 / 1.2 * (1 - 1e-9), "the offset is not needlessly large"
+
+
+def test_the_domain_with_ties_loses_no_more_groups_than_a_unit_touches_a_strict_one_does() -> None:
+    lost = {True: 0, False: 0}
+    mechanism = gumbel(1.2, 3, 3, 0.2, groups=1)
+    for a, b in neighbours(4, 2, 1, 1):
+        for strict in lost:
+            gone = domain_of(mechanism, a, strict) - domain_of(mechanism, b, strict)
+            lost[strict] = max(lost[strict], len(gone))
+    assert lost == {True: 3, False: 1}
+
+
+def test_a_strict_domain_with_the_cap_is_caught_and_with_k_bar_it_is_not() -> None:
     """Keeping only counts above the base, one raised group empties a top of ties."""
-    delta, epsilon = 0.2, 1.2
-    stop = math.exp(epsilon) * 1 / delta  # K = 1 group touched
-    law = peeled_law(dict.fromkeys(range(3), math.exp(epsilon)), stop, 3)
-    assert 1 - law[()] > delta
+    capped, free = gumbel(1.2, 3, 3, 0.2, groups=1), gumbel(1.2, 3, 3, 0.2)
+    assert worst_differing(capped, 4, 2, strict=True) > 0.2
+    assert worst_differing(capped, 4, 2, strict=False) <= 0.2
+    assert worst_differing(free, 4, 2, strict=True) <= 0.2
+
+
+def test_a_cap_that_is_not_enforced_is_caught() -> None:
+    assert worst_differing(gumbel(1.2, 3, 3, 0.2, groups=1), 3, 3, touched=3) > 0.2
 
 
 @pytest.mark.parametrize("runs_on", ["fresh", "leaving"])

@@ -462,7 +462,8 @@ def paid(p: Orders, q: Orders, mechanism: GumbelTopK, order: float) -> float:
 def worst_unpaid(mechanism: GumbelTopK, size: int, largest: int) -> float:
     """The largest shortfall of the settled costs over small neighbours, per order - 1."""
     worst = -math.inf
-    for a, b in neighbours(size, largest, size, mechanism.sensitivity, mechanism.floor):
+    touched = mechanism.groups or size
+    for a, b in neighbours(size, largest, touched, mechanism.sensitivity, mechanism.floor):
         p, p_mass = common_law(mechanism, a, b)
         q, q_mass = common_law(mechanism, b, a)
         assert p.keys() == q.keys()
@@ -478,9 +479,10 @@ def gumbel_excess(mechanism: GumbelTopK, stated: GumbelTopK, size: int, largest:
         return {order: np.asarray(p) for order, p in gumbel_law(mechanism, counts).items()}
 
     cached = cache(law)
+    touched = stated.groups or size
     return max(
         worst_excess(cached(a), cached(b), stated.rho(None), stated.delta)
-        for a, b in neighbours(size, largest, size, stated.sensitivity, stated.floor)
+        for a, b in neighbours(size, largest, touched, stated.sensitivity, stated.floor)
     )
 
 
@@ -491,6 +493,9 @@ GUMBEL = [
     GumbelTopK(0.4, 1, 3, 3, 0.3, 0),
     GumbelTopK(2.0, 2, 2, 2, 0.2, 0),
     GumbelTopK(2.0, 1, 2, 2, 0.2, 1),
+    GumbelTopK(1.5, 1, 1, 3, 0.3, 0, groups=1),
+    GumbelTopK(0.8, 1, 3, 3, 0.2, 0, groups=1),
+    GumbelTopK(2.0, 2, 2, 3, 0.2, 0, groups=2),
 ]
 
 
@@ -537,6 +542,12 @@ class SmallOffset(GumbelTopK):
 @pytest.mark.parametrize("broken", [StopIsFree, QuarterPrice])
 def test_undercharged_picks_are_caught(broken: type[GumbelTopK]) -> None:
     assert worst_unpaid(broken(3.0, 1, 2, 2, 0.05, 0), 2, 3) > 1e-3
+
+
+def test_a_cap_that_is_not_enforced_breaks_the_claim() -> None:
+    capped = GumbelTopK(0.8, 1, 3, 3, 0.2, 0, groups=1)
+    assert gumbel_excess(capped, capped, 3, 2) <= ROUNDING
+    assert gumbel_excess(capped, GumbelTopK(0.8, 1, 3, 3, 0.2, 0), 3, 2) > 0.01
 
 
 def test_a_low_stopping_symbol_breaks_the_claim() -> None:

@@ -17,6 +17,7 @@ from dpsql.mechanisms.additive import CorrelatedGaussian, Steps
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
 from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
+from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.sparse_histogram import (
     Floats,
@@ -206,10 +207,20 @@ class CorrelatedTopK:
         return cost * (1 + 2.0**-50)
 
     def appears_above(self, probability: float) -> float | None:
-        if probability <= 0.5:
-            return self.threshold
+        return self.threshold if probability <= 0.5 else self._surely(1 - probability)
+
+    def promise(self, k: int, beta: float = BETA) -> Promise:
+        """Of the k largest noisy excesses: a union over pairs, whose shared noise cancels."""
+        own, pairs = 2 * self.sigma, k * (self.k_bar - k)
+        share = beta / 2 if pairs else beta
+        # A group x + 1 below is 2x + 2 half-steps below, and comes first if Z - Z' is as much.
+        ahead = difference_quantile_sf(own, own, share / pairs) - 1 if pairs else 0
+        return Promise(beta, shortfall=float(-(-ahead // 2)), gap=self._surely(share / k))
+
+    def _surely(self, probability: float) -> float:
+        """The excess over the base that stays hidden with at most this probability."""
         own, shared = _parts(self.sigma, self.k_bar)
-        tail = difference_quantile_sf(own.sigma, shared.sigma, 1 - probability)
+        tail = difference_quantile_sf(own.sigma, shared.sigma, probability)
         return (self.half_steps + tail + 1) / 2
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:

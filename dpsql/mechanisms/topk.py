@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.noise import EntropySource, difference_quantile_sf, gumbel_order
+from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
 from dpsql.mechanisms.selection import Selected
 
 
@@ -82,8 +83,21 @@ class GaussianTopK:
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
-        sigma = self.noise.scale
-        return self.threshold + difference_quantile_sf(sigma, sigma, 1 - probability)
+        return self.threshold + 1 + self._difference(1 - probability)
+
+    def promise(self, k: int, beta: float = BETA) -> Promise:
+        """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
+        pairs = k * (self.k_bar - k)
+        share = beta / 2 if pairs else beta
+        return Promise(
+            beta,
+            shortfall=self._difference(share / pairs) if pairs else 0.0,
+            gap=self.threshold + 1 + self._difference(share / k),
+        )
+
+    def _difference(self, probability: float) -> int:
+        """The smallest t with P[Z - Z' > t] <= ``probability``."""
+        return difference_quantile_sf(self.noise.scale, self.noise.scale, probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         values, candidates, base = split_base(scores, self.k_bar, self.floor)
@@ -96,9 +110,10 @@ class GaussianTopK:
 class GumbelTopK:
     """The ordered names of up to k groups, drawn by k peeled exponential mechanisms.
 
-    ε*score_i/Δ∞ + Gumbel for the k_bar largest scores against ε*(base/Δ∞ + 1) + ln(k_bar/δ) +
-    Gumbel for the stopping symbol ⊥. Groups are released in order until ⊥ or k of them; how many
-    groups a unit touches does not matter. The scores may only grow when a unit is added.
+    ε*score_i/Δ∞ + Gumbel for the k_bar largest scores against ε*(base/Δ∞ + 1) + ln(K/δ) + Gumbel
+    for the stopping symbol ⊥. Groups are released in order until ⊥ or k of them. The scores may
+    only grow when a unit is added. K = k_bar where a unit may touch any number of groups, and
+    K = min(groups, k_bar) where the rewriting holds it to ``groups`` of them.
 
     Guarantee: δ-approximate picks*(ε + 2 ln(1/(1-δ)))²/8-zCDP, where picks counts the released
     groups, and ⊥ when fewer than k came out. It holds for adaptively chosen calls that each pay
@@ -107,8 +122,18 @@ class GumbelTopK:
     After Durfee & Rogers 2019, Algorithms 1 and 2, and Rogers 2024, Theorems 9 and 10, who charge
     ε²/8 per pick. The small addition is for conditioning: given that no item outside the common
     domain is released, a pick has weight w_i times the conditional probability of that event, which
-    lies in [1-δ, 1] on both neighbours. Sampling is exact (``gumbel_order``). Checked by
-    ``tests/test_numerical_guarantee.py`` and ``tests/test_boundary_delta.py``.
+    lies in [1-δ, 1] on both neighbours. Sampling is exact (``gumbel_order``).
+
+    Why K may be that small. The domain is the k_bar largest groups above the floor, ties broken by
+    the key. Adding a unit raises at most ``groups`` scores, and only a raised group can overtake
+    another: at most K groups enter the domain. One leaves only for one that entered, so at most K
+    leave. On its own side each of them scores at most base + Δ∞: an entering group scored at most
+    the base before; a leaving one is at most the base afterwards, which has risen by Δ∞ at most.
+    Each beats ⊥ with probability at most δ/K. This is for the domain with ties only: the *strict*
+    domain, of scores above the base, loses all of a top of ties when one raised group lifts the
+    base, so there K = k_bar however few groups a unit touches (Rogers 2024, Theorem 9, prints k_bar
+    and proves with the bound on groups). The strict domain is never the better of the two.
+    Checked by ``tests/test_numerical_guarantee.py`` and ``tests/test_boundary_delta.py``.
     """
 
     epsilon: float
@@ -117,6 +142,7 @@ class GumbelTopK:
     k_bar: int
     delta: float
     floor: int
+    groups: int | None = None
 
     @property
     def name(self) -> str:
@@ -135,9 +161,14 @@ class GumbelTopK:
         return self.k_bar + 1
 
     @property
+    def crossing(self) -> int:
+        """K: how many groups can be in the domain of one of two neighbours only."""
+        return self.k_bar if self.groups is None else min(self.groups, self.k_bar)
+
+    @property
     def stop_offset(self) -> float:
         """What ⊥ gets on top of the base, in units of ε*score/Δ∞; rounded up."""
-        return (self.epsilon + math.log(self.k_bar / self.delta)) * (1 + 1e-12)
+        return (self.epsilon + math.log(self.crossing / self.delta)) * (1 + 1e-12)
 
     @property
     def threshold(self) -> float:
@@ -157,6 +188,17 @@ class GumbelTopK:
         logit = math.log(probability / (1 - probability))
         return self.threshold + max(0.0, logit) * self.sensitivity / self.epsilon
 
+    def promise(self, k: int, beta: float = BETA) -> Promise:
+        """Of the first k groups in order: draws that avoid the k_bar - k others, and ⊥."""
+        others = self.k_bar - k
+        weight = intruder_weight(k, beta) / (2 if others else 1)
+        step = self.sensitivity / self.epsilon
+        return Promise(
+            beta,
+            shortfall=step * math.log(others / weight) if others else 0.0,
+            gap=step * (self.stop_offset - math.log(weight)),
+        )
+
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         values, candidates, base = split_base(scores, self.k_bar, self.floor)
         stop = len(values)
@@ -171,10 +213,17 @@ class GumbelTopK:
 
 
 def gumbel_top_k(
-    rho: float, *, sensitivity: int, k: int, k_bar: int, delta: float, floor: int
+    rho: float,
+    *,
+    sensitivity: int,
+    k: int,
+    k_bar: int,
+    delta: float,
+    floor: int,
+    groups: int | None = None,
 ) -> GumbelTopK | None:
     """The Gumbel mechanism that costs at most ``rho`` for k picks, or None if rho is too small."""
     epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11) + 2 * math.log1p(-delta)
     if epsilon <= 1e-9:
         return None
-    return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor)
+    return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor, groups)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.noise import DiscreteLaplace, EntropySource
 from dpsql.mechanisms.numeric import SLOP, checked_positive, smallest
+from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.topk import split_base
 
@@ -46,6 +47,13 @@ def overtaking_delta(scale: float, items: int, t: int) -> float:
         appears = -np.expm1(items * np.log1p(-tails))
     summed = float(noise.pmf(z) @ appears) * (1 + 1e-10) + 2 * noise.sf(reach)
     return min(1.0, union, summed)
+
+
+@lru_cache(maxsize=256)
+def _difference_quantile(scale: float, probability: float) -> int:
+    """The smallest t >= 0 with P[Z1 - Z2 > t] <= ``probability``."""
+    guess = max(0, math.ceil(scale * -math.log(probability)))
+    return smallest(lambda t: t >= 0 and _difference_sf(scale, t) <= probability, guess)
 
 
 def _difference_sf(scale: float, t: int) -> float:
@@ -108,6 +116,16 @@ class LaplaceTopK:
         crossing = min(self.groups, self.k_bar)
         each = self.delta / (math.exp(self.epsilon) + 1)
         return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, each * (1 - 1e-12))
+
+    def promise(self, k: int, beta: float = BETA) -> Promise:
+        """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
+        scale, pairs = 1 / self.epsilon_per_group, k * (self.k_bar - k)
+        share = beta / 2 if pairs else beta
+        return Promise(
+            beta,
+            shortfall=_difference_quantile(scale, share / pairs) if pairs else 0.0,
+            gap=self.threshold + 1 + _difference_quantile(scale, share / k),
+        )
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Draw the released groups and their noisy scores."""
@@ -180,6 +198,12 @@ class FixedThreshold:
     def threshold(self) -> int:
         """How far above the (k+1)-th score a noisy score must be."""
         return 1 + DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(self.delta_per_group)
+
+    def promise(self, k: int, beta: float = BETA) -> Promise:
+        """Only the k largest can come out; all do unless one of k independent noises is low."""
+        each = -math.expm1(math.log1p(-beta) / k)
+        hidden = DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(each)
+        return Promise(beta, shortfall=0.0, gap=self.threshold + 1 + hidden)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Draw the names of the released groups."""
