@@ -12,8 +12,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, UnknownName
 from dpsql.schema import fold
 
@@ -163,12 +164,12 @@ class Maxima:
 
 @dataclass(frozen=True, slots=True)
 class AccountPolicy:
-    """An analyst's total budget over all queries: (epsilon, delta), composed by zCDP."""
+    """An analyst's total budget over all queries, and how queries add up to it."""
 
     name: str
     epsilon: float
     delta: float
-    composition: Literal["zcdp"] = "zcdp"
+    composition: Composition = Composition.ZCDP
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +205,16 @@ class Policy:
 PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))
 
 
-def resolve(policy: Policy, *overrides: Overrides) -> Parameters:
-    """The parameters of a query: the policy's defaults, then each override, the last one winning.
+def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = None) -> Parameters:
+    """The parameters of a query: ``base``, then each override, the last one winning.
 
-    Order overrides from far to near: connection, session, query. Raises ParameterError
+    ``base`` is the policy's defaults unless given; order overrides from far to near: connection,
+    session, query, a SELECT's OPTIONS. Raises ParameterError
     (``parameter_not_number``, ``parameter_not_integer``, ``parameter_not_finite``,
     ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the first winning value outside
     its range.
     """
-    chosen: dict[str, object] = {n: getattr(policy.defaults, n) for n in PARAMETER_NAMES}
+    chosen: dict[str, object] = {n: getattr(base or policy.defaults, n) for n in PARAMETER_NAMES}
     for settings in overrides:
         for name in PARAMETER_NAMES:
             value = getattr(settings, name)

@@ -142,7 +142,10 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A private block: what is counted, per which keys, over which rows of which table."""
+    """A private block: what is counted, per which keys, over which rows of which table.
+
+    ``mechanism`` is the one its OPTIONS ask for, by name, if any.
+    """
 
     name: str
     table: str
@@ -154,6 +157,7 @@ class Block:
     aggregates: tuple[Aggregate, ...]
     top_k: TopK | None
     parameters: Parameters
+    mechanism: str | None = None
 
     @property
     def known_domain(self) -> bool:

@@ -47,7 +47,11 @@ def plan_query(
 def plan_block(
     block: Block, mechanism: str | None = None, composition: Composition = Composition.ZCDP
 ) -> BlockPlan:
-    """The best plan for one block, with the candidates it was chosen from."""
+    """The best plan for one block, with the candidates it was chosen from.
+
+    The block's own ``mechanism`` goes before that of the statement.
+    """
+    mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISMS:
         raise ParameterError(
             f"there is no mechanism named {mechanism}",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
-from dpsql.policy import Parameters, TablePolicy
+from dpsql.policy import TablePolicy
 from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, Key, TopK
 from dpsql.schema import Table, fold
 from dpsql.sql.aggregates import Aggregates, output_name
@@ -22,6 +22,7 @@ from dpsql.sql.expressions import (
     refusal,
     unknown_column,
 )
+from dpsql.sql.options import Asked
 from dpsql.sql.parse import refuse_deep
 
 _CLAUSES = frozenset(
@@ -38,7 +39,7 @@ def build_block(
     name: str,
     policy: TablePolicy,
     table: Table,
-    parameters: Parameters,
+    asked: Asked,
     text: str,
     descend: Descend,
 ) -> Block:
@@ -47,7 +48,7 @@ def build_block(
     ``descend`` is called for every subquery of the tail part. Raises ``QueryRefused`` or
     ``UnknownName`` with the place of what cannot be answered.
     """
-    return _BlockBuilder(select, name, policy, table, parameters, text, descend).build()
+    return _BlockBuilder(select, name, policy, table, asked, text, descend).build()
 
 
 class _BlockBuilder:
@@ -57,7 +58,7 @@ class _BlockBuilder:
         name: str,
         policy: TablePolicy,
         table: Table,
-        parameters: Parameters,
+        asked: Asked,
         text: str,
         descend: Descend,
     ) -> None:
@@ -66,12 +67,12 @@ class _BlockBuilder:
         self.name = name
         self.policy = policy
         self.table = table
-        self.parameters = parameters
+        self.asked = asked
         self.text = text
         self.descend = descend
         self.unit = policy.privacy_unit
         self.unit_column = self._column_name(self.unit.column)
-        self.aggregates = Aggregates(policy, table, self.unit_column, parameters, text)
+        self.aggregates = Aggregates(policy, table, self.unit_column, asked.parameters, text)
         self.keys: list[Key] = []
         self.expanded = 0
 
@@ -95,7 +96,8 @@ class _BlockBuilder:
             measures=tuple(self.aggregates.measures),
             aggregates=tuple(self.aggregates.found),
             top_k=top_k,
-            parameters=self.parameters,
+            parameters=self.asked.parameters,
+            mechanism=self.asked.mechanism,
         )
 
     # -- what the SELECT may contain --------------------------------------------------------

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
-from dpsql.sql.text import DIALECT
+from dpsql.sql.dialect import PrivateDuckDB
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -77,7 +77,7 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
 
 def _parse_all(text: str) -> list[exp.Expr | None]:
     try:
-        return list(sqlglot.parse(text, read=DIALECT))
+        return list(sqlglot.parse(text, read=PrivateDuckDB))
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except TokenError:

@@ -18,6 +18,7 @@ from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
+from dpsql.sql.options import refuse_options, take_options
 from dpsql.sql.outputs import plain_tail, trace_outputs
 from dpsql.sql.parse import place_of
 from dpsql.sql.text import to_sql
@@ -96,6 +97,7 @@ class _Splitter:
         if isinstance(query, exp.Select):
             private = self._private_source(query, ctes)
             if private is None:
+                refuse_options(query, self.text)
                 self._visit_children(query, ctes)
             else:
                 self._build(query, private, ctes)
@@ -206,13 +208,14 @@ class _Splitter:
         source = select.args["from_"].this
         if source.args.get("db") or source.args.get("catalog"):
             raise self._unknown_table(source)
+        asked = take_options(select, self.text, self.policy, self.parameters)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(
             select,
             name=f"{INTERNAL_PREFIX}released_{len(self.blocks)}",
             policy=private,
             table=self.schema[fold(private.name)],
-            parameters=self.parameters,
+            asked=asked,
             text=self.text,
             descend=subqueries.append,
         )
@@ -230,4 +233,5 @@ def _fingerprint(tail: str, blocks: list[Block]) -> str:
         texts = ["" if node is None else to_sql(node) for node in nodes]
         kinds = [measure.kind.value for measure in block.measures]
         parts += [block.table, block.unit_column, *texts, *kinds, repr(block.parameters)]
+        parts += [block.mechanism or ""]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

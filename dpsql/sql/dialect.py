@@ -1,0 +1,54 @@
+"""DuckDB's dialect, and GoogleSQL's clause for privacy parameters.
+
+    SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, mechanism = 'gumbel_top_k') ...
+
+The clause stands where a hint would, straight after SELECT, and the parser leaves it there: in
+``hint`` of the syntax tree's SELECT.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+
+class PrivacyOption(exp.Expression):
+    """``name = value``: ``this`` is the name as written, ``expression`` the value."""
+
+    arg_types = {"this": True, "expression": True}  # noqa: RUF012 (sqlglot's convention)
+
+
+class PrivacyOptions(exp.Expression):
+    """The whole clause; without OPTIONS it holds none."""
+
+    arg_types = {"expressions": False}  # noqa: RUF012
+
+
+class PrivateDuckDB(DuckDB):
+    """What analysts write. Nothing generates it: the clause never reaches an engine."""
+
+    class Parser(DuckDB.Parser):
+        def _parse_hint(self) -> exp.Expr | None:
+            start = self._curr
+            if start is None or not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
+                return super()._parse_hint()
+            options = []
+            if self._match_text_seq("OPTIONS") and not self._match_text_seq("(", ")"):
+                options = self._parse_wrapped_csv(self._parse_privacy_option)
+            clause = PrivacyOptions(expressions=options)
+            clause.meta.update(start=start.start, end=self._prev.end)
+            return clause
+
+        def _parse_privacy_option(self) -> exp.Expr | None:
+            start = self._curr
+            if start is None or not self._advance_any():
+                self.raise_error("Expected the name of a privacy parameter")
+                return None
+            if not self._match_text_seq("="):
+                self.raise_error("Expected =")
+            value = self._parse_unary() or self._parse_var()
+            if value is None:
+                self.raise_error("Expected a value")
+            option = PrivacyOption(this=start.text, expression=value)
+            option.meta.update(start=start.start, end=self._prev.end)
+            return option
