@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check bench clean
+.PHONY: demo test lint types slow check bench pictures clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -30,6 +30,11 @@ check: lint types test slow
 # Speed, as ratios to plain DuckDB in the same run. Writes benchmarks/results/.
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
+
+# The pictures and tables of docs/mechanisms, drawn and written from the package itself.
+pictures: $(READY)
+	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/tables.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later") if sys.version_info < (3, 11) else None'

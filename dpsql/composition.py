@@ -17,8 +17,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
 
-from dpsql.accounting import Budget, PrivacyLoss, epsilon_from_zcdp, epsilon_simple
+from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp, epsilon_simple
 from dpsql.errors import ParameterError
 
 MAX_QUERIES = 1_000_000
@@ -213,23 +214,28 @@ def rho_of_bounded_range(epsilon: float) -> float:
     return min(epsilon * epsilon / 8.0 * _UP, rho_of_pure(epsilon))
 
 
-def queries_that_fit(budget: Budget, reserved: PrivacyLoss, settled: PrivacyLoss) -> int:
-    """How many queries an account affords when each reserves, runs, and settles before the next.
+def queries_that_fit(limit: PrivacyLoss, reserved: PrivacyLoss, settled: PrivacyLoss) -> int:
+    """How many equal queries fit a limit when each reserves, runs, and settles before the next.
 
-    Delta is never refunded. Raises :class:`ParameterError` if nothing would ever be used up.
+    Raises :class:`ParameterError` if a query settles nothing, or more than it reserved.
     """
-    if not (settled.rho > 0.0 or reserved.delta > 0.0) or settled.rho > reserved.rho:
+    parts = [
+        (limit.rho, reserved.rho, settled.rho),
+        (limit.epsilon, reserved.epsilon, settled.epsilon),
+        (limit.delta, reserved.delta, settled.delta),
+    ]
+    if all(paid == 0.0 for _, _, paid in parts) or any(paid > held for _, held, paid in parts):
         raise ParameterError(
             "a query must settle something, and at most what it reserved", code="bad_parameter"
         )
-    if reserved.rho > budget.rho:
+    return min(_that_fit(*part) for part in parts if part[1] > 0.0)
+
+
+def _that_fit(limit: float, held: float, paid: float) -> int:
+    """The last query must still find what it reserves."""
+    if held > limit:
         return 0
-    limits = []
-    if settled.rho > 0.0:
-        limits.append(1 + math.floor((budget.rho - reserved.rho) / (settled.rho * _UP)))
-    if reserved.delta > 0.0:
-        limits.append(math.floor(budget.delta_mechanisms / (reserved.delta * _UP)))
-    return min(limits)
+    return MAX_QUERIES if paid == 0.0 else 1 + (Fraction(limit) - Fraction(held)) // Fraction(paid)
 
 
 def _check(epsilon: float, queries: int = 1, delta: float = 0.5) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from decimal import Decimal, getcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.accounting import (
-    Budget,
     PrivacyLoss,
     epsilon_from_zcdp,
     epsilon_simple,
@@ -300,36 +300,48 @@ def test_bad_input_is_refused(epsilon: float, queries: int, delta: float) -> Non
         compare(epsilon, queries, delta)
 
 
-def spend(budget: Budget, reserved: PrivacyLoss, settled: PrivacyLoss) -> int:
-    """A session played through: reserve the worst case, run, settle."""
-    rho = delta = 0.0
+PARTS = ("rho", "delta", "epsilon")
+
+
+def spend(limit: PrivacyLoss, reserved: PrivacyLoss, settled: PrivacyLoss) -> int:
+    """A session played through in exact arithmetic: reserve the worst case, run, settle."""
+    left = {part: Fraction(getattr(limit, part)) for part in PARTS}
     count = 0
-    while rho + reserved.rho <= budget.rho and delta + reserved.delta <= budget.delta_mechanisms:
-        rho, delta, count = rho + settled.rho, delta + reserved.delta, count + 1
+    while all(getattr(reserved, part) <= left[part] for part in PARTS):
+        left = {part: left[part] - Fraction(getattr(settled, part)) for part in PARTS}
+        count += 1
     return count
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    epsilon=st.floats(0.1, 5.0),
+    part=st.sampled_from(["rho", "epsilon"]),
+    limit=st.floats(0.01, 5.0),
     share=st.floats(0.003, 1.2),
     refund=st.floats(0.05, 1.0),
     delta=st.floats(1e-9, 1e-7),
 )
 def test_queries_that_fit_are_those_a_session_affords(
-    epsilon: float, share: float, refund: float, delta: float
+    part: str, limit: float, share: float, refund: float, delta: float
 ) -> None:
-    budget = Budget.zcdp(epsilon, 1e-6)
-    reserved = PrivacyLoss(budget.rho * share, delta)
-    settled = PrivacyLoss(reserved.rho * refund, delta)
-    # Sums of floats may miss an exact fit by one query; a promise may only be too small.
-    assert 0 <= spend(budget, reserved, settled) - queries_that_fit(budget, reserved, settled) <= 1
+    def loss(amount: float, rest: float) -> PrivacyLoss:
+        return PrivacyLoss(**{"rho": 0.0, part: amount, "delta": rest})
+
+    account, reserved = loss(limit, 1e-6), loss(limit * share, delta)
+    settled = loss(getattr(reserved, part) * refund, delta)
+    assert queries_that_fit(account, reserved, settled) == spend(account, reserved, settled)
 
 
 def test_a_session_that_uses_nothing_up_is_refused() -> None:
-    budget = Budget.zcdp(1.0, 1e-6)
+    account = PrivacyLoss(0.5, 1e-6)
     with pytest.raises(ParameterError, match="settle something"):
-        queries_that_fit(budget, PrivacyLoss(0.0, 0.0), PrivacyLoss(0.0, 0.0))
+        queries_that_fit(account, PrivacyLoss(0.1, 0.0), PrivacyLoss(0.0, 0.0))
     with pytest.raises(ParameterError, match="at most what it reserved"):
-        queries_that_fit(budget, PrivacyLoss(0.1, 0.0), PrivacyLoss(0.2, 0.0))
-    assert queries_that_fit(budget, PrivacyLoss(1.0, 0.0), PrivacyLoss(0.1, 0.0)) == 0
+        queries_that_fit(account, PrivacyLoss(0.1, 0.0), PrivacyLoss(0.2, 0.0))
+
+
+def test_a_refund_lets_more_queries_in_but_not_past_the_last_reservation() -> None:
+    account, reserved = PrivacyLoss(1.0, 1.0), PrivacyLoss(0.6, 0.0)
+    assert queries_that_fit(account, reserved, reserved) == 1
+    assert queries_that_fit(account, reserved, PrivacyLoss(0.125, 0.0)) == 4
+    assert queries_that_fit(account, PrivacyLoss(1.1, 0.0), PrivacyLoss(0.1, 0.0)) == 0

@@ -1,0 +1,237 @@
+"""Draws the pictures of docs/mechanisms from the package itself: ``make pictures``.
+
+Each function in :data:`PICTURES` draws one file of docs/pictures. Nothing here is copied from a
+paper except where a line is labelled "published". Backgrounds are transparent and every colour
+reads on white as well as on a dark page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from dpsql.accounting import rho_from_epsilon
+from dpsql.composition import compare
+from dpsql.mechanisms.additive import correlated_gaussian, gaussian
+from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.correlated_histogram import (
+    CorrelatedAnalysis,
+    correlated_tau,
+    half_distance,
+)
+from dpsql.mechanisms.correlated_topk import correlated_top_k
+from dpsql.mechanisms.sparse_histogram import Analysis, sparse_histogram_tau
+from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
+
+HERE = Path(__file__).parent
+OUTPUT = HERE / "pictures"
+MEASURED = HERE.parent / "benchmarks" / "results" / "set_union.json"
+
+INK = "#777e87"
+BLUE, ORANGE, GREEN, RED, PURPLE = "#3b82c4", "#cf7a1f", "#2a9d6f", "#d1495b", "#9467bd"
+STYLE = {
+    "axes.edgecolor": INK,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "grid.alpha": 0.25,
+    "grid.color": INK,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.8,
+    "path.simplify": False,
+    "savefig.transparent": True,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpsql",
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def threshold_by_noise(axes: Axes) -> None:
+    """Lebeda & Retschmeier 2024, Figure 3(a): the least threshold for a given noise."""
+    epsilon, delta, groups = 0.35, 1e-5, 51_914
+    above = np.exp(np.linspace(math.log(1e-4), 0.0, 60))  # the minimum is close to the left end
+    least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
+    for label, colour, analysis in (
+        ("independent, add the deltas", ORANGE, Analysis.ADD_THE_DELTAS),
+        ("independent, exact", RED, Analysis.EXACT),
+    ):
+        sigmas = least * (1 + 0.4 * above)
+        taus = [sparse_histogram_tau(epsilon, delta, s, groups, analysis) for s in sigmas]
+        line(axes, sigmas, taus, label, colour)
+    distance = float(half_distance(np.array([groups]), groups)[0])
+    least = analytic_gaussian_sigma(epsilon, delta, distance)
+    for label, colour, shared in (
+        ("correlated, add the deltas", BLUE, CorrelatedAnalysis.ADD_THE_DELTAS),
+        ("correlated, tight", PURPLE, CorrelatedAnalysis.TIGHT),
+        ("correlated, integrated", GREEN, CorrelatedAnalysis.INTEGRATED),
+    ):
+        sigmas = least * (1 + 1.5 * above)
+        taus = [correlated_tau(epsilon, delta, s, groups, shared) for s in sigmas]
+        line(axes, sigmas, taus, label, colour)
+    axes.set_xlabel("noise scale σ")
+    axes.set_ylabel("threshold τ")
+    axes.set_ylim(6_500, 20_000)
+    thousands(axes)
+    axes.set_title("ε = 0.35, δ = 10⁻⁵, k = 51,914")
+
+
+def set_union_size(axes: Axes) -> None:
+    """Gopi et al. 2020, Figure 5: keys named by six algorithms, and the paper's own figures."""
+    rows = json.loads(MEASURED.read_text(encoding="utf-8"))["rows"]
+    colours = {"count": ORANGE, "weighted": BLUE, "policy": GREEN}
+    for weighting, colour in colours.items():
+        for noise, dash in (("laplace", "--"), ("gaussian", "-")):
+            name = f"{weighting}_{noise}"
+            own = sorted((r for r in rows if r["algorithm"] == name), key=lambda r: r["groups"])
+            groups = [row["groups"] for row in own]
+            label = f"{weighting} {noise.capitalize()}"
+            line(axes, groups, [row["named"] for row in own], label, colour, dash, marker="o")
+            published = [row["published"] for row in own]
+            line(axes, groups, published, "", colour, "", marker="x", key=f"{name}-published")
+    axes.plot([], [], color=INK, linestyle="", marker="x", label="published")
+    axes.set_xlabel("max_groups_contributed")
+    axes.set_ylabel("keys named")
+    thousands(axes)
+    axes.set_title("223,388 units, ε = 3, δ = e⁻¹⁰")
+
+
+def correlated_variance(axes: Axes) -> None:
+    """The variance of correlated Gaussian noise relative to independent noise at equal ρ."""
+    rho = rho_from_epsilon(1.0, 1e-6)
+    domains = sorted({round(10 ** (i / 12)) for i in range(49)} - {1})
+    ratios = [
+        (correlated_gaussian(rho, 1, d).std(d) / gaussian(rho, 1, d).std(d)) ** 2 for d in domains
+    ]
+    line(axes, domains, ratios, "as drawn", GREEN)
+    axes.axhline(0.25, color=INK, linestyle=":", label="limit 1/4")
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("declared keys d")
+    axes.set_ylabel("variance, correlated / independent")
+    axes.set_title("one unit may touch every group")
+
+
+def top_k_threshold(axes: Axes) -> None:
+    """What a group needs above the (k_bar+1)-th count, for one query, by mechanism."""
+    epsilon, delta, k = 1.0, 1e-6, 10
+    rho, rest = rho_from_epsilon(epsilon, delta / 2), delta / 2
+    sizes = sorted({round(10 ** (i / 10)) for i in range(10, 41)})
+    fixed = {"sensitivity": 1, "delta": rest, "floor": 0}
+    gumbel = [gumbel_top_k(rho, k=k, k_bar=n, **fixed) for n in sizes]
+    line(axes, sizes, [m.threshold for m in gumbel if m], "Gumbel, k = 10, names", GREEN)
+    shared = [correlated_top_k(rho, k=n, k_bar=n, **fixed) for n in sizes]
+    line(axes, sizes, [m.threshold for m in shared if m], "correlated, names and counts", PURPLE)
+    for groups, colour in ((10, BLUE), (100, ORANGE)):
+        noise = gaussian(rho * (1 - 4e-7), 1, groups)
+        capped = [GaussianTopK(noise, groups, n, rest, 0).threshold for n in sizes]
+        label = f"Gaussian, {groups} groups per unit"
+        line(axes, sizes, capped, label, colour)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("k_bar")
+    axes.set_ylabel("threshold above the (k_bar+1)-th count")
+    axes.set_title("ε = 1, δ = 10⁻⁶, counts of units")
+
+
+def composition(axes: Axes) -> None:
+    """Total epsilon of equal queries by composition theorem."""
+    epsilon, delta = 0.1, 1e-6
+    counts = [1, *range(5, 301, 5)]
+    totals = [{c.theorem: c.epsilon for c in compare(epsilon, m, delta)} for m in counts]
+    for label, colour, theorem, dash in (
+        ("basic", ORANGE, "basic", "-"),
+        ("advanced", RED, "advanced", "-"),
+        ("zCDP, simple conversion", BLUE, "zcdp_simple", ":"),
+        ("zCDP, tight conversion", BLUE, "zcdp_tight", "-"),
+        ("optimal", PURPLE, "optimal", "-"),
+        ("selections: bounded range", GREEN, "bounded_range", "--"),
+        ("selections: zCDP, tight", GREEN, "bounded_range_zcdp", "-"),
+    ):
+        line(axes, counts, [total[theorem] for total in totals], label, colour, dash)
+    axes.set_ylim(0, 12)
+    axes.set_xlabel("queries")
+    axes.set_ylabel("total ε")
+    axes.set_title("ε = 0.1 each, δ = 10⁻⁶ in all")
+
+
+def thousands(axes: Axes) -> None:
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def line(
+    axes: Axes,
+    x: object,
+    y: object,
+    label: str,
+    colour: str,
+    dash: str = "-",
+    *,
+    marker: str = "",
+    key: str = "",
+) -> None:
+    """One curve, with an id by which a test finds it in the file."""
+    gid = key or label.replace(" ", "-").replace(",", "").replace(":", "").replace("=", "")
+    axes.plot(
+        x,
+        y,
+        color=colour,
+        linestyle=dash,
+        marker=marker,
+        markersize=4.5,
+        label=label or "_nolegend_",
+        gid=f"curve-{gid}",
+    )
+
+
+PICTURES: dict[str, Callable[[Axes], None]] = {
+    "threshold-by-noise.svg": threshold_by_noise,
+    "set-union-size.svg": set_union_size,
+    "correlated-variance.svg": correlated_variance,
+    "top-k-threshold.svg": top_k_threshold,
+    "composition.svg": composition,
+}
+
+
+def draw(name: str, folder: Path = OUTPUT) -> Path:
+    """Draw one picture and return its file."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 3.8))
+        axes = figure.add_axes((0.12, 0.15, 0.48, 0.74))
+        PICTURES[name](axes)
+        axes.title.set(color=INK, fontsize=10.5)
+        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), borderaxespad=0.0)
+        path = folder / name
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+    # One trailing newline and no trailing blanks, as in every file of the repository.
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(text.rstrip() for text in lines) + "\n", encoding="utf-8")
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    folder = parser.parse_args().output
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PICTURES:
+        draw(name, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Writes the tables of docs/mechanisms/accounting.md from the package itself: ``make pictures``.
+
+A table lives between ``<!-- table: name -->`` and ``<!-- end -->``; what is between is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from dpsql.accounting import PrivacyLoss, rho_from_epsilon
+from dpsql.composition import comparisons, queries_that_fit
+from dpsql.mechanisms.topk import GumbelTopK, gumbel_top_k
+
+PAGE = Path(__file__).parent / "mechanisms" / "accounting.md"
+
+ACCOUNT = PrivacyLoss(0.0, 1e-6, 1.0)
+QUERY = PrivacyLoss(0.0, 1e-10, 0.125)
+K, K_BAR = 10, 100
+
+
+def composition_table() -> str:
+    """Total epsilon by theorem, for a grid of queries."""
+    rows = comparisons((0.01, 0.1, 1.0), (1, 10, 100, 1_000, 10_000), 1e-6)
+    heads = ["each ε", "queries", *(c.theorem.replace("_", " ") for c in rows[0].composed)]
+    return _table(
+        heads,
+        [
+            [f"{row.epsilon:g}", f"{row.queries:,}", *(_figure(c.epsilon) for c in row.composed)]
+            for row in rows
+        ],
+    )
+
+
+def session_query() -> GumbelTopK:
+    """The top-k selection that one query of :data:`QUERY` pays for."""
+    half = QUERY.delta / 2
+    rho = rho_from_epsilon(QUERY.epsilon, half)
+    found = gumbel_top_k(rho, sensitivity=1, k=K, k_bar=K_BAR, delta=half, floor=0)
+    assert found is not None
+    return found
+
+
+def session_counts(returned: int) -> dict[str, int]:
+    """How many such queries an account of :data:`ACCOUNT` affords if each returns so many groups.
+
+    Every line but the last charges for all k picks, whatever comes back.
+    """
+    query = session_query()
+    half = ACCOUNT.delta / 2
+    simple = PrivacyLoss(_rho_simple(ACCOUNT.epsilon, half), half)
+    tight = PrivacyLoss(rho_from_epsilon(ACCOUNT.epsilon, half), half)
+    worst = PrivacyLoss(query.rho(None), query.delta)
+    actual = PrivacyLoss(query.rho(returned), query.delta)
+    return {
+        "basic composition": queries_that_fit(ACCOUNT, QUERY, QUERY),
+        "zCDP, simple conversion": queries_that_fit(simple, worst, worst),
+        "zCDP, tight conversion": queries_that_fit(tight, worst, worst),
+        "zCDP, tight conversion, pay-what-you-get": queries_that_fit(tight, worst, actual),
+    }
+
+
+def session_table() -> str:
+    """The account's worth in queries, by how costs are added and how many groups come back."""
+    cases = {"all 10 come back": 10, "4 come back": 4, "none comes back": 0}
+    columns = [session_counts(returned) for returned in cases.values()]
+    return _table(
+        ["how costs are added", *cases],
+        [[rule, *(f"{column[rule]:,}" for column in columns)] for rule in columns[0]],
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "composition": composition_table,
+    "session": session_table,
+}
+
+
+def rewritten(page: str) -> str:
+    """A page with its tables as they are now."""
+
+    def fresh(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return f"<!-- table: {name} -->\n{TABLES[name]()}<!-- end -->"
+
+    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", fresh, page, flags=re.DOTALL)
+
+
+def _rho_simple(epsilon: float, delta: float) -> float:
+    """What rho + 2 sqrt(rho ln(1/delta)) turns into epsilon (Bun & Steinke 2016)."""
+    log = -math.log(delta)
+    return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] + ["--:"] * (len(heads) - 1), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+def main() -> None:
+    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
