@@ -1,0 +1,153 @@
+"""What a top-k promises before it runs holds, and half of it is false."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from privacy import SeededSource, lower_bound
+
+from dpsql.mechanisms.additive import IndependentNoise
+from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.mechanisms.known_topk import KnownDomainTopK
+from dpsql.mechanisms.noise import DiscreteGaussian
+from dpsql.mechanisms.promise import intruder_weight
+from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
+
+RUNS = 1500
+K, K_BAR, BASE = 3, 8, 20
+GAUSSIAN = IndependentNoise(DiscreteGaussian(7.0), 1)
+GUMBEL = GumbelTopK(0.2, 1, K, K_BAR, 1e-3, 0)
+
+Mechanism = (
+    GumbelTopK
+    | GumbelTopKChosenKBar
+    | GaussianTopK
+    | LaplaceTopK
+    | CorrelatedTopK
+    | FixedThreshold
+    | KnownDomainTopK
+)
+MECHANISMS: dict[str, Mechanism] = {
+    "gumbel": GUMBEL,
+    "gumbel, large steps": GumbelTopK(0.5, 4, K, K_BAR, 1e-3, 0, groups=2),
+    "gumbel, chosen k_bar": GumbelTopKChosenKBar(GUMBEL),
+    "gaussian": GaussianTopK(GAUSSIAN, 2, K_BAR, 1e-3, 0),
+    "laplace": LaplaceTopK(0.2, 2, K_BAR, 1e-3, 0),
+    "correlated": CorrelatedTopK(7.0, 1, K, K_BAR, 1e-3, 0),
+    "fixed threshold": FixedThreshold(0.2, K, 1e-3, 1e-3, 0),
+    "known domain": KnownDomainTopK(0.2, 1, K, K_BAR),
+}
+
+
+def first_k(selected: Selected) -> list[int]:
+    """The first k in the released order: as drawn, or by noisy score."""
+    if selected.noisy is None:
+        return selected.indices[:K].tolist()
+    return selected.indices[np.argsort(-selected.noisy, kind="stable")[:K]].tolist()
+
+
+def failures(mechanism: Mechanism, scores: list[int], failed: Callable[[list[int]], bool]) -> int:
+    source = SeededSource(23)
+    exact = np.array(scores, dtype=np.int64)
+    return sum(failed(first_k(mechanism.select(exact, source))) for _ in range(RUNS))
+
+
+def too_few(mechanism: Mechanism, gap: float) -> int:
+    """Runs without k groups, when the k largest are ``gap`` above a base that all others share."""
+    scores = [BASE + math.ceil(gap)] * K + [BASE] * (K_BAR + 1 - K)
+    return failures(mechanism, scores, lambda first: len(first) < K)
+
+
+def intruders(mechanism: Mechanism, shortfall: float) -> int:
+    """Runs with a group just more than ``shortfall`` below the k largest, the base far away."""
+    high = 10_000
+    low = high - math.floor(shortfall) - 1
+    scores = [low] * (K_BAR - K) + [high] * K
+    order: NDArray[np.int64] = np.argsort(-np.array(scores), kind="stable")
+    ranked = np.array(scores)[order].tolist()
+    if not isinstance(mechanism, KnownDomainTopK):
+        ranked += [BASE]
+    return failures(mechanism, ranked, lambda first: any(ranked[i] == low for i in first))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("beta", [0.05, 0.3])
+def test_k_groups_come_out_above_the_promised_gap_and_not_above_half_of_it(
+    name: str, beta: float
+) -> None:
+    mechanism = MECHANISMS[name]
+    gap = mechanism.promise(K, beta).gap
+    if gap is None:
+        assert failures(mechanism, [0] * K_BAR, lambda first: len(first) < K) == 0
+        return
+    assert lower_bound(too_few(mechanism, gap), RUNS) <= beta
+    assert lower_bound(too_few(mechanism, gap / 2), RUNS) > beta
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("beta", [0.05, 0.3])
+def test_no_group_comes_out_below_the_promised_shortfall_and_some_do_below_half_of_it(
+    name: str, beta: float
+) -> None:
+    mechanism = MECHANISMS[name]
+    shortfall = mechanism.promise(K, beta).shortfall
+    if isinstance(mechanism, FixedThreshold):
+        assert shortfall == 0
+        return
+    assert lower_bound(intruders(mechanism, shortfall), RUNS) <= beta
+    assert lower_bound(intruders(mechanism, shortfall / 2), RUNS) > beta
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_without_others_in_the_domain_nothing_can_fall_short(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    if isinstance(mechanism, FixedThreshold):
+        return
+    whole = mechanism.promise(K_BAR)
+    assert whole.shortfall == 0
+    assert whole.beta == 0.05
+
+
+def avoided(picks: int, weight: float) -> float:
+    """P[as many draws of a peeled exponential mechanism avoid intruders of that weight]."""
+    return math.exp(-math.fsum(math.log1p(weight / r) for r in range(1, picks + 1)))
+
+
+@pytest.mark.parametrize("picks", [1, 2, 7, 100, 10_000])
+@pytest.mark.parametrize("beta", [1e-9, 0.05, 0.5])
+def test_intruders_of_the_stated_weight_are_avoided_and_not_much_heavier_ones(
+    picks: int, beta: float
+) -> None:
+    weight = intruder_weight(picks, beta)
+    assert avoided(picks, weight) >= 1 - beta
+    assert avoided(picks, weight * 1.6) < 1 - beta
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.3])
+@pytest.mark.parametrize("groups", [None, 2])
+def test_the_gumbel_promise_is_exact_to_a_tenth_where_both_halves_are_at_their_worst(
+    beta: float, groups: int | None
+) -> None:
+    mechanism = GumbelTopK(0.3, 1, 5, 50, 1e-6, 0, groups)
+    found = mechanism.promise(5, beta)
+    assert found.gap is not None
+    low = 45 * math.exp(-0.3 * found.shortfall)
+    stop = math.exp(mechanism.stop_offset - 0.3 * found.gap)
+    assert 1 - beta <= avoided(5, low + stop) <= 1 - beta * 0.8
+    assert avoided(5, 45 * math.exp(-0.3 * found.shortfall / 2)) < 1 - beta
+
+
+def test_the_gumbel_promise_is_below_the_printed_one() -> None:
+    """Durfee & Rogers 2019, Lemma 8.1, its two statements at half of beta each."""
+    for k, k_bar in ((1, 10), (10, 100), (100, 10_000)):
+        found = GumbelTopK(0.5, 1, k, k_bar, 1e-6, 0).promise(k, 0.05)
+        assert found.gap is not None
+        assert found.shortfall < math.log(k * k_bar / 0.025) / 0.5 + 0.2
+        assert found.gap < 1 + (math.log(k_bar / 1e-6) + math.log(k / 0.025)) / 0.5 + 0.2
