@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
 from dpsql.mechanisms.noise import (
+    MIN_SCALE,
     DiscreteGaussian,
     DiscreteLaplace,
     EntropySource,
@@ -215,10 +216,12 @@ def one_shot_correlated_gaussian(
 
 
 def one_shot_laplace(epsilon: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Laplace noise, ``epsilon``-DP over ``groups`` groups."""
-    return IndependentNoise(
-        DiscreteLaplace(groups * sensitivity / epsilon * (1 + 1e-12)), sensitivity
-    )
+    """Independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
+
+    Each of them loses at most sensitivity/scale. Checked by ``tests/test_one_shot_noise.py``.
+    """
+    scale = groups * sensitivity / epsilon * (1 + 1e-12)
+    return IndependentNoise(DiscreteLaplace(max(scale, MIN_SCALE)), sensitivity)
 
 
 def _within(noise: IndependentNoise, rho: float, groups: int) -> IndependentNoise:

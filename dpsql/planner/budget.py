@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from dpsql.accounting import Composition, PrivacyLoss, rho_from_epsilon
-from dpsql.planner.option import Option
+from dpsql.planner.option import Option, attempted
 from dpsql.policy import Parameters
 
 SHARES = (0.5, 0.4, 0.6)
@@ -59,9 +60,12 @@ class Budget:
         An account under zCDP has divided its delta in half, once and for good, and a query that
         asks for all of it must fit.
         """
-        shares = SHARES if self.one_shot else SHARES[:1]
-        options = (build(self._split(share)) for share in shares)
-        return min(options, key=lambda option: option.order)
+        usual, *others = SHARES if self.one_shot else SHARES[:1]
+        best = build(self._split(usual))
+        for share in others:
+            option = attempted(best.mechanism, partial(build, self._split(share)))
+            best = min(best, option, key=lambda option: option.order)
+        return best
 
     def _split(self, share: float) -> Split:
         conversion = self.delta * share

@@ -13,7 +13,7 @@ from dpsql.planner.noise import (
     exact_gaussian_noise,
     pure_laplace_noise,
 )
-from dpsql.planner.option import Option, impossible
+from dpsql.planner.option import Option, attempted, impossible
 from dpsql.query import Block, Measure, MeasureKind
 
 UNITS = Measure(MeasureKind.UNITS)
@@ -38,7 +38,10 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
         budget.tightest(histogram.laplace_positive_counts),
     ]
     if budget.one_shot:
-        options += [histogram.sparse_histogram(), histogram.pure_laplace()]
+        options += [
+            attempted("gaussian_sparse_histogram", histogram.sparse_histogram),
+            attempted("laplace_positive_counts", histogram.pure_laplace),
+        ]
     return options
 
 

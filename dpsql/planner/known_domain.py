@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from dpsql.errors import QueryRefused
 from dpsql.mechanisms.additive import one_shot_distance
@@ -15,7 +16,7 @@ from dpsql.planner.noise import (
     exact_gaussian_noise,
     pure_laplace_noise,
 )
-from dpsql.planner.option import Option
+from dpsql.planner.option import Option, attempted
 from dpsql.query import Block
 
 MAX_DOMAIN = 1_000_000
@@ -42,12 +43,13 @@ def _options(block: Block, budget: Budget, size: int, cap: int | None) -> list[O
     options = [_option(block, size, cap, composed, split.conversion, reach)]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
-        exact = exact_gaussian_noise(block, distance)
-        pure = pure_laplace_noise(block, budget.epsilon / share)
-        options += [
-            _option(block, size, cap, exact, 0.0, f"{reach}, exact Gaussian"),
-            _option(block, size, cap, pure, 0.0, f"{reach}, Laplace"),
-        ]
+        kinds = {
+            "exact Gaussian": exact_gaussian_noise(block, distance),
+            "Laplace": pure_laplace_noise(block, budget.epsilon / share),
+        }
+        for kind, noise_of in kinds.items():
+            build = partial(_option, block, size, cap, noise_of, 0.0, f"{reach}, {kind}")
+            options.append(attempted("known_domain", build))
     return options
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from dpsql.errors import ParameterError
 from dpsql.plan import BlockPlan, Candidate
 
 
@@ -50,6 +52,14 @@ class Option:
 def impossible(mechanism: str, obstacle: str, hint: str = "") -> Option:
     """A mechanism that cannot answer the block."""
     return Option(mechanism, None, obstacle=obstacle, hint=hint)
+
+
+def attempted(mechanism: str, build: Callable[[], Option]) -> Option:
+    """The option, or the reason why no noise or threshold in range makes it private."""
+    try:
+        return build()
+    except ParameterError as error:
+        return impossible(mechanism, error.reason, error.hint or "")
 
 
 def _noise_std(plan: BlockPlan) -> float | None:
