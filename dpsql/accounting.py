@@ -1,12 +1,13 @@
-"""zCDP accounting: what mechanisms cost, how costs add up, what they mean as (epsilon, delta).
+"""Accounting: what mechanisms cost, how costs add up, what they mean as (epsilon, delta).
 
-A mechanism states its cost as delta-approximate rho-zCDP (Bun & Steinke 2016, Def. 8.1). Costs add
-under adaptive composition, also when each query is chosen after seeing earlier answers, as long as
-the totals stay inside limits fixed beforehand (Whitehouse, Ramdas, Rogers & Wu 2023; Rogers 2024).
-Only :class:`Budget` turns a total into epsilon, once, at the end.
+A mechanism states its cost as delta-approximate rho-zCDP (Bun & Steinke 2016, Def. 8.1) or as
+(epsilon, delta)-DP; :class:`Composition` says which. Either kind adds under adaptive composition,
+also when each query is chosen after seeing earlier answers, as long as the totals stay inside
+limits fixed beforehand (for zCDP Whitehouse, Ramdas, Rogers & Wu 2023 and Rogers 2024; for
+(epsilon, delta) Rogers, Roth, Ullman & Vadhan 2016).
 
-Floats describe costs; the ledger counts them in exact integers (:data:`RHO_UNIT`,
-:data:`DELTA_UNIT`). Every rounding in this module is against the analyst: an epsilon is rounded up,
+Floats describe costs (:class:`PrivacyLoss`); the ledger counts them in exact integers
+(:class:`Amount`). Every rounding in this module is against the analyst: an epsilon is rounded up,
 a permitted rho is rounded down, a charge is rounded up and a limit is rounded down.
 """
 
@@ -16,14 +17,16 @@ import math
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 
 from dpsql.errors import ParameterError
 
 RHO_BITS = 40
+EPSILON_BITS = 40
 DELTA_BITS = 62
 RHO_UNIT = 2.0**-RHO_BITS
 """One ledger unit of rho."""
+EPSILON_UNIT = 2.0**-EPSILON_BITS
+"""One ledger unit of epsilon."""
 DELTA_UNIT = 2.0**-DELTA_BITS
 """One ledger unit of delta."""
 MAX_UNITS = 2**63 - 1
@@ -97,9 +100,83 @@ class PrivacyLoss:
             self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
         )
 
+    def worth(self, delta_conversion: float) -> float:
+        """The epsilon of this loss by itself, at delta plus ``delta_conversion``.
+
+        Without any rho nothing is converted, and ``delta_conversion`` may be 0.
+        """
+        if self.rho == 0.0:
+            return self.epsilon
+        return self.epsilon + epsilon_from_zcdp(self.rho, delta_conversion)
+
 
 ZERO = PrivacyLoss(0.0, 0.0)
 """The cost of doing nothing; ``sum(losses, ZERO)`` composes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A cost or a limit in whole ledger units, because sums of floats depend on their order.
+
+    ``rho`` and ``epsilon`` count 2**-40, ``delta`` counts 2**-62. Raises :class:`ParameterError`
+    unless each is an int from 0 to 2**63 - 1.
+    """
+
+    rho: int = 0
+    epsilon: int = 0
+    delta: int = 0
+
+    def __post_init__(self) -> None:
+        check_units("rho", self.rho)
+        check_units("epsilon", self.epsilon)
+        check_units("delta", self.delta)
+
+    @classmethod
+    def charge(cls, loss: PrivacyLoss) -> Amount:
+        """What to charge for ``loss``: each part rounded up, exactly."""
+        return cls(
+            _units_up(loss.rho, RHO_BITS),
+            _units_up(loss.epsilon, EPSILON_BITS),
+            _units_up(loss.delta, DELTA_BITS),
+        )
+
+    @classmethod
+    def limit(cls, loss: PrivacyLoss) -> Amount:
+        """What may be charged where ``loss`` is permitted: each part rounded down, exactly."""
+        return cls(
+            _units_down(loss.rho, RHO_BITS),
+            _units_down(loss.epsilon, EPSILON_BITS),
+            _units_down(loss.delta, DELTA_BITS),
+        )
+
+    @property
+    def units(self) -> tuple[int, int, int]:
+        """``(rho, epsilon, delta)``."""
+        return self.rho, self.epsilon, self.delta
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss this amounts to, each part rounded up to a float."""
+        return PrivacyLoss(
+            rho=_float_up(self.rho, RHO_BITS),
+            delta=_float_up(self.delta, DELTA_BITS),
+            epsilon=_float_up(self.epsilon, EPSILON_BITS),
+        )
+
+
+def check_units(name: str, units: int) -> None:
+    """Refuse a count that is not a plain integer from 0 to 2**63 - 1 (:class:`ParameterError`)."""
+    if type(units) is not int:
+        # bool is an int to Python, and a float here would be a cost nobody rounded up.
+        raise ParameterError(
+            f"{name} must be a whole number of ledger units, not {type(units).__name__}",
+            code="bad_parameter",
+            hint="convert a privacy loss with Amount.charge",
+        )
+    if not 0 <= units <= MAX_UNITS:
+        raise ParameterError(
+            f"{name} must be between 0 and 2**63 - 1 ledger units", code="bad_parameter"
+        )
 
 
 def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:
@@ -158,89 +235,69 @@ def epsilon_simple(rho: float, delta: float) -> float:
 class Budget:
     """What an account may spend: (``epsilon``, ``delta``)-DP in all, split once and for good.
 
-    Half of delta pays for the conversion from zCDP (``delta_conversion``), half for the mechanisms'
-    own failures (``delta_mechanisms``). Queries run while their rho add up to at most ``rho`` and
-    their delta to at most ``delta_mechanisms``: the whole session is then (epsilon, delta)-DP.
-    Build it with :meth:`zcdp`.
+    Queries run while their costs add up to at most ``most``: the whole session is then (epsilon,
+    delta)-DP, as ``delta_conversion`` is kept for turning rho into epsilon. Build it with
+    :meth:`of`.
     """
 
     epsilon: float
     delta: float
+    composition: Composition
     delta_conversion: float
-    rho: float
-    delta_mechanisms: float
+    most: PrivacyLoss
 
     @classmethod
-    def zcdp(cls, epsilon: float, delta: float) -> Budget:
-        """Split (``epsilon``, ``delta``).
+    def of(cls, epsilon: float, delta: float, composition: Composition) -> Budget:
+        """The budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
 
         Raises :class:`ParameterError` unless epsilon is finite and > 0 and 0 < delta < 1, or when
         either is too small or too large for the ledger to count.
         """
+        build = {Composition.ZCDP: cls.zcdp, Composition.BASIC: cls.basic}
+        return build[composition](epsilon, delta)
+
+    @classmethod
+    def zcdp(cls, epsilon: float, delta: float) -> Budget:
+        """Half of delta pays for the conversion, half for what mechanisms charge beside rho.
+
+        Raises as :meth:`of`.
+        """
         _require_positive("epsilon", epsilon)
-        _log_inverse(delta)
-        if delta < 2.0 * DELTA_UNIT:
-            raise _bad_parameter("delta", f"must be at least {2.0 * DELTA_UNIT:.3g}", delta)
+        _require_delta_of_units(delta, 2)
         half = delta / 2.0
-        budget = cls(
-            epsilon=epsilon,
-            delta=delta,
-            delta_conversion=half,
-            rho=rho_from_epsilon(epsilon, half),
-            delta_mechanisms=delta - half,
-        )
-        if budget.rho_limit == 0:
-            raise _bad_parameter("epsilon", "is too small to pay for any query", epsilon)
-        return budget
+        most = PrivacyLoss(rho_from_epsilon(epsilon, half), delta - half)
+        return cls(epsilon, delta, Composition.ZCDP, half, most)._countable()
+
+    @classmethod
+    def basic(cls, epsilon: float, delta: float) -> Budget:
+        """Queries add their own epsilon and delta up to these. Raises as :meth:`of`."""
+        _require_positive("epsilon", epsilon)
+        _require_delta_of_units(delta, 1)
+        most = PrivacyLoss(0.0, delta, epsilon)
+        return cls(epsilon, delta, Composition.BASIC, 0.0, most)._countable()
 
     @property
-    def rho_limit(self) -> int:
-        """``rho`` in ledger units, rounded down."""
-        return rho_units_down(self.rho)
+    def limit(self) -> Amount:
+        """``most`` in ledger units, rounded down."""
+        return Amount.limit(self.most)
 
-    @property
-    def delta_limit(self) -> int:
-        """``delta_mechanisms`` in ledger units, rounded down."""
-        return delta_units_down(self.delta_mechanisms)
-
-    def epsilon_spent(self, rho_spent: float) -> float:
-        """The epsilon that ``rho_spent`` amounts to at ``delta_conversion``."""
-        converted = epsilon_from_zcdp(rho_spent, self.delta_conversion)
+    def epsilon_spent(self, spent: PrivacyLoss) -> float:
+        """The epsilon that ``spent`` amounts to: a plain sum, or rho converted."""
+        worth = spent.worth(self.delta_conversion)
         # Spending all of rho is spending all of epsilon; rounding must not report a hair more.
-        return min(converted, self.epsilon) if rho_spent <= self.rho else converted
+        inside = spent.rho <= self.most.rho and spent.epsilon <= self.most.epsilon
+        return min(worth, self.epsilon) if inside else worth
+
+    def _countable(self) -> Budget:
+        if self.limit.rho == 0 == self.limit.epsilon:
+            raise _bad_parameter("epsilon", "is too small to pay for any query", self.epsilon)
+        return self
 
 
-def rho_units_up(rho: float | Fraction) -> int:
-    """A charge of ``rho`` in ledger units of 2**-40, rounded up exactly.
-
-    Raises :class:`ParameterError` for NaN, infinities, negatives and 2**63 units or more.
-    """
-    return _units(rho, "rho", RHO_BITS, up=True)
-
-
-def rho_units_down(rho: float | Fraction) -> int:
-    """A limit of ``rho`` in ledger units of 2**-40, rounded down exactly. Raises alike."""
-    return _units(rho, "rho", RHO_BITS, up=False)
-
-
-def delta_units_up(delta: float | Fraction) -> int:
-    """A charge of ``delta`` in ledger units of 2**-62, rounded up exactly. Raises alike."""
-    return _units(delta, "delta", DELTA_BITS, up=True)
-
-
-def delta_units_down(delta: float | Fraction) -> int:
-    """A limit of ``delta`` in ledger units of 2**-62, rounded down exactly. Raises alike."""
-    return _units(delta, "delta", DELTA_BITS, up=False)
-
-
-def rho_of_units(units: int) -> float:
-    """The rho that ``units`` ledger units amount to, rounded up to a float."""
-    return _float_up(Fraction(units, 1 << RHO_BITS))
-
-
-def delta_of_units(units: int) -> float:
-    """The delta that ``units`` ledger units amount to, rounded up to a float."""
-    return _float_up(Fraction(units, 1 << DELTA_BITS))
+def _require_delta_of_units(delta: float, units: int) -> None:
+    _log_inverse(delta)
+    if delta < units * DELTA_UNIT:
+        raise _bad_parameter("delta", f"must be at least {units * DELTA_UNIT:.3g}", delta)
 
 
 def _epsilon_at_order(rho: float, log_inverse_delta: float, order: float) -> float:
@@ -285,26 +342,18 @@ def _rho_simple(epsilon: float, log_inverse_delta: float) -> float:
     return root * root
 
 
-def _units(value: float | Fraction, name: str, bits: int, *, up: bool) -> int:
+def _units_up(value: float, bits: int) -> int:
     # as_integer_ratio is the exact value of a float: no float multiplication, no rounding.
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise ParameterError(f"{name} must be a number", code="bad_parameter")
-    if not isinstance(value, Fraction):
-        _require_cost(name, value)
     numerator, denominator = value.as_integer_ratio()
-    if numerator < 0:
-        raise ParameterError(f"{name} must not be negative", code="bad_parameter")
-    scaled = numerator << bits
-    units = -(-scaled // denominator) if up else scaled // denominator
-    if units > MAX_UNITS:
-        raise ParameterError(
-            f"{name} is too large for the ledger to count",
-            code="bad_parameter",
-            hint=f"{name} must be below 2**{63 - bits}",
-        )
-    return units
+    return -((-numerator << bits) // denominator)
 
 
-def _float_up(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+def _units_down(value: float, bits: int) -> int:
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << bits) // denominator
+
+
+def _float_up(units: int, bits: int) -> float:
+    nearest = math.ldexp(units, -bits)
+    exact = _units_down(nearest, bits) >= units
+    return nearest if exact else math.nextafter(nearest, math.inf)

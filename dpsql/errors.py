@@ -170,7 +170,8 @@ class EngineError(OperationalError):
 class BudgetExceeded(OperationalError):
     """The account cannot pay the query's worst case. Nothing was spent.
 
-    ``remaining`` and ``requested`` are (rho, delta) pairs as floats.
+    ``remaining`` and ``requested`` are pairs of floats: (rho, delta), or (epsilon, delta) where the
+    account's composition is basic.
     """
 
     def __init__(

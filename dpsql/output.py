@@ -69,11 +69,12 @@ def explanation_json(explanation: Explanation) -> str:
 
 def budget_json(report: BudgetReport) -> str:
     """An account's budget as JSON, what remains included."""
-    return _json(
-        asdict(report)
-        | {"rho_remaining": report.rho_remaining, "delta_remaining": report.delta_remaining},
-        indent=2,
-    )
+    remaining = {
+        "epsilon_remaining": report.epsilon_remaining,
+        "rho_remaining": report.rho_remaining,
+        "delta_remaining": report.delta_remaining,
+    }
+    return _json(asdict(report) | remaining, indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:

@@ -18,7 +18,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, NoReturn, Self
+from typing import Annotated, Any, Final, NoReturn, Self
 
 from pydantic import (
     BaseModel,
@@ -32,6 +32,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, Place, PolicyError
 from dpsql.policy import (
     PARAMETER_NAMES,
@@ -154,10 +155,15 @@ def _column_name(value: object) -> str:
     return value
 
 
-def _composition(value: object) -> str:
-    if value != "zcdp":
-        raise _problem("only `zcdp` is available", "Write `composition: zcdp` or remove it.")
-    return "zcdp"
+def _composition(value: object) -> Composition:
+    try:
+        return Composition(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise _problem(
+            "must be zcdp or basic",
+            "Write `composition: zcdp` (rho adds up: best for a session) or `composition: basic` "
+            "(epsilon and delta add up: best for a single publication), or remove it.",
+        ) from None
 
 
 def _bound(value: object) -> float | int:
@@ -257,7 +263,7 @@ class _Maxima(_Section):
 class _Account(_Section):
     epsilon: float
     delta: float
-    composition: Annotated[Literal["zcdp"], PlainValidator(_composition)] = "zcdp"
+    composition: Annotated[Composition, PlainValidator(_composition)] = Composition.ZCDP
 
     _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
@@ -22,6 +22,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.accounting import Composition
 from dpsql.errors import Error
 from dpsql.explain import Explanation
 from dpsql.figures import (
@@ -270,13 +271,12 @@ def _footer_lines(result: Result, confidence: float = 0.95) -> list[str]:
     cost = result.cost
     mechanisms = list(dict.fromkeys(block.mechanism for block in result.plan.blocks))
     paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
-    if cost.settled.rho < cost.reserved.rho:
+    if cost.settled_epsilon < cost.reserved_epsilon:
         paid = f"{paid} of {reserved} reserved"
     delta = significant(cost.settled.delta + cost.conversion_delta)
-    lines = [
-        f"{' + '.join(mechanisms)} · paid ε {paid} at δ {delta} · "
-        f"ρ {significant(cost.settled.rho)}, δ {significant(cost.settled.delta)}"
-    ]
+    lines = [f"{' + '.join(mechanisms)} · paid ε {paid} at δ {delta}"]
+    if cost.conversion_delta:
+        lines[0] += f" · ρ {significant(cost.settled.rho)}, δ {significant(cost.settled.delta)}"
     if result.intervals(confidence):
         lines.append(f"{_level(confidence)} {CAVEAT[0].lower()}{CAVEAT[1:]}")
     return lines
@@ -305,21 +305,11 @@ def error_panel(error: Error) -> Text:
 
 
 def budget_panel(report: BudgetReport) -> Group:
-    """Bars for what is spent: ε for people, ρ and δ for what actually runs out."""
+    """Bars for what is spent, and under zCDP the ε it amounts to."""
     grid = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "left"):
         grid.add_column(justify=justify, no_wrap=True)
-    rows = (
-        (
-            "ε",
-            report.epsilon_spent,
-            report.epsilon,
-            f"at δ {significant(report.delta)}, over all queries",
-        ),
-        ("ρ", report.rho_spent, report.rho_limit, "zCDP: adds up query by query"),
-        ("δ", report.delta_spent, report.delta_limit, "adds up query by query"),
-    )
-    for name, spent, limit, note in rows:
+    for name, spent, limit, note in _budget_rows(report):
         grid.add_row(
             Text(name, style="bold cyan"),
             _bar(spent, limit),
@@ -327,10 +317,26 @@ def budget_panel(report: BudgetReport) -> Group:
             Text(note, style="dim"),
         )
     return Group(
-        Text.assemble(("Budget of ", "bold"), (printable(report.account), "bold")),
+        Text.assemble(
+            ("Budget of ", "bold"),
+            (printable(report.account), "bold"),
+            (f" ({report.composition} composition)", "dim"),
+        ),
         Padding(grid, (0, 0, 0, INDENT)),
         Text("  " + _queries(report), style="dim"),
     )
+
+
+def _budget_rows(report: BudgetReport) -> Iterator[tuple[str, float, float, str]]:
+    """Name, spent, limit and a note for all that the account counts."""
+    adds_up = "adds up query by query"
+    if report.composition is Composition.BASIC:
+        yield "ε", report.epsilon_spent, report.epsilon, adds_up
+    else:
+        total = f"at δ {significant(report.delta)}, over all queries"
+        yield "ε", report.epsilon_spent, report.epsilon, total
+        yield "ρ", report.rho_spent, report.rho_limit, f"zCDP: {adds_up}"
+    yield "δ", report.delta_spent, report.delta_limit, adds_up
 
 
 def _bar(spent: float, limit: float) -> Text:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
+from dpsql.accounting import PrivacyLoss
 from dpsql.errors import InterfaceError, ParameterError
 from dpsql.explain import Explanation
 from dpsql.plan import BlockPlan
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 class Cost:
     """What a query reserved before reading and what it was charged in the end.
 
-    ``rho`` and ``delta`` are what the account is charged (zCDP, and the chance of a differentiating
-    outcome). ``epsilon`` is what the query would be worth alone, at ``conversion_delta`` on top of
-    its delta: it does not add up over queries, rho does.
+    The losses are what the account is charged: under zCDP composition rho and delta (the chance of
+    a differentiating outcome), under basic composition epsilon and delta. ``reserved_epsilon`` and
+    ``settled_epsilon`` are what the query is worth alone, at ``conversion_delta`` on top of its
+    delta. Under zCDP they do not add up over queries, rho does; under basic composition they are
+    the charge itself, and ``conversion_delta`` is 0.
     """
 
     reserved: PrivacyLoss
@@ -40,12 +42,12 @@ class Cost:
     @property
     def reserved_epsilon(self) -> float:
         """ε of the reservation, at delta = reserved.delta + conversion_delta."""
-        return epsilon_from_zcdp(self.reserved.rho, self.conversion_delta)
+        return self.reserved.worth(self.conversion_delta)
 
     @property
     def settled_epsilon(self) -> float:
         """ε of the charge, at delta = settled.delta + conversion_delta."""
-        return epsilon_from_zcdp(self.settled.rho, self.conversion_delta)
+        return self.settled.worth(self.conversion_delta)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpsql.accounting import (
-    ZERO,
-    Budget,
-    PrivacyLoss,
-    delta_of_units,
-    delta_units_up,
-    rho_of_units,
-    rho_units_up,
-)
+from dpsql.accounting import ZERO, Amount, Budget, Composition, PrivacyLoss
 from dpsql.engines.base import Engine, ExactRows
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import InterfaceError, PolicyError
@@ -50,12 +42,15 @@ _REMEMBERED = 256  # statements a connection keeps planned
 class BudgetReport:
     """Where an account stands.
 
-    ``epsilon`` and ``delta`` are its limits; ``epsilon_spent`` is what the spent rho amounts to at
-    the account's conversion delta; ``queries`` counts all queries, ``unsettled`` those that failed
-    after reserving and keep their whole reservation.
+    ``epsilon`` and ``delta`` are its limits. Under basic composition the epsilon and delta of
+    queries add up to ``epsilon_spent`` and ``delta_spent``, and rho is 0 throughout. Under zCDP
+    their rho adds up, ``epsilon_spent`` is what all of it amounts to, and ``delta_limit`` is less
+    than ``delta``, part of which is kept for that conversion. ``queries`` counts all queries,
+    ``unsettled`` those that failed after reserving and keep their whole reservation.
     """
 
     account: str
+    composition: Composition
     epsilon: float
     delta: float
     rho_limit: float
@@ -67,13 +62,19 @@ class BudgetReport:
     unsettled: int
 
     @property
+    def epsilon_remaining(self) -> float:
+        """How far ``epsilon_spent`` may still rise. Under zCDP, queries buy more with it than
+        their own epsilons add up to."""
+        return max(0.0, self.epsilon - self.epsilon_spent)
+
+    @property
     def rho_remaining(self) -> float:
         """zCDP still available."""
         return max(0.0, self.rho_limit - self.rho_spent)
 
     @property
     def delta_remaining(self) -> float:
-        """Mechanism delta still available."""
+        """Delta still available to queries."""
         return max(0.0, self.delta_limit - self.delta_spent)
 
     def __repr__(self) -> str:
@@ -123,6 +124,7 @@ class Connection:
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
         if ledger is not None and owns_ledger:
             self._owned.append(ledger)
+        self._composition = policy.account(analyst).composition
         self._account = _account(policy, analyst)
         resolve(policy, settings)
         self._tail = TailRoom(engine)
@@ -135,9 +137,9 @@ class Connection:
         """Answer a query under differential privacy.
 
         ``parameters`` are privacy parameters for this query alone (epsilon, delta,
-        max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group), within the
-        policy's range; ``mechanism`` forces one by name. Raises a ``dpsql.Error``; unless it is an
-        ``EngineError`` or a ``DataError``, nothing was spent.
+        max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
+        contribution_bounding), within the policy's range; ``mechanism`` forces one by name. Raises
+        a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was spent.
         """
         with self._turn:
             return self._execute(query, mechanism, Overrides.of(parameters))
@@ -202,7 +204,7 @@ class Connection:
 
     def _plan(self, text: str, mechanism: str | None, parameters: Parameters) -> _Prepared:
         query = validate(parse(text), text, self._policy, self._engine.schema(), parameters)
-        plan = plan_query(query, mechanism)
+        plan = plan_query(query, mechanism, self._composition)
         statements = self._rewritten(plan)
         keys = tuple(map(self._key_columns, plan.blocks, statements))
         self._tail.load_public(query.public_tables)
@@ -243,11 +245,9 @@ class Connection:
         return tuple(Column(*pair) for pair in zip(names, types[: len(names)], strict=True))
 
     def _reserve(self, prepared: _Prepared) -> Charge:
-        reserved = prepared.plan.reserved
         return self._paying_ledger().reserve(
             [self._account],
-            rho_units_up(reserved.rho),
-            delta_units_up(reserved.delta),
+            Amount.charge(prepared.plan.reserved),
             query=prepared.query.fingerprint,
             plan=plan_record(prepared.plan),
         )
@@ -263,7 +263,7 @@ class Connection:
     def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
         """Commit the actual charge; it depends on the released rows alone."""
         loss = sum((rows.loss for rows in released), ZERO)
-        self._paying_ledger().settle(charge, min(rho_units_up(loss.rho), charge.rho), charge.delta)
+        self._paying_ledger().settle(charge, charge.lowered_to(Amount.charge(loss)))
         return loss
 
     def _present(
@@ -299,29 +299,33 @@ def budget_report(policy: Policy, analyst: str, ledger: Ledger | None) -> Budget
 
     Raises ``UnknownName`` for an analyst without an account, and ``LedgerError``.
     """
-    limits, account = policy.account(analyst), _account(policy, analyst)
-    budget = Budget.zcdp(limits.epsilon, limits.delta)
-    spent = Spent(0, 0, 0, 0) if ledger is None else ledger.spent(account.path)
-    rho = rho_of_units(spent.rho)
+    budget, account = _budget(policy, analyst), _account(policy, analyst)
+    spent = Spent() if ledger is None else ledger.spent(account.path)
+    account.require_same_composition(spent.amount)
+    limit, total = account.limit.loss, spent.amount.loss
     return BudgetReport(
         account=account.path,
+        composition=budget.composition,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        rho_limit=rho_of_units(account.rho_limit),
-        delta_limit=delta_of_units(account.delta_limit),
-        rho_spent=rho,
-        delta_spent=delta_of_units(spent.delta),
-        epsilon_spent=budget.epsilon_spent(rho) if spent.rho else 0.0,
+        rho_limit=limit.rho,
+        delta_limit=limit.delta,
+        rho_spent=total.rho,
+        delta_spent=total.delta,
+        epsilon_spent=budget.epsilon_spent(total),
         queries=spent.queries,
         unsettled=spent.unsettled,
     )
 
 
+def _budget(policy: Policy, analyst: str) -> Budget:
+    account = policy.account(analyst)
+    return Budget.of(account.epsilon, account.delta, account.composition)
+
+
 def _account(policy: Policy, analyst: str) -> Account:
     """The ledger account of an analyst: named after the dataset, so a new file buys no budget."""
-    limits = policy.account(analyst)
-    budget = Budget.zcdp(limits.epsilon, limits.delta)
-    return Account(f"{policy.dataset}/{analyst}", budget.rho_limit, budget.delta_limit)
+    return Account(f"{policy.dataset}/{analyst}", _budget(policy, analyst).limit)
 
 
 def connect(

@@ -12,20 +12,17 @@ from hypothesis import strategies as st
 
 from dpsql.accounting import (
     DELTA_UNIT,
+    EPSILON_UNIT,
     MAX_UNITS,
     RHO_UNIT,
     ZERO,
+    Amount,
     Budget,
+    Composition,
     PrivacyLoss,
-    delta_of_units,
-    delta_units_down,
-    delta_units_up,
     epsilon_from_zcdp,
     epsilon_simple,
     rho_from_epsilon,
-    rho_of_units,
-    rho_units_down,
-    rho_units_up,
 )
 from dpsql.errors import ParameterError
 
@@ -114,7 +111,8 @@ def test_more_rho_is_more_epsilon_and_less_delta_is_more_epsilon(rho: float, del
 
 def test_nothing_spent_is_epsilon_zero() -> None:
     assert epsilon_from_zcdp(0.0, 1e-6) == 0.0
-    assert Budget.zcdp(1, 1e-6).epsilon_spent(0.0) == 0.0
+    for composition in Composition:
+        assert Budget.of(1, 1e-6, composition).epsilon_spent(ZERO) == 0.0
 
 
 @pytest.mark.parametrize("rho", [5e-324, 1e-300, 1e300, 1.7e308])
@@ -131,11 +129,9 @@ def test_a_cost_that_is_not_finite_and_non_negative_is_refused(bad: float) -> No
         lambda: epsilon_from_zcdp(bad, 1e-6),
         lambda: epsilon_simple(bad, 1e-6),
         lambda: rho_from_epsilon(bad, 1e-6),
+        lambda: PrivacyLoss(0.0, 0.0, bad),
         lambda: Budget.zcdp(bad, 1e-6),
-        lambda: rho_units_up(bad),
-        lambda: rho_units_down(bad),
-        lambda: delta_units_up(bad),
-        lambda: delta_units_down(bad),
+        lambda: Budget.basic(bad, 1e-6),
     ]
     for refused in refusals:
         with pytest.raises(ParameterError):
@@ -149,6 +145,7 @@ def test_a_delta_outside_zero_and_one_is_refused(bad: float) -> None:
         lambda: epsilon_simple(0.1, bad),
         lambda: rho_from_epsilon(1.0, bad),
         lambda: Budget.zcdp(1.0, bad),
+        lambda: Budget.basic(1.0, bad),
     ]
     for refused in refusals:
         with pytest.raises(ParameterError):
@@ -161,93 +158,175 @@ def test_an_epsilon_of_zero_is_refused() -> None:
 
 
 def test_losses_compose_by_adding() -> None:
-    losses = [PrivacyLoss(0.25, 0.5), PrivacyLoss(0.5, 0.125)]
-    assert sum(losses, ZERO) == PrivacyLoss(0.75, 0.625)
+    losses = [PrivacyLoss(0.25, 0.5, 1.0), PrivacyLoss(0.5, 0.125, 0.5)]
+    assert sum(losses, ZERO) == PrivacyLoss(0.75, 0.625, 1.5)
 
 
 def test_adding_up_to_infinity_is_refused() -> None:
+    for loss in (PrivacyLoss(1.7e308, 0), PrivacyLoss(0, 0, 1.7e308)):
+        with pytest.raises(ParameterError):
+            loss + loss
+
+
+def test_a_loss_is_worth_its_epsilon_and_what_its_rho_converts_to() -> None:
+    assert PrivacyLoss(0.0, 1e-8, 0.75).worth(0.0) == 0.75
+    assert PrivacyLoss(0.02, 1e-8).worth(1e-6) == epsilon_from_zcdp(0.02, 1e-6)
+    assert PrivacyLoss(0.02, 0.0, 0.5).worth(1e-6) == 0.5 + epsilon_from_zcdp(0.02, 1e-6)
     with pytest.raises(ParameterError):
-        PrivacyLoss(1.7e308, 0) + PrivacyLoss(1.7e308, 0)
+        PrivacyLoss(0.02, 1e-8).worth(0.0)
 
 
 @settings(max_examples=100, deadline=None)
 @given(epsilons, st.floats(1e-12, 0.5))
-def test_a_budget_splits_delta_in_two_and_never_promises_more(epsilon: float, delta: float) -> None:
+def test_a_zcdp_budget_splits_delta_in_two_and_never_promises_more(
+    epsilon: float, delta: float
+) -> None:
     budget = Budget.zcdp(epsilon, delta)
-    assert Fraction(budget.delta_conversion) + Fraction(budget.delta_mechanisms) == Fraction(delta)
-    assert budget.delta_conversion == budget.delta_mechanisms
-    assert epsilon_from_zcdp(budget.rho, budget.delta_conversion) <= epsilon
-    assert Fraction(budget.rho_limit, 2**40) <= Fraction(budget.rho)
-    assert Fraction(budget.delta_limit, 2**62) <= Fraction(budget.delta_mechanisms)
+    assert Fraction(budget.delta_conversion) + Fraction(budget.most.delta) == Fraction(delta)
+    assert budget.delta_conversion == budget.most.delta
+    assert epsilon_from_zcdp(budget.most.rho, budget.delta_conversion) <= epsilon
+    assert Fraction(budget.limit.rho, 2**40) <= Fraction(budget.most.rho)
+    assert Fraction(budget.limit.delta, 2**62) <= Fraction(budget.most.delta)
+    assert budget.limit.epsilon == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(epsilons, st.floats(1e-12, 0.5))
+def test_a_basic_budget_is_all_of_epsilon_and_delta_and_never_more(
+    epsilon: float, delta: float
+) -> None:
+    budget = Budget.basic(epsilon, delta)
+    assert budget.most == PrivacyLoss(0.0, delta, epsilon)
+    for units, whole, bits in (
+        (budget.limit.epsilon, epsilon, 40),
+        (budget.limit.delta, delta, 62),
+    ):
+        assert Fraction(units, 2**bits) <= Fraction(whole) < Fraction(units + 1, 2**bits)
+    assert budget.limit.rho == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.floats(1e-3, 10.0),
+    st.floats(1e-12, 1e-3),
+    st.lists(st.tuples(st.floats(1e-6, 5.0), st.floats(0.0, 1e-3)), min_size=1, max_size=30),
+)
+def test_charges_that_fit_a_basic_budget_never_add_up_to_more_than_epsilon_or_delta(
+    epsilon: float, delta: float, asked: list[tuple[float, float]]
+) -> None:
+    """Summed exactly, as the ledger sums; a sum of floats would let some of these through."""
+    limit = Budget.basic(epsilon, delta).limit
+    paid_epsilon, paid_delta = Fraction(0), Fraction(0)
+    units = (0, 0, 0)
+    for one_epsilon, one_delta in asked:
+        charge = Amount.charge(PrivacyLoss(0.0, one_delta, one_epsilon)).units
+        after = tuple(map(sum, zip(units, charge, strict=True)))
+        if all(total <= most for total, most in zip(after, limit.units, strict=True)):
+            units = after
+            paid_epsilon += Fraction(one_epsilon)
+            paid_delta += Fraction(one_delta)
+    assert paid_epsilon <= Fraction(epsilon)
+    assert paid_delta <= Fraction(delta)
+
+
+def test_ten_tenths_exceed_a_whole_in_floats_and_the_ledger_knows() -> None:
+    """A tenth as a float is more than a tenth: ten of them are refused where nine are not."""
+    tenth = Amount.charge(PrivacyLoss(0.0, 0.0, 0.1)).epsilon
+    assert 10 * Fraction(0.1) > 1
+    assert 9 * tenth <= Budget.basic(1.0, 1e-6).limit.epsilon < 10 * tenth
 
 
 def test_spending_a_whole_budget_spends_epsilon_and_no_more() -> None:
     budget = Budget.zcdp(1.0, 1e-6)
-    assert budget.epsilon_spent(budget.rho) == pytest.approx(1.0, rel=1e-9)
-    assert budget.epsilon_spent(budget.rho) <= 1.0
-    assert budget.epsilon_spent(rho_of_units(budget.rho_limit)) <= 1.0
-    assert budget.epsilon_spent(budget.rho * 2) > 1.4
+    rho = budget.most.rho
+    assert budget.epsilon_spent(budget.most) == pytest.approx(1.0, rel=1e-9)
+    assert budget.epsilon_spent(budget.most) <= 1.0
+    assert budget.epsilon_spent(budget.limit.loss) <= 1.0
+    assert budget.epsilon_spent(PrivacyLoss(rho * 2, 0.0)) > 1.4
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-6), (1.0, 1e-19), (1e8, 1e-6)])
-def test_a_budget_the_ledger_cannot_count_is_refused(epsilon: float, delta: float) -> None:
+def test_a_basic_budget_spends_the_sum_of_epsilons_even_beyond_a_lowered_limit() -> None:
+    budget = Budget.basic(1.0, 1e-6)
+    assert budget.epsilon_spent(PrivacyLoss(0.0, 1e-7, 0.75)) == 0.75
+    assert budget.epsilon_spent(budget.limit.loss) == 1.0
+    assert budget.epsilon_spent(PrivacyLoss(0.0, 1e-7, 3.0)) == 3.0
+
+
+def test_the_composition_decides_what_a_budget_counts() -> None:
+    assert Budget.of(1.0, 1e-6, Composition.ZCDP) == Budget.zcdp(1.0, 1e-6)
+    assert Budget.of(1.0, 1e-6, Composition.BASIC) == Budget.basic(1.0, 1e-6)
+    for composition in Composition:
+        budget = Budget.of(1.0, 1e-6, composition)
+        assert budget.composition is composition
+        assert (budget.limit.rho == 0) == (composition is Composition.BASIC)
+        assert (budget.limit.epsilon == 0) == (composition is Composition.ZCDP)
+
+
+@pytest.mark.parametrize("composition", Composition)
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-13, 1e-6), (1.0, 1e-19), (1e8, 1e-6)])
+def test_a_budget_the_ledger_cannot_count_is_refused(
+    epsilon: float, delta: float, composition: Composition
+) -> None:
     with pytest.raises(ParameterError):
-        Budget.zcdp(epsilon, delta)
+        Budget.of(epsilon, delta, composition)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.floats(0, 8e6))
-def test_rho_units_round_exactly(rho: float) -> None:
-    up, down = rho_units_up(rho), rho_units_down(rho)
-    exact = Fraction(rho) * 2**40
-    assert down <= exact <= up
-    assert up - down == (exact.denominator != 1)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.floats(0, 1))
-def test_delta_units_round_exactly(delta: float) -> None:
-    up, down = delta_units_up(delta), delta_units_down(delta)
-    exact = Fraction(delta) * 2**62
-    assert down <= exact <= up
-    assert up - down == (exact.denominator != 1)
+@given(st.floats(0, 8e6), st.floats(0, 8e6), st.floats(0, 1))
+def test_charges_round_up_and_limits_down_exactly(rho: float, epsilon: float, delta: float) -> None:
+    loss = PrivacyLoss(rho, delta, epsilon)
+    up, down = Amount.charge(loss), Amount.limit(loss)
+    for name, bits in (("rho", 40), ("epsilon", 40), ("delta", 62)):
+        exact = Fraction(getattr(loss, name)) * 2**bits
+        assert getattr(down, name) <= exact <= getattr(up, name)
+        assert getattr(up, name) - getattr(down, name) == (exact.denominator != 1)
 
 
 def test_the_smallest_positive_cost_is_one_unit_and_buys_no_limit() -> None:
-    assert rho_units_up(5e-324) == delta_units_up(5e-324) == 1
-    assert rho_units_down(5e-324) == delta_units_down(5e-324) == 0
-    assert rho_units_up(0) == delta_units_up(0) == 0
+    least = PrivacyLoss(5e-324, 5e-324, 5e-324)
+    assert Amount.charge(least) == Amount(1, 1, 1)
+    assert Amount.limit(least) == Amount()
+    assert Amount.charge(ZERO) == Amount()
 
 
-def test_a_rho_whose_product_with_two_to_the_forty_is_not_a_float_rounds_up() -> None:
-    just_above = Fraction(3) + Fraction(1, 10**30)
-    assert rho_units_up(just_above) == 3 * 2**40 + 1
-    assert rho_units_up(float(just_above)) == 3 * 2**40
-    assert delta_units_up(Fraction(1, 3)) == delta_units_down(Fraction(1, 3)) + 1
+def test_a_cost_just_above_a_unit_is_charged_the_next_one() -> None:
+    above = PrivacyLoss(math.nextafter(RHO_UNIT, 1), math.nextafter(DELTA_UNIT, 1), 3.0)
+    assert Amount.charge(above) == Amount(2, 3 * 2**40, 2)
+    assert Amount.limit(above) == Amount(1, 3 * 2**40, 1)
 
 
 def test_units_stop_at_64_bits() -> None:
-    assert rho_units_up(Fraction(MAX_UNITS, 2**40)) == MAX_UNITS
-    refusals: list[Callable[[], object]] = [
-        lambda: rho_units_up(2.0**23),
-        lambda: rho_units_down(2.0**23),
-        lambda: delta_units_up(2.0),
-        lambda: rho_units_up(1e308),
-        lambda: rho_units_up(Fraction(MAX_UNITS, 2**40) + Fraction(1, 2**60)),
-        lambda: rho_units_down(Fraction(-1, 3)),
-    ]
-    for refused in refusals:
-        with pytest.raises(ParameterError):
-            refused()
+    most = MAX_UNITS * RHO_UNIT  # rounds up to 2**23
+    for loss in (
+        PrivacyLoss(most, 0.0),
+        PrivacyLoss(0.0, 2.0),
+        PrivacyLoss(0.0, 0.0, most),
+        PrivacyLoss(1e308, 0.0),
+    ):
+        for build in (Amount.charge, Amount.limit):
+            with pytest.raises(ParameterError):
+                build(loss)
+    assert Amount.charge(PrivacyLoss(math.nextafter(most, 0), 0.0)).rho <= MAX_UNITS
+
+
+@pytest.mark.parametrize("bad", [True, 1.0, -1, 2**63, "1", None, math.nan])
+def test_an_amount_is_whole_units_of_64_bits(bad: int) -> None:
+    for name in ("rho", "epsilon", "delta"):
+        with pytest.raises(ParameterError, match=name):
+            Amount(**{name: bad})
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, MAX_UNITS))
 def test_units_shown_as_floats_never_understate(units: int) -> None:
-    assert Fraction(rho_of_units(units)) >= Fraction(units, 2**40)
-    assert Fraction(delta_of_units(units)) >= Fraction(units, 2**62)
-    assert rho_of_units(units) <= units * RHO_UNIT * (1 + 2**-51)
-    assert delta_of_units(units) <= units * DELTA_UNIT * (1 + 2**-51)
+    shown = Amount(units, units, units).loss
+    for value, unit, bits in (
+        (shown.rho, RHO_UNIT, 40),
+        (shown.epsilon, EPSILON_UNIT, 40),
+        (shown.delta, DELTA_UNIT, 62),
+    ):
+        assert Fraction(value) >= Fraction(units, 2**bits)
+        assert value <= units * unit * (1 + 2**-51)
 
 
 def test_a_conversion_takes_less_than_a_fifth_of_a_millisecond() -> None:

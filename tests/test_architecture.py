@@ -25,7 +25,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "yaml_tree"),
     ("query", "ledger"),
     ("mechanisms", "composition"),
-    ("policy", "accounting"),
+    ("policy",),
+    ("accounting",),
     ("schema", "quoting", "figures"),
     ("errors",),
 )

@@ -88,7 +88,7 @@ def ok(*arguments: str, text: str | bytes | None = None) -> str:
 
 def spent(world: Path, analyst: str = "ana") -> Spent:
     if not (world / "budget.db").exists():
-        return Spent(0, 0, 0, 0)
+        return Spent()
     with Ledger.open(world / "budget.db") as ledger:
         return ledger.spent(f"world/{analyst}")
 
@@ -121,7 +121,7 @@ def test_json_holds_columns_rows_intervals_and_cost(world):
         assert low < row[1] < high
     assert answer["confidence"] == 0.95
     assert answer["mechanisms"] == ["known_domain"]
-    assert answer["cost"]["settled"]["rho"] == pytest.approx(spent(world).rho / 2**40)
+    assert answer["cost"]["settled"]["rho"] == pytest.approx(spent(world).amount.rho / 2**40)
     assert answer["cost"]["reserved"]["epsilon"] == pytest.approx(1.0)
 
 
@@ -259,8 +259,8 @@ def test_bad_input_exits_with_2_says_why_and_spends_nothing(world, name):
     if prepare is text_ledger:
         assert "shopping list" in (world / "budget.db").read_text()
     else:
-        assert spent(world) == Spent(0, 0, 0, 0)
-        assert spent(world, "poor") == Spent(0, 0, 0, 0)
+        assert spent(world) == Spent()
+        assert spent(world, "poor") == Spent()
 
 
 def test_an_error_underlines_the_place_and_names_its_code(world):
@@ -429,7 +429,7 @@ def test_budget_shows_the_analysts_account(world):
     assert "Budget of world/ana" in ok("budget")
     report = json.loads(ok("budget", "--format", "json"))
     assert report["queries"] == 1
-    assert report["rho_spent"] == pytest.approx(spent(world).rho / 2**40)
+    assert report["rho_spent"] == pytest.approx(spent(world).amount.rho / 2**40)
     assert report["rho_remaining"] == pytest.approx(report["rho_limit"] - report["rho_spent"])
 
 

@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql import demo
-from dpsql.accounting import rho_of_units
 from dpsql.cli import cli
 from dpsql.ledger import Ledger
 
@@ -90,13 +89,13 @@ def test_the_budget_after_is_the_sum_of_what_was_settled(played):
         spent = ledger.spent("dpsql-demo/ana")
     assert len(entries) == spent.queries == 7
     assert spent.unsettled == 0
-    assert spent.rho == sum(entry.settled_rho for entry in entries)
-    assert spent.delta == sum(entry.settled_delta for entry in entries)
+    assert spent.amount.rho == sum(entry.charged.rho for entry in entries)
+    assert spent.amount.delta == sum(entry.charged.delta for entry in entries)
     after = section(text, "The budget after")
     *receipt, _ = (line.split() for line in after.split("\n") if re.search(r"\d$", line))
     paid = sum(float(cells[-3]) for cells in receipt if len(cells) > 5)
-    assert paid == pytest.approx(rho_of_units(spent.rho), rel=1e-3)
-    assert f"{rho_of_units(spent.rho):.4g} of 1.17" in after
+    assert paid == pytest.approx(spent.amount.loss.rho, rel=1e-3)
+    assert f"{spent.amount.loss.rho:.4g} of 1.17" in after
     assert "0 of 8 (0%)" in section(text, "The budget before")
 
 

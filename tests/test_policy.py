@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.policy import (
     NOT_GIVEN,
     PARAMETER_NAMES,
     UNLIMITED,
+    AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
     Maxima,
@@ -59,6 +61,8 @@ maxima:
   k_bar: 10000
 accounts:
   ana: {epsilon: 8, delta: 1e-6, composition: zcdp}
+  bo: {epsilon: 1, delta: 1e-7, composition: basic}
+  cy: {epsilon: 1, delta: 1e-6}
 tables:
   Flights:
     privacy_unit: {name: aircraft, column: tailnum}
@@ -80,7 +84,9 @@ def test_a_good_file_means_what_it_says() -> None:
     assert policy.defaults == Parameters(0.5, 1e-8, 10, 10, 1000, 1)
     assert policy.maxima == Maxima(2.0, 1e-7, UNLIMITED, 100, 10000)
     ana = policy.account("ana")
-    assert (ana.name, ana.epsilon, ana.delta, ana.composition) == ("ana", 8.0, 1e-6, "zcdp")
+    assert ana == AccountPolicy("ana", 8.0, 1e-6, Composition.ZCDP)
+    assert policy.account("bo") == AccountPolicy("bo", 1.0, 1e-7, Composition.BASIC)
+    assert policy.account("cy").composition is Composition.ZCDP
     flights = policy.table("FLIGHTS")
     assert flights is not None
     assert flights.name == "Flights"
@@ -247,9 +253,14 @@ BROKEN: list[tuple[str, int, str]] = [
     (HEAD + "accounts:\n  ana: 3\ntables:\n", 4, "must be a group of names"),
     (HEAD + "accounts:\n  ana:\ntables:\n", 4, "accounts.ana: has no value"),
     (
-        HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: basic}\ntables:\n",
+        HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: advanced}\ntables:\n",
         4,
-        "only `zcdp` is available",
+        "must be zcdp or basic|`composition: zcdp` (rho adds up",
+    ),
+    (
+        HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: 1}\ntables:\n",
+        4,
+        "ana.composition: must be zcdp or basic",
     ),
     (
         HEAD + "accounts:\n  a: {epsilon: 1, delta: 1e-6}\n  A: {epsilon: 1, delta: 1e-6}\ntables:",

@@ -11,6 +11,7 @@ import pytest
 
 import dpsql
 from dpsql import render
+from dpsql.accounting import Composition
 from dpsql.errors import Place
 from dpsql.policy import (
     AccountPolicy,
@@ -284,9 +285,10 @@ def test_errors_are_printed_without_control_characters():
 # -- budgets ----------------------------------------------------------------------------------
 
 
-def report(**changes: float) -> dpsql.BudgetReport:
+def report(**changes: object) -> dpsql.BudgetReport:
     values: dict[str, object] = {
         "account": "world/ana",
+        "composition": Composition.ZCDP,
         "epsilon": 8.0,
         "delta": 1e-5,
         "rho_limit": 1.0,

@@ -4,8 +4,8 @@ A query *reserves* its worst case before any private row is read, and *settles* 
 before any released row is shown. Settling is the only thing that lowers what was spent; a query
 that fails, is cancelled or dies in between keeps its whole reservation for ever.
 
-Amounts are integers: rho in units of 2**-40, delta in units of 2**-62 (see
-:mod:`dpsql.accounting`), because sums of floats depend on their order.
+Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). An account is charged in delta
+and in rho or epsilon, as its composition says; it never holds both rho and epsilon.
 """
 
 from __future__ import annotations

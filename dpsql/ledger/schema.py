@@ -5,33 +5,40 @@ from __future__ import annotations
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Stored as ``user_version``; a file with any other version is refused, never converted."""
 
 # Totals are kept by triggers, so they cannot drift from the entries they sum: a charge is added
-# when it is linked to its accounts, and reduced when (only when) its entry is settled.
+# when it is linked to its accounts, and reduced when (only when) its entry is settled. No account
+# ever holds both rho and epsilon: their sum has no meaning.
 SCHEMA = """
 CREATE TABLE accounts (
     account   INTEGER PRIMARY KEY,
     path      TEXT NOT NULL UNIQUE,
     rho       INTEGER NOT NULL DEFAULT 0 CHECK (rho >= 0),
+    epsilon   INTEGER NOT NULL DEFAULT 0 CHECK (epsilon >= 0),
     delta     INTEGER NOT NULL DEFAULT 0 CHECK (delta >= 0),
     queries   INTEGER NOT NULL DEFAULT 0 CHECK (queries >= 0),
-    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries)
+    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries),
+    CHECK (rho = 0 OR epsilon = 0)
 ) STRICT;
 
 CREATE TABLE entries (
-    entry          INTEGER PRIMARY KEY,
-    created        TEXT NOT NULL,
-    query          TEXT NOT NULL,
-    plan           TEXT NOT NULL,
-    reserved_rho   INTEGER NOT NULL CHECK (reserved_rho >= 0),
-    reserved_delta INTEGER NOT NULL CHECK (reserved_delta >= 0),
-    settled        TEXT,
-    settled_rho    INTEGER CHECK (settled_rho BETWEEN 0 AND reserved_rho),
-    settled_delta  INTEGER CHECK (settled_delta = reserved_delta),
-    CHECK (reserved_rho > 0 OR reserved_delta > 0),
+    entry            INTEGER PRIMARY KEY,
+    created          TEXT NOT NULL,
+    query            TEXT NOT NULL,
+    plan             TEXT NOT NULL,
+    reserved_rho     INTEGER NOT NULL CHECK (reserved_rho >= 0),
+    reserved_epsilon INTEGER NOT NULL CHECK (reserved_epsilon >= 0),
+    reserved_delta   INTEGER NOT NULL CHECK (reserved_delta >= 0),
+    settled          TEXT,
+    settled_rho      INTEGER CHECK (settled_rho BETWEEN 0 AND reserved_rho),
+    settled_epsilon  INTEGER CHECK (settled_epsilon BETWEEN 0 AND reserved_epsilon),
+    settled_delta    INTEGER CHECK (settled_delta = reserved_delta),
+    CHECK (reserved_rho = 0 OR reserved_epsilon = 0),
+    CHECK (reserved_rho > 0 OR reserved_epsilon > 0 OR reserved_delta > 0),
     CHECK ((settled IS NULL) = (settled_rho IS NULL)),
+    CHECK ((settled IS NULL) = (settled_epsilon IS NULL)),
     CHECK ((settled IS NULL) = (settled_delta IS NULL))
 ) STRICT;
 
@@ -45,15 +52,18 @@ CREATE INDEX charges_by_entry ON charges (entry);
 
 CREATE TRIGGER charge_adds_reservation AFTER INSERT ON charges BEGIN
     UPDATE accounts
-    SET (rho, delta, queries, unsettled) = (
-        SELECT rho + reserved_rho, delta + reserved_delta, queries + 1, unsettled + 1
+    SET (rho, epsilon, delta, queries, unsettled) = (
+        SELECT rho + reserved_rho, epsilon + reserved_epsilon, delta + reserved_delta,
+            queries + 1, unsettled + 1
         FROM entries WHERE entry = NEW.entry)
     WHERE account = NEW.account;
 END;
 
 CREATE TRIGGER settling_lowers_totals AFTER UPDATE ON entries BEGIN
     UPDATE accounts
-    SET rho = rho - (NEW.reserved_rho - NEW.settled_rho), unsettled = unsettled - 1
+    SET rho = rho - (NEW.reserved_rho - NEW.settled_rho),
+        epsilon = epsilon - (NEW.reserved_epsilon - NEW.settled_epsilon),
+        unsettled = unsettled - 1
     WHERE account IN (SELECT account FROM charges WHERE entry = NEW.entry);
 END;
 
@@ -64,8 +74,10 @@ END;
 
 CREATE TRIGGER entry_settles_once BEFORE UPDATE ON entries
 WHEN OLD.settled IS NOT NULL OR NEW.settled IS NULL
-    OR (NEW.entry, NEW.created, NEW.query, NEW.plan, NEW.reserved_rho, NEW.reserved_delta)
-    IS NOT (OLD.entry, OLD.created, OLD.query, OLD.plan, OLD.reserved_rho, OLD.reserved_delta) BEGIN
+    OR (NEW.entry, NEW.created, NEW.query, NEW.plan)
+    IS NOT (OLD.entry, OLD.created, OLD.query, OLD.plan)
+    OR (NEW.reserved_rho, NEW.reserved_epsilon, NEW.reserved_delta)
+    IS NOT (OLD.reserved_rho, OLD.reserved_epsilon, OLD.reserved_delta) BEGIN
     SELECT RAISE(ABORT, 'an entry changes once, when it is settled');
 END;
 
@@ -88,7 +100,7 @@ CREATE TRIGGER charge_stays BEFORE DELETE ON charges BEGIN
 END;
 
 CREATE TRIGGER account_starts_at_zero BEFORE INSERT ON accounts
-WHEN NEW.rho OR NEW.delta OR NEW.queries
+WHEN NEW.rho OR NEW.epsilon OR NEW.delta OR NEW.queries
     OR EXISTS (SELECT 1 FROM accounts WHERE path = NEW.path OR account = NEW.account) BEGIN
     SELECT RAISE(ABORT, 'an account is new and has spent nothing');
 END;
@@ -96,7 +108,8 @@ END;
 CREATE TRIGGER account_only_grows_or_settles BEFORE UPDATE ON accounts
 WHEN (NEW.account, NEW.path) IS NOT (OLD.account, OLD.path)
     OR NEW.delta < OLD.delta OR NEW.queries < OLD.queries
-    OR (NEW.rho < OLD.rho AND NEW.unsettled IS NOT OLD.unsettled - 1) BEGIN
+    OR ((NEW.rho < OLD.rho OR NEW.epsilon < OLD.epsilon)
+        AND NEW.unsettled IS NOT OLD.unsettled - 1) BEGIN
     SELECT RAISE(ABORT, 'what an account spent is lowered by settling only');
 END;
 

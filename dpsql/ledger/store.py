@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 import sqlite3
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Never
 
-from dpsql.accounting import DELTA_BITS, RHO_BITS
+from dpsql.accounting import Amount, check_units
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError
 from dpsql.ledger.file import connect, identity, ledger_error, open_file
 from dpsql.ledger.values import (
@@ -24,7 +25,6 @@ from dpsql.ledger.values import (
     Spent,
     check_accounts,
     check_path,
-    check_units,
 )
 
 MAX_QUERY = 1024
@@ -94,49 +94,50 @@ class Ledger:
         )
 
     def reserve(
-        self, accounts: Sequence[Account], rho: int, delta: int, *, query: str, plan: str
+        self, accounts: Sequence[Account], amount: Amount, *, query: str, plan: str
     ) -> Charge:
         """Charge a query's worst case to every one of ``accounts``, durably, or change nothing.
 
-        ``rho`` and ``delta`` are in ledger units, not both 0; ``query`` is the query's fingerprint
-        and ``plan`` the JSON text of its mechanism and parameters.
+        ``amount`` is in rho or in epsilon, not in both, and not nothing; ``query`` is the query's
+        fingerprint and ``plan`` the JSON text of its mechanism and parameters.
 
-        Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts, and
+        Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts,
+        :class:`LedgerError` when one was charged under the other composition before, and
         :class:`ParameterError` for malformed arguments.
         """
         payers = check_accounts(accounts)
-        check_units("rho", rho)
-        check_units("delta", delta)
-        if rho == 0 == delta:
+        if not any(amount.units):
             raise ParameterError("a charge of nothing is not recorded", code="bad_parameter")
+        if amount.rho and amount.epsilon:
+            raise ParameterError(
+                "a charge is made in rho or in epsilon, not in both", code="bad_parameter"
+            )
         _check_texts(query, plan)
         with self._transaction() as connection:
-            _require_room(connection, payers, rho, delta)
-            entry = _insert(connection, payers, rho, delta, query, plan)
-        return Charge(entry, tuple(account.path for account in payers), rho, delta)
+            _require_room(connection, payers, amount)
+            entry = _insert(connection, payers, amount, query, plan)
+        return Charge(entry, tuple(account.path for account in payers), amount)
 
-    def settle(self, charge: Charge, rho: int, delta: int) -> None:
+    def settle(self, charge: Charge, amount: Amount) -> None:
         """Replace a reservation by the actual cost, durably. Call it before showing any row.
 
-        ``rho`` is at most what was reserved and a function of the released output only; ``delta``
-        equals what was reserved, because delta is never refunded.
+        Its rho and epsilon are at most what was reserved and functions of the released output only;
+        its delta equals what was reserved, because delta is never refunded.
 
         Raises :class:`LedgerError`, changing nothing, for more than was reserved, another delta, an
-        entry that is unknown or already settled; :class:`ParameterError` for malformed amounts.
+        entry that is unknown or already settled; :class:`ParameterError` for a malformed charge.
         """
-        check_units("rho", rho)
-        check_units("delta", delta)
         check_units("entry", charge.entry)
         with self._transaction() as connection:
-            _require_settleable(connection, charge, rho, delta)
+            _require_settleable(connection, charge, amount)
             connection.execute(
-                "UPDATE entries SET (settled, settled_rho, settled_delta) = (?, ?, ?) "
-                "WHERE entry = ?",
-                (_now(), rho, delta, charge.entry),
+                "UPDATE entries SET (settled, settled_rho, settled_epsilon, settled_delta) = "
+                "(?, ?, ?, ?) WHERE entry = ?",
+                (_now(), *amount.units, charge.entry),
             )
 
     def spent(self, account_path: str) -> Spent:
-        """What the account has spent so far: zeros if it was never charged. Constant time."""
+        """What the account has spent so far: nothing if never charged. Constant time."""
         check_path(account_path)
         with self._connected() as connection:
             return _spent(connection, account_path)
@@ -228,7 +229,8 @@ SELECT
     entry, created,
     (SELECT group_concat(path, char(10)) FROM charges AS c JOIN accounts USING (account)
      WHERE c.entry = entries.entry),
-    query, plan, reserved_rho, reserved_delta, settled, settled_rho, settled_delta
+    query, plan, reserved_rho, reserved_epsilon, reserved_delta,
+    settled, settled_rho, settled_epsilon, settled_delta
 FROM accounts JOIN charges USING (account) JOIN entries USING (entry)
 WHERE path = ? ORDER BY charges.entry DESC LIMIT ?
 """
@@ -236,53 +238,69 @@ WHERE path = ? ORDER BY charges.entry DESC LIMIT ?
 
 def _spent(connection: sqlite3.Connection, path: str) -> Spent:
     row = connection.execute(
-        "SELECT rho, delta, queries, unsettled FROM accounts WHERE path = ?", (path,)
+        "SELECT rho, epsilon, delta, queries, unsettled FROM accounts WHERE path = ?", (path,)
     ).fetchone()
-    return Spent(0, 0, 0, 0) if row is None else Spent(*row)
+    return Spent() if row is None else Spent(Amount(*row[:3]), *row[3:])
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    entry, created, paths, *rest = row
-    return Entry(entry, created, tuple(sorted(paths.split("\n"))), *rest)
+    entry, created, paths, query, plan, *amounts = row
+    settled, *charged = amounts[3:]
+    return Entry(
+        entry,
+        created,
+        tuple(sorted(paths.split("\n"))),
+        query,
+        plan,
+        reserved=Amount(*amounts[:3]),
+        settled=settled,
+        charged=None if settled is None else Amount(*charged),
+    )
 
 
 def _require_room(
-    connection: sqlite3.Connection, accounts: Sequence[Account], rho: int, delta: int
+    connection: sqlite3.Connection, accounts: Sequence[Account], amount: Amount
 ) -> None:
-    rooms: list[tuple[int, int]] = []
+    left: list[Amount] = []
     short: list[str] = []
     for account in accounts:
-        spent = _spent(connection, account.path)
-        room = account.rho_limit - spent.rho, account.delta_limit - spent.delta
-        rooms.append(room)
-        if rho > room[0] or delta > room[1]:
+        spent = _spent(connection, account.path).amount
+        account.require_same_composition(spent)
+        left.append(account.left(spent))
+        if not account.has_room(spent, amount):
             short.append(account.path)
     if short:
-        rho_left = max(0, min(room[0] for room in rooms))
-        delta_left = max(0, min(room[1] for room in rooms))
-        remaining, requested = _as_floats(rho_left, delta_left), _as_floats(rho, delta)
-        raise BudgetExceeded(
-            f"the budget of {', '.join(short)} cannot pay for this query: it may cost "
-            f"rho {requested[0]:.4g} and delta {requested[1]:.4g}, "
-            f"and rho {remaining[0]:.4g} and delta {remaining[1]:.4g} are left",
-            remaining=remaining,
-            requested=requested,
-            hint="ask for less epsilon or delta, or ask the data owner for a larger budget",
-        )
+        least = Amount(*map(min, zip(*(one.units for one in left), strict=True)))
+        raise _budget_exceeded(short, amount, least)
+
+
+def _budget_exceeded(short: list[str], amount: Amount, left: Amount) -> BudgetExceeded:
+    currency = "epsilon" if amount.epsilon else "rho"
+    requested, remaining = (
+        (getattr(loss, currency), loss.delta) for loss in (amount.loss, left.loss)
+    )
+    return BudgetExceeded(
+        f"the budget of {', '.join(short)} cannot pay for this query: it may cost "
+        f"{currency} {requested[0]:.4g} and delta {requested[1]:.4g}, "
+        f"and {currency} {remaining[0]:.4g} and delta {remaining[1]:.4g} are left",
+        remaining=remaining,
+        requested=requested,
+        hint="ask for less epsilon or delta, or ask the data owner for a larger budget",
+    )
 
 
 def _insert(
     connection: sqlite3.Connection,
     accounts: Sequence[Account],
-    rho: int,
-    delta: int,
+    amount: Amount,
     query: str,
     plan: str,
 ) -> int:
     entry = connection.execute(
-        "INSERT INTO entries (created, query, plan, reserved_rho, reserved_delta) "
-        "VALUES (?, ?, ?, ?, ?)",
-        (_now(), query, plan, rho, delta),
+        "INSERT INTO entries "
+        "(created, query, plan, reserved_rho, reserved_epsilon, reserved_delta) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (_now(), query, plan, *amount.units),
     ).lastrowid
     assert entry is not None
     for account in accounts:
@@ -298,11 +316,10 @@ def _insert(
     return entry
 
 
-def _require_settleable(
-    connection: sqlite3.Connection, charge: Charge, rho: int, delta: int
-) -> None:
+def _require_settleable(connection: sqlite3.Connection, charge: Charge, amount: Amount) -> None:
     row = connection.execute(
-        "SELECT reserved_rho, reserved_delta, settled FROM entries WHERE entry = ?",
+        "SELECT settled, reserved_rho, reserved_epsilon, reserved_delta "
+        "FROM entries WHERE entry = ?",
         (charge.entry,),
     ).fetchone()
     paths = connection.execute(
@@ -311,15 +328,15 @@ def _require_settleable(
     ).fetchall()
     if (
         row is None
-        or row[:2] != (charge.rho, charge.delta)
+        or row[1:] != charge.amount.units
         or {path for (path,) in paths} != set(charge.accounts)
     ):
         raise _cannot_settle("ledger_unknown_entry", "this ledger holds no such reservation")
-    if row[2] is not None:
+    if row[0] is not None:
         raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
-    if rho > charge.rho or delta > charge.delta:
+    if any(map(operator.gt, amount.units, charge.amount.units)):
         raise _cannot_settle("ledger_over_reserved", "a query cannot cost more than it reserved")
-    if delta != charge.delta:
+    if amount.delta != charge.amount.delta:
         raise _cannot_settle("ledger_delta_refund", "delta is never refunded")
 
 
@@ -338,10 +355,6 @@ def _check_texts(query: str, plan: str) -> None:
         plan.encode()
     except (TypeError, ValueError, RecursionError, AttributeError):
         raise ParameterError("the plan must be JSON text", code="bad_parameter") from None
-
-
-def _as_floats(rho: int, delta: int) -> tuple[float, float]:
-    return rho / (1 << RHO_BITS), delta / (1 << DELTA_BITS)
 
 
 def _now() -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Never
 
-from dpsql.accounting import MAX_UNITS
-from dpsql.errors import ParameterError
+from dpsql.accounting import Amount, Composition
+from dpsql.errors import LedgerError, ParameterError
 
 MAX_PATH = 512
 """The longest account path, in characters."""
@@ -17,21 +17,46 @@ MAX_PATH = 512
 class Account:
     """An account and how much may be spent on it in all.
 
-    ``path`` names it, from the dataset down, as in ``sales/alice``. ``rho_limit`` and
-    ``delta_limit`` are in ledger units. Limits belong to the policy, not to the ledger: a later
+    ``path`` names it, from the dataset down, as in ``sales/alice``. ``limit`` allows rho or
+    epsilon, never both, and delta. Limits belong to the policy, not to the ledger: a later
     call may bring higher or lower ones, and what was spent stays spent.
 
-    Raises :class:`ParameterError` for a malformed path or a limit not from 0 to 2**63 - 1.
+    Raises :class:`ParameterError` for a malformed path or a limit of both rho and epsilon.
     """
 
     path: str
-    rho_limit: int
-    delta_limit: int
+    limit: Amount
 
     def __post_init__(self) -> None:
         check_path(self.path)
-        check_units("rho_limit", self.rho_limit)
-        check_units("delta_limit", self.delta_limit)
+        if self.limit.rho and self.limit.epsilon:
+            _refuse("an account is limited in rho or in epsilon, not in both")
+
+    def has_room(self, spent: Amount, charge: Amount) -> bool:
+        """True if ``charge`` fits into what is left after ``spent``."""
+        sums = zip(spent.units, charge.units, self.limit.units, strict=True)
+        return all(paid + more <= most for paid, more, most in sums)
+
+    def left(self, spent: Amount) -> Amount:
+        """What may still be charged after ``spent``: nothing where the limit was lowered below."""
+        pairs = zip(self.limit.units, spent.units, strict=True)
+        return Amount(*(max(0, most - paid) for most, paid in pairs))
+
+    def require_same_composition(self, spent: Amount) -> None:
+        """Refuse an account limited in rho that was charged in epsilon, or the other way round.
+
+        What was spent of the one says nothing of how much is left of the other. Raises
+        :class:`LedgerError` (``ledger_other_composition``).
+        """
+        if (self.limit.rho and spent.epsilon) or (self.limit.epsilon and spent.rho):
+            former = Composition.BASIC if spent.epsilon else Composition.ZCDP
+            raise LedgerError(
+                f"the account {self.path} was charged under `composition: {former}`, and the "
+                "policy now gives it another",
+                code="ledger_other_composition",
+                hint=f"restore `composition: {former}` in the policies file, or give the analyst "
+                "an account of another name",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +65,29 @@ class Charge:
 
     entry: int
     accounts: tuple[str, ...]
-    rho: int
-    delta: int
+    amount: Amount
+
+    def lowered_to(self, actual: Amount) -> Amount:
+        """What to settle for a query that cost ``actual``: never more, and all of its delta."""
+        return Amount(
+            rho=min(actual.rho, self.amount.rho),
+            epsilon=min(actual.epsilon, self.amount.epsilon),
+            delta=self.amount.delta,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
     """An account's totals: settled entries at their actual cost, unsettled at their reservation."""
 
-    rho: int
-    delta: int
-    queries: int
-    unsettled: int
+    amount: Amount = field(default_factory=Amount)
+    queries: int = 0
+    unsettled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the ledger. ``settled_*`` are None for as long as the entry is not settled.
+    """One line of the ledger. ``settled`` and ``charged`` are None until the entry is settled.
 
     ``created`` and ``settled`` are UTC times in ISO 8601; ``query`` is the query's fingerprint and
     ``plan`` the JSON text of its mechanism and parameters; ``accounts`` are in sorted order.
@@ -67,11 +98,9 @@ class Entry:
     accounts: tuple[str, ...]
     query: str
     plan: str
-    reserved_rho: int
-    reserved_delta: int
+    reserved: Amount
     settled: str | None
-    settled_rho: int | None
-    settled_delta: int | None
+    charged: Amount | None
 
 
 def check_path(path: str) -> None:
@@ -86,18 +115,6 @@ def check_path(path: str) -> None:
             "an account path is made of non-empty printable parts joined by '/'",
             hint="write it like 'dataset/analyst', without spaces around a part",
         )
-
-
-def check_units(name: str, units: int) -> None:
-    """Refuse an amount that is not a plain integer from 0 to 2**63 - 1."""
-    if type(units) is not int:
-        # bool is an int to Python, and a float here would be a cost nobody rounded up.
-        _refuse(
-            f"{name} must be a whole number of ledger units, not {type(units).__name__}",
-            hint="convert it with rho_units_up or delta_units_up",
-        )
-    if not 0 <= units <= MAX_UNITS:
-        _refuse(f"{name} must be between 0 and 2**63 - 1 ledger units")
 
 
 def check_accounts(accounts: Sequence[Account]) -> tuple[Account, ...]:
