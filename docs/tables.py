@@ -12,6 +12,9 @@ from pathlib import Path
 
 from dpsql.accounting import PrivacyLoss, rho_from_epsilon
 from dpsql.composition import comparisons, queries_that_fit
+from dpsql.mechanisms.additive import gaussian
+from dpsql.mechanisms.histogram import PositiveCounts
+from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.topk import GumbelTopK, gumbel_top_k
 
 PAGE = Path(__file__).parent / "mechanisms" / "accounting.md"
@@ -72,9 +75,33 @@ def session_table() -> str:
     )
 
 
+def account_thresholds(queries: int) -> tuple[int, int]:
+    """What a group needs on a zCDP and on a basic account that so many equal histograms share."""
+    epsilon, delta, groups = ACCOUNT.epsilon, ACCOUNT.delta, 10
+    rho = rho_from_epsilon(epsilon, delta / 2)
+    share = delta / 2 / queries
+    composed = PositiveCounts(gaussian(rho / queries, 1, groups), groups, share, 0)
+    exact = sparse_histogram(epsilon / queries, delta / queries, groups)
+    return composed.threshold, exact.threshold
+
+
+def accounts_table() -> str:
+    """The threshold of each of n histograms that spend an account together."""
+    counts = (1, 2, 3, 5, 10)
+    thresholds = [account_thresholds(count) for count in counts]
+    return _table(
+        ["histograms in all", *map(str, counts)],
+        [
+            ["threshold on a zCDP account", *(f"{zcdp}" for zcdp, _ in thresholds)],
+            ["threshold on a basic account", *(f"{basic}" for _, basic in thresholds)],
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "composition": composition_table,
     "session": session_table,
+    "accounts": accounts_table,
 }
 
 
