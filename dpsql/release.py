@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Stage
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.noise import EntropySource
+from dpsql.mechanisms.set_union import SetUnion
+from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.plan import BlockPlan
 from dpsql.query import Aggregate, AggregateKind, Measure
+from dpsql.schema import Column
+from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
+_PAIRS_AT_ONCE = 2**19
+
+Percent = Callable[[int], None]
+"""Told 0, 1, ..., 100 in this order while units are weighed in sequence.
+
+Each number comes once, whatever the data. When it comes is not protected, as timing never is.
+"""
 Values = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -62,6 +74,56 @@ def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> Release
         values=_answers(plan, [n for n in noisy if n is not None]),
         loss=plan.loss(released),
     )
+
+
+def release_set_union(
+    plan: BlockPlan,
+    sql: SetUnionSQL,
+    stage: Stage,
+    keys: Sequence[Column],
+    source: EntropySource,
+    percent: Percent = lambda _: None,
+) -> ReleasedRows:
+    """Draw which keys are named. Keys themselves are read only once they are.
+
+    Guarantee: ``plan.loss(released)``, for tables within the sensitivity of ``set_union_sql``.
+    """
+    union = plan.selection
+    assert isinstance(union, SetUnion)
+    rows = {name: stage.store(name, select) for name, select in sql.tables}
+    for name in sql.scratch:
+        stage.drop(name)
+    if sql.weights is None:
+        weights = _weighed(union, stage, rows[UNITS], rows[PAIRS], percent)
+    else:
+        (weights,) = stage.integers(sql.weights)
+    named = union.select(weights, source).indices
+    exact = stage.keys(sql.named, keys, named + 1)
+    return ReleasedRows(exact.row_ids, exact.keys, {}, plan.loss(len(named)))
+
+
+def _weighed(
+    union: SetUnion, stage: Stage, units: int, pairs: int, percent: Percent
+) -> NDArray[np.int64]:
+    """The keys' weights after a policy's pass over all units, some of them at a time."""
+    told = 0
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal told
+        reached = 100 * done // (total or done)
+        for number in range(told + 1, reached + 1):
+            percent(number)
+        told = reached
+
+    percent(0)
+    step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
+    batches = (
+        UnitItems(*stage.integers(PAIRS_BETWEEN, first, first + step))
+        for first in range(0, units, step)
+    )
+    weights = union.weigh(batches, tell, units)
+    tell(1, 1)  # where there are no units
+    return weights
 
 
 def _keys_of(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:

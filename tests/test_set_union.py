@@ -40,7 +40,6 @@ from dpsql.mechanisms.set_union_weights import (
     UnitItems,
     descend,
     l2_sensitivity,
-    whole_units,
 )
 
 EPSILON, DELTA = 3.0, math.exp(-10)
@@ -271,23 +270,6 @@ def distance(norm: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> 
     return sum(difference) if norm == 1 else math.sqrt(sum(d * d for d in difference))
 
 
-# -- whole units from a stream ---------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.lists(st.integers(1, 9)))
-@settings(max_examples=200, deadline=None, derandomize=True)
-def test_a_stream_cut_anywhere_yields_whole_units(sizes: list[int], cuts: list[int]) -> None:
-    units = np.repeat(np.arange(len(sizes)), sizes)
-    items = np.concatenate([np.arange(n) for n in sizes])
-    at = [c for c in np.cumsum(cuts).tolist() if c < len(units)]
-    pieces = zip(np.split(units, at), np.split(items, at), strict=True)
-    whole = list(whole_units(pieces))
-    assert np.concatenate([batch.units for batch in whole]).tolist() == units.tolist()
-    assert np.concatenate([batch.items for batch in whole]).tolist() == items.tolist()
-    owners = [set(batch.units.tolist()) for batch in whole]
-    assert sum(map(len, owners)) == len(sizes)
-
-
 @given(st.data())
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_removing_any_unit_moves_the_weights_by_the_sensitivity_at_most(
@@ -498,10 +480,11 @@ def test_items_nobody_has_are_never_named() -> None:
 
 def test_items_named_half_of_the_time_are_at_the_threshold() -> None:
     union = laplace_union(Weighting.WEIGHTED, 10)
-    assert union.appears_above(0.5) == union.threshold / STEPS
+    share = union.item_weights[-1]
+    assert union.appears_above(0.5) == union.threshold / share
     above = union.appears_above(0.95)
     assert above is not None
-    drawn = union.select(np.full(4000, round(above * STEPS), np.int64), SeededSource(2))
+    drawn = union.select(np.full(4000, round(above * share), np.int64), SeededSource(2))
     assert stats.binomtest(len(drawn.indices), 4000, 0.95).pvalue > 1e-9
 
 

@@ -36,6 +36,30 @@ class ExactRows:
     keys: KeyArrays | ArrowStream
 
 
+class Stage(Protocol):
+    """Where one query keeps intermediate private rows as tables, until it is left.
+
+    The tables are this stage's alone. Every method raises ``EngineError`` with a fixed text.
+    """
+
+    def __enter__(self) -> Stage: ...
+
+    def __exit__(self, *_: object) -> None:
+        """Drop what is left of the tables."""
+
+    def store(self, name: str, sql: str) -> int:
+        """Keep the rows of a generated query as a table; returns how many there are."""
+
+    def drop(self, name: str) -> None:
+        """Drop a table that is no longer needed."""
+
+    def integers(self, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
+        """The columns of a generated query that returns integers and no NULL."""
+
+    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        """The key columns of a generated query with one parameter, a list of row ids."""
+
+
 class Engine(Protocol):
     """A database that holds the owner's tables, open for reading only."""
 
@@ -53,6 +77,9 @@ class Engine(Protocol):
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
+
+    def stage(self) -> Stage:
+        """A stage for a query that reads private rows in several steps."""
 
     def stream(self, table: str) -> ArrowStream:
         """All rows of a public table."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -24,6 +24,8 @@ from dpsql.errors import EngineError, InterfaceError, QueryRefused
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
 from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, schema_of
+
+_T = TypeVar("_T")
 
 _LOCKDOWN = {
     "enable_external_access": "false",
@@ -192,16 +194,10 @@ class DuckDBEngine:
         return twin
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        names = [key.name for key in keys]
-        cursor = self._connection.cursor()
-        try:
-            if numpy_safe(keys):
-                return _from_numpy(cursor.execute(sql).fetchnumpy(), names, measures)
-            return _from_arrow(cursor.sql(sql).materialize(), names, measures)
-        except (duckdb.Error, MemoryError, RuntimeError) as error:
-            raise_if_interrupted(error)
-        # Raised outside the handler, so that not even its context quotes a row.
-        raise EngineError()
+        return _exact(self._connection.cursor(), sql, keys, measures)
+
+    def stage(self) -> DuckDBStage:
+        return DuckDBStage(self._connection.cursor())
 
     def stream(self, table: str) -> ArrowStream:
         found = self.schema()[table]
@@ -214,6 +210,40 @@ class DuckDBEngine:
             self._twin.close()
 
 
+class DuckDBStage:
+    """Temporary tables of one cursor: in memory, or beside the database where memory is short."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._tables: set[str] = set()
+
+    def __enter__(self) -> DuckDBStage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Streams of keys that have been read hold on to the cursor, and need none of its tables.
+        for table in self._tables:
+            with contextlib.suppress(duckdb.Error):
+                self._cursor.execute(f"DROP TABLE {quote(table)}")
+
+    def store(self, name: str, sql: str) -> int:
+        statement = f"CREATE TEMP TABLE {quote(name)} AS {sql}"
+        (rows,) = _discreetly(lambda: self._cursor.execute(statement).fetchall())
+        self._tables.add(name)
+        return int(rows[0])
+
+    def drop(self, name: str) -> None:
+        _discreetly(lambda: self._cursor.execute(f"DROP TABLE {quote(name)}"))
+        self._tables.remove(name)
+
+    def integers(self, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
+        found = _discreetly(lambda: self._cursor.execute(sql, parameters).fetchnumpy())
+        return [_integers(column) for column in found.values()]
+
+    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        return _exact(self._cursor, sql, keys, (), [row_ids.tolist()])
+
+
 def numpy_safe(columns: Sequence[Column]) -> bool:
     """True if the values of these columns are the same after a trip through NumPy and Python."""
     return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
@@ -223,6 +253,34 @@ def raise_if_interrupted(error: Exception) -> None:
     """Turn DuckDB's RuntimeError for Ctrl-C back into the KeyboardInterrupt it was."""
     if type(error) is RuntimeError and str(error) == "Query interrupted":
         raise KeyboardInterrupt from None
+
+
+def _discreetly(run: Callable[[], _T]) -> _T:
+    """The outcome of ``run``; its errors become one with a fixed text."""
+    try:
+        return run()
+    except (duckdb.Error, MemoryError, RuntimeError) as error:
+        raise_if_interrupted(error)
+    # Raised outside the handler, so that not even its context quotes a row.
+    raise EngineError()
+
+
+def _exact(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    keys: Sequence[Column],
+    measures: Sequence[str],
+    parameters: list[list[int]] | None = None,
+) -> ExactRows:
+    names = [key.name for key in keys]
+
+    def run() -> ExactRows:
+        if numpy_safe(keys):
+            return _from_numpy(cursor.execute(sql, parameters).fetchnumpy(), names, measures)
+        rows = cursor.sql(sql, params=parameters).materialize()
+        return _from_arrow(rows, names, measures)
+
+    return _discreetly(run)
 
 
 def open_database(path: str | Path) -> DuckDBEngine:

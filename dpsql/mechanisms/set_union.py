@@ -41,6 +41,7 @@ from dpsql.mechanisms.set_union_weights import (
 )
 
 MAX_GROUPS = 2**20
+_STILL_RISING = 0.38
 
 Noise = DiscreteLaplace | DiscreteGaussian
 
@@ -173,12 +174,24 @@ class SetUnion:
         smooth = lattice_gaussian_delta(epsilon, self.noise.sigma, self.sensitivity)
         return min(1.0, (self.delta + smooth) * (1 + 2.0**-50))
 
+    @property
+    def share(self) -> float:
+        """What a unit of ``groups`` items gives each item that it still raises, in steps.
+
+        For a policy an estimate: about groups**0.38 of a unit's items are still below the cutoff.
+        On the corpus of ``benchmarks/set_union.py`` the noise it favours then names at most a tenth
+        less than the other, for epsilon up to 10 and 2 to 300 groups. No guarantee rests on it.
+        """
+        if self.weighting is not Weighting.POLICY:
+            return float(self.item_weights[-1])
+        return STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
+
     def appears_above(self, probability: float) -> float | None:
-        """The weight, in whole units (1 = all of one unit's weight), that is named this often."""
+        """How many units of ``groups`` items each an item needs to be named this often."""
         steps = self.threshold
         if probability > 0.5:
             steps += self.noise.quantile_sf(1 - probability)
-        return steps / STEPS
+        return steps / self.share
 
     def weigh(
         self,

@@ -77,26 +77,6 @@ class UnitItems:
     items: NDArray[np.int64]
 
 
-def whole_units(
-    pieces: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> Iterator[UnitItems]:
-    """Batches without a unit cut in two, from (units, items) arrays cut anywhere.
-
-    The last unit of a piece waits for the next one.
-    """
-    units, items = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    for more_units, more_items in pieces:
-        units, items = np.concatenate((units, more_units)), np.concatenate((items, more_items))
-        if len(units) == 0:
-            continue
-        last = int(np.searchsorted(units, units[-1]))
-        if last > 0:
-            yield UnitItems(units[:last], items[:last])
-            units, items = units[last:], items[last:]
-    if len(units) > 0:
-        yield UnitItems(units, items)
-
-
 def l2_sensitivity(cutoff: int, groups: int) -> float:
     """How far apart neighbours' weights may end in l2, in steps, by the l2-descent."""
     whole = (groups / 2 + 3) * STEPS + 4 * cutoff * math.sqrt(groups)

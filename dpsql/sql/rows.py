@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.plan import BlockPlan
 from dpsql.query import INTERNAL_PREFIX, Key
 from dpsql.quoting import literal, quote
@@ -42,7 +43,7 @@ class PrivateRows:
     @property
     def known(self) -> bool:
         """True if the keys are declared, and stand for their positions in the declared lists."""
-        return self.plan.score is None
+        return isinstance(self.plan.selection, KnownDomain)
 
     def select(self, extra: Sequence[str] = ()) -> str:
         """Rows of units that are not NULL and satisfy the condition: unit, keys, ``extra``."""

@@ -1,0 +1,81 @@
+"""Unknown keys without aggregates: which of them exist.
+
+Counting units answers that too, so positive counts (the set union with weight 1 for each
+item) are candidates here as everywhere; what is added are set unions whose weights are bounded
+together. All are compared by the units a key needs if each unit has ``max_groups_contributed``
+keys. That figure is exact where weights are fixed. For a policy it rests on an estimate
+(``SetUnion.share``), by which it comes out ahead of the other two wherever units may have
+several keys, as it does when measured.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.set_union import (
+    SetUnion,
+    Weighting,
+    set_union_for_rho,
+    set_union_one_shot,
+)
+from dpsql.plan import BlockPlan, Bounding
+from dpsql.planner.budget import Budget, Split
+from dpsql.planner.option import Option, impossible
+from dpsql.query import Block
+
+_SHAPES = {
+    f"{weighting.value}_{kind}_set_union": (weighting, norm)
+    for weighting in (Weighting.POLICY, Weighting.WEIGHTED)
+    for norm, kind in ((2, "gaussian"), (1, "laplace"))
+}
+NAMES = tuple(_SHAPES)
+
+
+def set_union_options(block: Block, budget: Budget) -> list[Option]:
+    """Policies and fixed shares, each with Gaussian and with Laplace noise."""
+    parameters = block.parameters
+    cap = parameters.max_groups_contributed
+    if cap is None:
+        return _all_impossible(
+            "max_groups_contributed is unlimited, and a unit's weight needs a bound on its keys",
+            "Set max_groups_contributed to a number.",
+        )
+    if cap == 1:
+        return _all_impossible("with one group per unit it is the same as positive counts")
+    if parameters.min_units_per_group > 1:
+        # A unit may carry a key over the minimum, and with it the weight that others gave it.
+        return _all_impossible(
+            "weights do not tell how many units a key has, as min_units_per_group needs",
+        )
+    return [_option(block, budget, name, cap) for name in NAMES]
+
+
+def _option(block: Block, budget: Budget, name: str, cap: int) -> Option:
+    weighting, norm = _SHAPES[name]
+    build = partial(_planned, block, cap)
+    try:
+        if budget.one_shot:
+            exact = set_union_one_shot(
+                weighting, norm, budget.epsilon, groups=cap, delta=budget.delta
+            )
+            return build(exact, 0.0)
+
+        def under(split: Split) -> Option:
+            union = set_union_for_rho(weighting, norm, split.rho, groups=cap, delta=split.delta)
+            return build(union, split.conversion)
+
+        return budget.tightest(under)
+    except ParameterError as error:
+        return impossible(name, error.reason)
+
+
+def _planned(block: Block, cap: int, union: SetUnion, conversion: float) -> Option:
+    plan = BlockPlan(block, union, (), None, cap, Bounding.sample(cap), conversion)
+    needed = union.appears_above(0.5)
+    assert needed is not None
+    return Option(union.name, plan, needed)
+
+
+def _all_impossible(obstacle: str, hint: str = "") -> list[Option]:
+    return [impossible(name, obstacle, hint) for name in NAMES]
