@@ -20,18 +20,20 @@ from dpsql.errors import InterfaceError, PolicyError
 from dpsql.explain import Explanation, explain, plan_record
 from dpsql.ledger import Account, Charge, Ledger, Spent
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
+from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
 from dpsql.policy import Overrides, Parameters, Policy, resolve
 from dpsql.query import Query
-from dpsql.release import ReleasedRows, release
+from dpsql.release import Percent, ReleasedRows, release, release_set_union
 from dpsql.result import Cost, Result
 from dpsql.scaffold import check_policy
-from dpsql.schema import Column, fold
+from dpsql.schema import Column, Table, fold
 from dpsql.sql.check import check_sql
 from dpsql.sql.expressions import plain_column
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
+from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.validate import validate
 from dpsql.tail import TailRoom, released_columns
 
@@ -115,6 +117,7 @@ class Connection:
         *,
         owns_engine: bool,
         owns_ledger: bool,
+        progress: Percent,
     ) -> None:
         self._engine = engine
         self._policy = policy
@@ -129,6 +132,7 @@ class Connection:
         resolve(policy, settings)
         self._tail = TailRoom(engine)
         self._source: EntropySource = OSEntropy()
+        self._progress = progress
         self._remembered: dict[tuple[str, str | None, Parameters], _Prepared] = {}
         self._turn = threading.Lock()
         self._closed = False
@@ -175,10 +179,7 @@ class Connection:
     def _execute(self, text: str, mechanism: str | None, settings: Overrides) -> Result:
         prepared = self._prepare(text, mechanism, settings)
         charge = self._reserve(prepared)
-        released = tuple(
-            release(plan, self._read(plan, statement, keys), self._source)
-            for plan, statement, keys in prepared.blocks()
-        )
+        released = tuple(self._release(*block) for block in prepared.blocks())
         settled = self._settle(charge, released)
         return self._present(prepared, released, settled)
 
@@ -215,11 +216,12 @@ class Connection:
         return _Prepared(query, plan, statements, keys, names)
 
     def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
-        schema = self._engine.schema()
         return tuple(
-            rewrite(block, schema[fold(block.block.table)], secrets.randbits(62))
-            for block in plan.blocks
+            rewrite(block, self._table(block), secrets.randbits(62)) for block in plan.blocks
         )
+
+    def _table(self, plan: BlockPlan) -> Table:
+        return self._engine.schema()[fold(plan.block.table)]
 
     def _checked_names(
         self,
@@ -236,7 +238,7 @@ class Connection:
     def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
         """The released keys and their types: those of plain columns are known from the catalog."""
         block = plan.block
-        table = self._engine.schema()[fold(block.table)]
+        table = self._table(plan)
         found = [table.column(plain_column(key)) for key in block.keys]
         types = [column.type for column in found if column is not None]
         if len(types) < len(block.keys):
@@ -252,8 +254,16 @@ class Connection:
             plan=plan_record(prepared.plan),
         )
 
+    def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:
+        """One block's answer: the only read of private rows, and the noise."""
+        if not isinstance(plan.selection, SetUnion):
+            return release(plan, self._read(plan, statement, keys), self._source)
+        # The same statement in steps, with a salt of its own.
+        steps = set_union_sql(plan, self._table(plan), secrets.randbits(62))
+        with self._engine.stage() as stage:
+            return release_set_union(plan, steps, stage, keys, self._source, self._progress)
+
     def _read(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ExactRows:
-        """The only read of private rows."""
         measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
         if plan.score is None:
             # Declared keys are read as positions, which are numbers like any measure.
@@ -328,11 +338,17 @@ def _account(policy: Policy, analyst: str) -> Account:
     return Account(f"{policy.dataset}/{analyst}", _budget(policy, analyst).limit)
 
 
+def _untold(percent: int) -> None:
+    """Progress that nobody asked for."""
+
+
 def connect(
     database: str | Path | Engine,
     policies: str | Path | Policy = "policies.yaml",
     ledger: str | Path | Ledger | None = "budget.db",
     analyst: str = "",
+    *,
+    progress: Percent = _untold,
     **parameters: object,
 ) -> Connection:
     """Open a connection for one analyst.
@@ -340,7 +356,9 @@ def connect(
     ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
     policies file. ``ledger``: the SQLite file that keeps the budget, created if missing;
     None for a connection that can explain and do nothing else.
-    ``analyst``: an account of the policy. ``parameters``: privacy parameters for all queries of
+    ``analyst``: an account of the policy. ``progress``: told 0, 1, ..., 100 percent while units are
+    weighed one after the other, which takes long on large tables; the numbers are the same for all
+    data, but not when they come. ``parameters``: privacy parameters for all queries of
     this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``, ``ParameterError`` or
     ``InterfaceError``, saying what is wrong and where.
     """
@@ -365,6 +383,7 @@ def connect(
         settings,
         owns_engine=engine is not database,
         owns_ledger=opened is not ledger,
+        progress=progress,
     )
 
 

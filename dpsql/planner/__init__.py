@@ -18,6 +18,8 @@ from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
+from dpsql.planner.set_union import NAMES as SET_UNIONS
+from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import top_k_options
 from dpsql.query import Block, Query
 
@@ -28,6 +30,7 @@ MECHANISMS = (
     "gaussian_sparse_histogram",
     "gaussian_top_k",
     "gumbel_top_k",
+    *SET_UNIONS,
 )
 
 
@@ -80,6 +83,8 @@ def _options(block: Block, budget: Budget) -> list[Option]:
     # Without aggregates the question is which keys exist, which a declared domain cannot answer.
     if block.known_domain and block.measures:
         return known_domain_options(block, budget)
+    if not block.measures:
+        return [*histogram_options(block, budget), *set_union_options(block, budget)]
     if block.top_k is None:
         return histogram_options(block, budget)
     last_resort = [replace(o, rank=o.rank + 1e30) for o in histogram_options(block, budget)]

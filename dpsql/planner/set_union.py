@@ -38,15 +38,18 @@ def set_union_options(block: Block, budget: Budget) -> list[Option]:
     cap = parameters.max_groups_contributed
     if cap is None:
         return _all_impossible(
-            "max_groups_contributed is unlimited, and a unit's weight needs a bound on its keys",
+            "max_groups_contributed is unlimited, which only a top-k query can bear",
             "Set max_groups_contributed to a number.",
         )
     if cap == 1:
-        return _all_impossible("with one group per unit it is the same as positive counts")
+        return _all_impossible(
+            "with one group per unit it is the same as positive counts", "Ask for those."
+        )
     if parameters.min_units_per_group > 1:
         # A unit may carry a key over the minimum, and with it the weight that others gave it.
         return _all_impossible(
-            "weights do not tell how many units a key has, as min_units_per_group needs",
+            "with min_units_per_group above 1 only unit counts can name groups",
+            "Ask for positive counts.",
         )
     return [_option(block, budget, name, cap) for name in NAMES]
 

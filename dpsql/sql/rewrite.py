@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, Measure, MeasureKind
 from dpsql.quoting import quote
 from dpsql.schema import Table
 from dpsql.sql.rows import UNIT, PrivateRows
+from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total
 
@@ -36,6 +38,8 @@ def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
     with unlimited groups) by at most ``measure.sensitivity`` each. Checked by
     ``tests/test_sensitivity.py``.
     """
+    if isinstance(plan.selection, SetUnion):
+        return set_union_sql(plan, table, salt).sql
     return _Rewriter(PrivateRows(plan, table, salt)).sql()
 
 
