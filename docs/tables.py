@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from dpsql.accounting import PrivacyLoss, rho_from_epsilon
+from dpsql.accounting import Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.composition import comparisons, queries_that_fit
 from dpsql.mechanisms.additive import gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
@@ -52,9 +53,9 @@ def session_counts(returned: int) -> dict[str, int]:
     Every line but the last charges for all k picks, whatever comes back.
     """
     query = session_query()
-    half = ACCOUNT.delta / 2
-    simple = PrivacyLoss(_rho_simple(ACCOUNT.epsilon, half), half)
-    tight = PrivacyLoss(rho_from_epsilon(ACCOUNT.epsilon, half), half)
+    account = Budget.zcdp(ACCOUNT.epsilon, ACCOUNT.delta)
+    tight = account.most
+    simple = replace(tight, rho=_rho_simple(account.epsilon, account.delta_conversion))
     worst = PrivacyLoss(query.rho(None), query.delta)
     actual = PrivacyLoss(query.rho(returned), query.delta)
     return {
@@ -77,11 +78,11 @@ def session_table() -> str:
 
 def account_thresholds(queries: int) -> tuple[int, int]:
     """What a group needs on a zCDP and on a basic account that so many equal histograms share."""
-    epsilon, delta, groups = ACCOUNT.epsilon, ACCOUNT.delta, 10
-    rho = rho_from_epsilon(epsilon, delta / 2)
-    share = delta / 2 / queries
-    composed = PositiveCounts(gaussian(rho / queries, 1, groups), groups, share, 0)
-    exact = sparse_histogram(epsilon / queries, delta / queries, groups)
+    groups = 10
+    most = Budget.zcdp(ACCOUNT.epsilon, ACCOUNT.delta).most
+    noise = gaussian(most.rho / queries, 1, groups)
+    composed = PositiveCounts(noise, groups, most.delta / queries, 0)
+    exact = sparse_histogram(ACCOUNT.epsilon / queries, ACCOUNT.delta / queries, groups)
     return composed.threshold, exact.threshold
 
 

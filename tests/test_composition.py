@@ -264,6 +264,19 @@ def test_figures_are_rounded_up() -> None:
         assert Decimal(simple) >= rho + 2 * (rho * log).sqrt()
 
 
+@settings(max_examples=100, deadline=None)
+@given(epsilon=st.floats(0.01, 20.0), delta=st.floats(1e-15, 1e-3))
+def test_optimal_composition_is_rounded_up_by_one_digit_at_most(
+    epsilon: float, delta: float
+) -> None:
+    """One query, where delta(E) = (e^epsilon - e^E) / (1 + e^epsilon)."""
+    getcontext().prec = 60
+    odds = Decimal(epsilon).exp()
+    exact = (odds - Decimal(delta) * (1 + odds)).ln()
+    found = optimal(epsilon, 1, delta)
+    assert Decimal(math.nextafter(found, 0.0)) < exact <= Decimal(found)
+
+
 def test_a_grid_lists_every_pair_in_order() -> None:
     grid = comparisons([0.1, 0.2], iter([1, 10]), 1e-6)
     assert [(row.epsilon, row.queries) for row in grid] == [
