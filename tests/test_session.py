@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
+from dpsql.accounting import Composition, PrivacyLoss
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.policy import AccountPolicy
 from dpsql.session import Connection
@@ -179,6 +181,133 @@ def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(tmp_path, mo
         assert caught.value.requested[0] > caught.value.remaining[0]
         assert not reads
         assert opened.budget().queries == 0
+
+
+def open_account(
+    directory: Path, composition: Composition, budget: tuple[float, float], **parameters: object
+) -> dpsql.Connection:
+    """A connection whose account has this budget; a second one shares file and ledger."""
+    rules = policy(None, ana=AccountPolicy(ANALYST, *budget, composition))
+    path = directory / "w.duckdb"
+    if not path.exists():
+        with world_file(path, *FILL):
+            pass
+    return dpsql.connect(path, rules, directory / "b.db", ANALYST, **parameters)
+
+
+DELTA = 2.0**-20  # whole ledger units, so that sums of it are exact
+ONE_QUERY = PrivacyLoss(rho=0.0, delta=DELTA, epsilon=0.5)
+
+
+@pytest.mark.parametrize(
+    "question", [QUESTION, TOP, "SELECT c, avg(x), count(*) AS n FROM visits GROUP BY c"]
+)
+def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_they_are_gone(
+    question, tmp_path, monkeypatch
+) -> None:
+    with open_account(
+        tmp_path, Composition.BASIC, (1.0, 3 * DELTA), epsilon=0.5, delta=DELTA
+    ) as opened:
+        explained = opened.explain(question)
+        assert (explained.reserved, explained.reserved_epsilon) == (ONE_QUERY, 0.5)
+        for asked in (1, 2):
+            cost = opened.sql(question).cost
+            assert cost.reserved == cost.settled == ONE_QUERY
+            assert cost.reserved_epsilon == cost.settled_epsilon == 0.5
+            assert cost.conversion_delta == 0.0
+            report = opened.budget()
+            assert (report.epsilon_spent, report.delta_spent) == (0.5 * asked, DELTA * asked)
+            assert report.epsilon_remaining == 1.0 - 0.5 * asked
+            assert report.delta_remaining == DELTA * (3 - asked)
+            assert (report.queries, report.unsettled) == (asked, 0)
+        reads: list[None] = []
+        before(monkeypatch, DuckDBEngine, "exact", lambda: reads.append(None))
+        for parameters in ({}, {"epsilon": 2.0**-19, "delta": DELTA / 4}, {"delta": 2 * DELTA}):
+            with pytest.raises(dpsql.BudgetExceeded) as caught:
+                opened.sql(question, **parameters)
+            assert caught.value.remaining == (0.0, DELTA)
+            assert "epsilon 0 and delta" in caught.value.reason
+            assert "rho" not in caught.value.reason
+        assert not reads
+        assert opened.budget() == report
+
+
+def test_a_basic_account_runs_out_of_delta_as_well(tmp_path) -> None:
+    with open_account(
+        tmp_path, Composition.BASIC, (100.0, 2 * DELTA), epsilon=0.5, delta=DELTA
+    ) as opened:
+        opened.sql(QUESTION)
+        with pytest.raises(dpsql.BudgetExceeded):
+            opened.sql(QUESTION, delta=DELTA * 1.001)
+        opened.sql(QUESTION)
+        with pytest.raises(dpsql.BudgetExceeded):
+            opened.sql(QUESTION, delta=1e-15)
+        assert opened.budget().delta_remaining == 0.0
+        assert opened.budget().queries == 2
+
+
+def test_a_statement_of_several_blocks_pays_for_each_under_basic_composition(tmp_path) -> None:
+    asked = f"SELECT * FROM ({QUESTION}) AS a JOIN ({QUESTION}) AS b USING (k)"
+    with open_account(
+        tmp_path, Composition.BASIC, (1.0, 2 * DELTA), epsilon=0.5, delta=DELTA
+    ) as opened:
+        assert opened.sql(asked).cost.settled == ONE_QUERY + ONE_QUERY
+        assert opened.budget().epsilon_remaining == 0.0
+
+
+def test_a_failure_after_reserving_keeps_the_whole_epsilon(tmp_path, monkeypatch) -> None:
+    with open_account(
+        tmp_path, Composition.BASIC, (1.0, 2 * DELTA), epsilon=0.5, delta=DELTA
+    ) as opened:
+
+        def fail(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(DuckDBEngine, "exact", fail)
+            with pytest.raises(KeyboardInterrupt):
+                opened.sql(QUESTION)
+        report = opened.budget()
+        assert (report.epsilon_spent, report.delta_spent) == (0.5, DELTA)
+        assert report.unsettled == 1
+
+
+@pytest.mark.parametrize("former", Composition)
+def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
+    former, tmp_path, monkeypatch
+) -> None:
+    (latter,) = set(Composition) - {former}
+    with open_account(tmp_path, former, (10.0, 1e-3), epsilon=0.5) as opened:
+        opened.sql(QUESTION)
+        spent = opened.budget()
+        assert spent.composition is former
+    reads: list[None] = []
+    before(monkeypatch, DuckDBEngine, "exact", lambda: reads.append(None))
+    with open_account(tmp_path, latter, (10.0, 1e-3), epsilon=0.5) as switched:
+        assert switched.explain(QUESTION).reserved is not None
+        for ask in (lambda: switched.sql(QUESTION), switched.budget):
+            with pytest.raises(dpsql.LedgerError) as caught:
+                ask()
+            assert caught.value.code == "ledger_other_composition"
+            assert f"`composition: {former}`" in (caught.value.hint or "")
+    assert not reads
+    with open_account(tmp_path, former, (10.0, 1e-3), epsilon=0.5) as restored:
+        assert restored.budget() == spent
+        restored.sql(QUESTION)
+
+
+def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(tmp_path) -> None:
+    counts = {}
+    for composition in Composition:
+        directory = tmp_path / composition
+        directory.mkdir()
+        with open_account(directory, composition, (2.0, 1e-3), epsilon=0.5, delta=1e-6) as opened:
+            for _ in range(20):
+                with contextlib.suppress(dpsql.BudgetExceeded):
+                    opened.sql(QUESTION)
+            counts[composition] = opened.budget().queries
+    assert counts[Composition.BASIC] == 4
+    assert counts[Composition.ZCDP] > 8
 
 
 def test_a_new_connection_buys_no_new_budget(tmp_path) -> None:
