@@ -434,6 +434,36 @@ def test_budget_shows_the_analysts_account(world):
     assert report["rho_remaining"] == pytest.approx(report["rho_limit"] - report["rho_spent"])
 
 
+def test_a_budget_of_basic_composition_adds_up_epsilon(world):
+    basic = "ana: {epsilon: 20, delta: 1e-3, composition: basic}"
+    (world / "policies.yaml").write_text(POLICY.replace("ana: {epsilon: 20, delta: 1e-3}", basic))
+    for _ in range(2):
+        cost = json.loads(ok("query", GROUPED, "--format", "json"))["cost"]
+        assert (cost["settled"]["epsilon"], cost["settled"]["rho"]) == (1.0, 0.0)
+        assert cost["settled"]["delta"] == pytest.approx(1e-6)
+        assert cost["conversion_delta"] == 0.0
+    report = json.loads(ok("budget", "--format", "json"))
+    assert (report["composition"], report["queries"]) == ("basic", 2)
+    assert (report["epsilon_spent"], report["epsilon_remaining"]) == (2.0, 18.0)
+    assert report["delta_spent"] == pytest.approx(2e-6)
+    assert report["rho_limit"] == report["rho_spent"] == report["rho_remaining"] == 0.0
+    assert "(basic composition)" in ok("budget")
+    assert spent(world).amount.epsilon == 2 * 2**40
+
+
+def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_to_go_on(world):
+    ok("query", GROUPED)
+    before = spent(world)
+    basic = "ana: {epsilon: 20, delta: 1e-3, composition: basic}"
+    (world / "policies.yaml").write_text(POLICY.replace("ana: {epsilon: 20, delta: 1e-3}", basic))
+    for arguments in (("query", GROUPED), ("budget",)):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "world/ana was charged under `composition: zcdp`" in result.stderr
+        assert "restore `composition: zcdp`" in result.stderr
+    assert spent(world) == before
+
+
 def test_budget_before_the_first_query_creates_no_ledger(world):
     result = run("budget", "--format", "json")
     assert json.loads(result.stdout)["queries"] == 0

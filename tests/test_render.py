@@ -311,6 +311,35 @@ def test_a_budget_shows_what_is_spent_of_what():
     assert "failed" not in text
 
 
+def test_a_budget_of_basic_composition_shows_sums_and_no_rho():
+    text = repr(
+        report(composition=Composition.BASIC, rho_limit=0.0, rho_spent=0.0, delta_spent=2e-6)
+    )
+    assert "Budget of world/ana (basic composition)" in text
+    assert "3.5 of 8 (43.8%)" in text
+    assert "2e-06 of 5e-06 (40%)" in text
+    assert text.count("adds up query by query") == 2
+    assert "ρ" not in text
+    assert "zCDP" not in text
+    assert "(zcdp composition)" in repr(report())
+
+
+def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path):
+    engine = dpsql.DuckDBEngine()
+    engine.register("t", {"uid": list(range(100)), "key": ["a"] * 100})
+    policy = Policy(
+        "world",
+        accounts={"ana": AccountPolicy("ana", 1.0, 1e-4, Composition.BASIC)},
+        tables={"t": TablePolicy("t", PrivacyUnit("person", "uid"), {})},
+        defaults=Parameters(epsilon=0.5, delta=2.0**-20),
+    )
+    with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as opened:
+        text = repr(opened.sql("SELECT key, COUNT(*) AS n FROM t GROUP BY key"))
+    (footer,) = [line for line in text.split("\n") if "paid" in line]
+    assert footer.endswith("· paid ε 0.5 at δ 9.537e-07")
+    assert "ρ" not in text
+
+
 def test_a_budget_mentions_queries_that_failed_after_reserving():
     assert "3 queries charged, 2 of them failed" in repr(report(queries=3, unsettled=2))
 
