@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
 from dpsql.mechanisms.additive import Additive
+from dpsql.mechanisms.histogram import KnownDomain
+from dpsql.mechanisms.known_topk import KnownDomainTopK
 from dpsql.mechanisms.selection import Selection
 from dpsql.query import Block, Measure
 
@@ -19,7 +21,7 @@ class Candidate:
     """A mechanism the planner considered, with the figures it was judged by.
 
     ``threshold`` is the score a group needs to be released with probability 1/2 (counted from the
-    (k_bar+1)-th score where ``relative``), ``noise_std`` the standard deviation of the first
+    base of a top-k mechanism where ``relative``), ``noise_std`` the standard deviation of the first
     released value, both in the units of the answer. ``verdict`` says why it was taken or not.
     """
 
@@ -83,6 +85,19 @@ class BlockPlan:
     conversion_delta: float
     one_shot: PrivacyLoss | None = None
     candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def declared(self) -> bool:
+        """True if the groups are those of declared keys: exact rows give keys as positions, and
+        groups without rows count as zero."""
+        return isinstance(self.selection, KnownDomain | KnownDomainTopK)
+
+    @property
+    def base_rank(self) -> int | None:
+        """Which of the largest scores a group's chance to appear depends on, or None if none."""
+        if isinstance(self.selection, KnownDomainTopK):
+            return self.selection.picks + 1
+        return self.selection.fetch
 
     @property
     def max_released(self) -> int | None:

@@ -15,7 +15,7 @@ from dpsql.mechanisms.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.plan import BlockPlan
-from dpsql.query import Aggregate, AggregateKind, Measure
+from dpsql.query import Aggregate, AggregateKind, Block, Measure
 from dpsql.schema import Column
 from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
@@ -58,9 +58,9 @@ def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> Release
     sensitivities; see the mechanisms for sources and tests.
     """
     columns = [exact.measures[plan.block.measure_column(i)] for i in range(len(plan.measures))]
-    if plan.score is None:
-        return _release_domain(plan, exact, columns, source)
-    selected = plan.selection.select(columns[plan.score], source)
+    if plan.declared:
+        columns = _dense(plan.block, exact, columns)
+    selected = plan.selection.select(columns[plan.score or 0], source)
     noisy = [
         selected.noisy
         if measure.noise is None
@@ -69,8 +69,8 @@ def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> Release
     ]
     released = len(selected.indices)
     return ReleasedRows(
-        row_ids=exact.row_ids[selected.indices],
-        keys=_keys_of(exact, selected.indices),
+        row_ids=selected.indices if plan.declared else exact.row_ids[selected.indices],
+        keys=None if plan.declared else _keys_of(exact, selected.indices),
         values=_answers(plan, [n for n in noisy if n is not None]),
         loss=plan.loss(released),
     )
@@ -132,26 +132,18 @@ def _keys_of(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowSt
     return exact.keys
 
 
-def _release_domain(
-    plan: BlockPlan,
-    exact: ExactRows,
-    columns: list[NDArray[np.int64]],
-    source: EntropySource,
-) -> ReleasedRows:
-    """Every declared group is answered, those without rows as zero plus noise."""
-    size = plan.block.domain_size
+def _dense(
+    block: Block, exact: ExactRows, columns: list[NDArray[np.int64]]
+) -> list[NDArray[np.int64]]:
+    """The measures of all declared groups, in the domain's order; zero for those without rows."""
     positions = np.zeros(len(exact.row_ids), dtype=np.int64)
-    for index, key in enumerate(plan.block.keys):
+    for index, key in enumerate(block.keys):
         assert key.domain is not None
-        positions = positions * len(key.domain) + exact.measures[plan.block.key_column(index)] - 1
-    noisy: list[Steps] = []
-    for measure, column in zip(plan.measures, columns, strict=True):
-        dense = np.zeros(size, dtype=np.int64)
-        dense[positions] = column
-        assert measure.noise is not None
-        noisy.append(measure.noise.add(dense, source))
-    row_ids = np.arange(size, dtype=np.int64)
-    return ReleasedRows(row_ids, None, _answers(plan, noisy), plan.loss(size))
+        positions = positions * len(key.domain) + exact.measures[block.key_column(index)] - 1
+    dense = [np.zeros(block.domain_size, dtype=np.int64) for _ in columns]
+    for whole, column in zip(dense, columns, strict=True):
+        whole[positions] = column
+    return dense
 
 
 def _answers(plan: BlockPlan, noisy: list[Steps]) -> dict[str, Values]:

@@ -265,7 +265,7 @@ class Connection:
 
     def _read(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ExactRows:
         measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
-        if plan.score is None:
+        if plan.declared:
             # Declared keys are read as positions, which are numbers like any measure.
             return self._engine.exact(statement, (), [*(k.name for k in keys), *measures])
         return self._engine.exact(statement, keys, measures)

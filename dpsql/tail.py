@@ -297,21 +297,24 @@ def _lists(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> l
     """The released columns as lists, in the order of what was released, never of the engine."""
     values: list[list[Any]] = [column.tolist() for column in released.values.values()]
     if released.keys is None:
-        return [*_domain_lists(plan.block, keys), *values]
+        return [*_domain_lists(plan.block, keys, released.row_ids.tolist()), *values]
     assert isinstance(released.keys, dict)
     key_lists = [released.keys[column.name].tolist() for column in keys]
     return _sorted_lists(key_lists, values, released.count)
 
 
-def _domain_lists(block: Block, keys: Sequence[Column]) -> list[list[Any]]:
-    """The declared keys of every group, as values of the columns' (plain) types."""
+def _domain_lists(
+    block: Block, keys: Sequence[Column], positions: Sequence[int]
+) -> list[list[Any]]:
+    """The declared keys of these groups, as values of the columns' (plain) types."""
     texts = [is_text(column.type) for column in keys]
     domains = [
         [str(value) if text else value for value in key.domain or ()]
         for key, text in zip(block.keys, texts, strict=True)
     ]
     groups = list(product(*domains))
-    return [list(column) for column in zip(*groups, strict=True)] if keys else []
+    chosen = [groups[position] for position in positions]
+    return [list(column) for column in zip(*chosen, strict=True)] if keys else []
 
 
 def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> _Source:

@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.noise import DiscreteLaplace, EntropySource
 from dpsql.mechanisms.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.topk import split_base
 
+MAX_EPSILON = 100.0  # of a whole release: beyond, exp(epsilon) leaves nothing of any delta
 _SUMMED_SCALE = 512.0  # up to here tails are summed over the threshold's noise
 
 
@@ -76,7 +78,8 @@ class LaplaceTopK:
     one unit changes at most ``groups`` scores, by one each. The noisy scores are released too.
 
     Guarantee: (epsilon, delta)-DP, epsilon = groups*epsilon_per_group; t is the smallest integer
-    for which (exp(epsilon) + 1) * P[max of min(groups, k_bar) Z_i > t + Z'] <= delta.
+    for which (exp(epsilon) + 1) * P[max of min(groups, k_bar) Z_i > t + Z'] <= delta. It states no
+    zCDP cost. Raises ParameterError for parameters out of range.
 
     Durfee & Rogers 2019, Lemma 6.1, whose (δ/4)(3 + ln(Δ0/δ)) bounds the same probability for
     continuous noise. If the base rises with a unit, one of the groups it raised is not in both
@@ -92,6 +95,8 @@ class LaplaceTopK:
 
     def __post_init__(self) -> None:
         _check(self.epsilon_per_group, self.delta, self.groups, self.k_bar)
+        if self.epsilon > MAX_EPSILON:
+            raise ParameterError("epsilon is too large for its analysis", code="epsilon_range")
 
     @property
     def name(self) -> str:
@@ -107,7 +112,11 @@ class LaplaceTopK:
         return self.groups * self.epsilon_per_group * (1 + 2.0**-50)
 
     @property
-    def fetch(self) -> int:
+    def score_noise(self) -> IndependentNoise:
+        return IndependentNoise(DiscreteLaplace(1 / self.epsilon_per_group), 1)
+
+    @property
+    def fetch(self) -> int | None:
         return self.k_bar + 1
 
     @property
@@ -116,6 +125,15 @@ class LaplaceTopK:
         crossing = min(self.groups, self.k_bar)
         each = self.delta / (math.exp(self.epsilon) + 1)
         return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, each * (1 - 1e-12))
+
+    def rho(self, released: int | None) -> float:
+        return math.inf
+
+    def appears_above(self, probability: float) -> float | None:
+        if probability <= 0.5:
+            return float(self.threshold)
+        hidden = _difference_quantile(1 / self.epsilon_per_group, 1 - probability)
+        return self.threshold + 1 + hidden
 
     def promise(self, k: int, beta: float = BETA) -> Promise:
         """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
@@ -146,7 +164,7 @@ class FixedThreshold:
 
     Guarantee: (epsilon, delta)-DP, delta = 1 - (1 - δ1)^k + ``delta_composition``, where
     δ1 = P[Z > t] <= ``delta_per_group`` and epsilon is the smaller of k*ε1 and
-    k*ε1*tanh(ε1/2) + ε1*sqrt(2k ln(1/delta_composition)).
+    k*ε1*tanh(ε1/2) + ε1*sqrt(2k ln(1/delta_composition)). It states no zCDP cost.
 
     Durfee & Rogers 2019, Appendix F. At most k excesses over the base exist, with and without the
     unit together, and each changes by at most one (Lebeda & Retschmeier 2024, Lemma 4.1), so this
@@ -191,13 +209,27 @@ class FixedThreshold:
         return (appears + self.delta_composition) * (1 + 2.0**-48)
 
     @property
-    def fetch(self) -> int:
+    def score_noise(self) -> None:
+        return None
+
+    @property
+    def fetch(self) -> int | None:
         return self.k + 1
 
     @property
     def threshold(self) -> int:
         """How far above the (k+1)-th score a noisy score must be."""
         return 1 + DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(self.delta_per_group)
+
+    def rho(self, released: int | None) -> float:
+        return math.inf
+
+    def appears_above(self, probability: float) -> float | None:
+        """Counted from the (k+1)-th largest score."""
+        if probability <= 0.5:
+            return float(self.threshold)
+        hidden = DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(1 - probability)
+        return self.threshold + 1 + hidden
 
     def promise(self, k: int, beta: float = BETA) -> Promise:
         """Only the k largest can come out; all do unless one of k independent noises is low."""
@@ -211,6 +243,32 @@ class FixedThreshold:
         noise = DiscreteLaplace(1 / self.epsilon_per_group).sample(len(values), source)
         kept = np.flatnonzero((values + noise > base + self.threshold) & (values > base))
         return Selected(candidates[kept], None)
+
+
+def fixed_threshold(epsilon: float, *, delta: float, k: int, floor: int) -> FixedThreshold:
+    """The fixed threshold that is (epsilon, delta)-DP: the lower of basic and advanced composition.
+
+    Raises ParameterError for parameters out of range.
+    """
+    checked_positive(epsilon, "epsilon")
+    if not 0 < delta < 1:
+        raise _bad_delta()
+
+    def built(one: float, composition: float) -> FixedThreshold:
+        rest = delta * (1 - 1e-12) - composition
+        return FixedThreshold(one, k, rest / k * (1 - 1e-12), composition, floor)
+
+    basic = built(epsilon / k * (1 - 1e-12), 0.0)
+    low, high = basic.epsilon_per_group, epsilon
+    while high > low * (1 + 1e-12):
+        middle = math.sqrt(low * high)
+        if not low < middle < high:
+            break
+        if built(middle, delta / 2).epsilon <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return min(basic, built(low, delta / 2), key=lambda mechanism: mechanism.threshold)
 
 
 @lru_cache(maxsize=256)

@@ -16,20 +16,21 @@ from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
+from dpsql.planner.known_domain import NAMES as KNOWN_DOMAINS
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
 from dpsql.planner.set_union import NAMES as SET_UNIONS
 from dpsql.planner.set_union import set_union_options
+from dpsql.planner.topk import NAMES as TOP_K
 from dpsql.planner.topk import top_k_options
 from dpsql.query import Block, Query
 
 MECHANISMS = (
-    "known_domain",
+    *KNOWN_DOMAINS,
     "gaussian_positive_counts",
     "laplace_positive_counts",
     "gaussian_sparse_histogram",
-    "gaussian_top_k",
-    "gumbel_top_k",
+    *TOP_K,
     *SET_UNIONS,
 )
 

@@ -1,13 +1,21 @@
-"""Declared keys: every group is answered, so all that matters is the noise."""
+"""Declared keys: every group is answered, or the k largest of them.
+
+Either way all that matters is the noise. With a LIMIT, answering every group spends nothing on
+choosing but noise on groups that will not be shown; choosing first spends a share on the choice and
+noise on k groups only. Options are compared by the noise on what is shown: how far the ranking may
+err is of the same order in both, and changes sides at about the same size (twice k, without a cap).
+"""
 
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Sequence
 
 from dpsql.errors import QueryRefused
 from dpsql.mechanisms.additive import one_shot_distance
 from dpsql.mechanisms.histogram import KnownDomain
+from dpsql.mechanisms.known_topk import known_domain_top_k
+from dpsql.mechanisms.selection import Selection
 from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget
 from dpsql.planner.noise import (
@@ -16,14 +24,15 @@ from dpsql.planner.noise import (
     exact_gaussian_noise,
     pure_laplace_noise,
 )
-from dpsql.planner.option import Option, attempted
-from dpsql.query import Block
+from dpsql.planner.option import Option, impossible
+from dpsql.query import Block, TopK
 
+NAMES = ("known_domain", "known_domain_top_k")
 MAX_DOMAIN = 1_000_000
 
 
 def known_domain_options(block: Block, budget: Budget) -> list[Option]:
-    """Noise on every declared group, with and without a cap on the groups of a unit."""
+    """Noise on declared groups, with and without a cap on the groups of a unit."""
     size = block.domain_size
     if size > MAX_DOMAIN:
         raise QueryRefused(
@@ -31,34 +40,74 @@ def known_domain_options(block: Block, budget: Budget) -> list[Option]:
             code="domain_too_large",
             hint="Group by fewer keys.",
         )
+    options = [o for cap in _caps(block, size) for o in _every_group(block, budget, size, cap)]
+    if block.top_k is None:
+        return options
+    return [*options, *_largest(block, block.top_k, budget, size)]
+
+
+def _caps(block: Block, groups: int) -> Sequence[int | None]:
+    """Without a cap; and with it, where it spares a unit some of so many groups."""
     cap = block.parameters.max_groups_contributed
-    reaches = [None] if cap is None or cap >= size else [None, cap]
-    return [option for reach in reaches for option in _options(block, budget, size, reach)]
+    return [None] if cap is None or cap >= groups else [None, cap]
 
 
-def _options(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
+def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
     split, share = budget.whole(), len(block.measures)
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share)
-    options = [_option(block, size, cap, composed, split.conversion, reach)]
+    every = KnownDomain(size)
+    options = [_option(block, every, size, cap, composed, split.conversion, reach)]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
-        kinds = {
-            "exact Gaussian": exact_gaussian_noise(block, distance),
-            "Laplace": pure_laplace_noise(block, budget.epsilon / share),
-        }
-        for kind, noise_of in kinds.items():
-            build = partial(_option, block, size, cap, noise_of, 0.0, f"{reach}, {kind}")
-            options.append(attempted("known_domain", build))
+        exact = exact_gaussian_noise(block, distance)
+        pure = pure_laplace_noise(block, budget.epsilon / share)
+        options += [
+            _option(block, every, size, cap, exact, 0.0, f"{reach}, exact Gaussian"),
+            _option(block, every, size, cap, pure, 0.0, f"{reach}, Laplace"),
+        ]
     return options
 
 
+def _largest(block: Block, top_k: TopK, budget: Budget, size: int) -> list[Option]:
+    """The k largest first, then noise on their values."""
+    if top_k.limit >= size:
+        return [impossible("known_domain_top_k", "LIMIT leaves out none of the declared groups")]
+    split = budget.whole()
+    rho = split.rho / (len(block.measures) + 1)
+    position = top_k.measure
+    score = block.measures[position]
+    selection = known_domain_top_k(
+        rho,
+        sensitivity=score.sensitivity(block.parameters.max_rows_contributed),
+        k=top_k.limit,
+        size=size,
+    )
+    composed = composed_noise(block, rho)
+
+    def option(cap: int | None) -> Option:
+        reach = "any number of groups" if cap is None else f"at most {cap} groups per unit"
+        return _option(
+            block, selection, top_k.limit, cap, composed, split.conversion, reach, position
+        )
+
+    return [option(cap) for cap in _caps(block, top_k.limit)]
+
+
 def _option(
-    block: Block, size: int, cap: int | None, noise_of: NoiseOf, conversion: float, variant: str
+    block: Block,
+    selection: Selection,
+    shown: int,
+    cap: int | None,
+    noise_of: NoiseOf,
+    conversion: float,
+    variant: str,
+    score: int | None = None,
 ) -> Option:
-    groups = size if cap is None else cap
+    """Noise on the ``shown`` groups, of which a unit changes all, or ``cap``."""
+    groups = shown if cap is None else cap
     measures = tuple(NoisyMeasure(m, noise_of(m, groups, cap is None)) for m in block.measures)
     bounding = None if cap is None else Bounding.sample(cap)
-    plan = BlockPlan(block, KnownDomain(size), measures, None, groups, bounding, conversion)
-    rank = math.prod(plan.noise_of(index).std(size) for index in range(len(measures)))
-    return Option("known_domain", plan, rank, variant=variant)
+    plan = BlockPlan(block, selection, measures, score, groups, bounding, conversion)
+    rank = math.prod(plan.noise_of(index).std(shown) for index in range(len(measures)))
+    return Option(selection.name, plan, rank, variant=variant)

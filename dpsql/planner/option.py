@@ -42,7 +42,7 @@ class Option:
         return Candidate(
             mechanism=self.mechanism,
             threshold=None if threshold is None else threshold * step,
-            relative=plan.selection.fetch is not None,
+            relative=plan.base_rank is not None,
             noise_std=_noise_std(plan),
             verdict=(chosen_for if chosen else "possible") + variant,
             chosen=chosen,

@@ -1,28 +1,45 @@
-"""Unknown keys, the largest groups only."""
+"""Unknown keys, the largest groups only.
+
+Options are compared by the score, counted from the (k_bar+1)-th, that comes out with probability
+95%. What the data would decide is left to whoever asks: a privately chosen k_bar, and a threshold
+that counts from the (k+1)-th score, are taken by name only.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from dpsql.mechanisms.additive import gaussian
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.additive import gaussian, one_shot_distance
+from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k, one_shot_top_k
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
+from dpsql.mechanisms.topk_laplace import LaplaceTopK, fixed_threshold
 from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget, Split
-from dpsql.planner.noise import composed_noise
+from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
 from dpsql.planner.option import Option, impossible
 from dpsql.query import Block, MeasureKind, TopK
 
-NAMES = ("gumbel_top_k", "gaussian_top_k")
+COMPOSED = ("gumbel_top_k", "gaussian_top_k", "correlated_top_k", "gumbel_top_k_chosen_k_bar")
+ONE_SHOT = ("laplace_top_k", "fixed_threshold")
+NAMES = (*COMPOSED, *ONE_SHOT)
+
+_ONLY_BY_NAME = "only if asked for"
+_EXACT_GAIN = 1.5  # more than what the exact analysis of a single publication ever gains
 
 
 def top_k_options(block: Block, top_k: TopK, budget: Budget) -> list[Option]:
     """The mechanisms that look at the k_bar + 1 largest groups only."""
     obstacle = _obstacle(block, top_k)
     if obstacle is not None:
-        return [replace(obstacle, mechanism=name) for name in NAMES]
-    found = _TopK(block, top_k)
-    return [budget.tightest(found.gumbel), budget.tightest(found.gaussian)]
+        names = NAMES if budget.one_shot else COMPOSED
+        return [replace(obstacle, mechanism=name) for name in names]
+    return _TopK(block, top_k, budget).options()
 
 
 def _obstacle(block: Block, top_k: TopK) -> Option | None:
@@ -47,72 +64,232 @@ def _obstacle(block: Block, top_k: TopK) -> Option | None:
 class _TopK:
     """The options of one block with a LIMIT."""
 
-    def __init__(self, block: Block, top_k: TopK) -> None:
+    def __init__(self, block: Block, top_k: TopK, budget: Budget) -> None:
         self.block = block
-        self.top_k = top_k
+        self.score = top_k.measure
+        self.k = top_k.limit
+        self.budget = budget
         parameters = block.parameters
+        self.cap = parameters.max_groups_contributed
+        self.k_bar = parameters.k_bar
+        self.floor = parameters.min_units_per_group - 1
+        self.share = len(block.measures)
         score = block.measures[top_k.measure]
         self.sensitivity = score.sensitivity(parameters.max_rows_contributed)
-        self.floor = parameters.min_units_per_group - 1
+
+    def options(self) -> list[Option]:
+        tightest = self.budget.tightest
+        found = [tightest(self.gumbel)]
+        if self.cap is not None and self.cap < self.k_bar:
+            found.append(tightest(partial(self.capped_gumbel, self.cap)))
+        found += [tightest(self.gaussian), tightest(self.correlated)]
+        if self.budget.one_shot:
+            found += [self.laplace(), *self.exact_correlated(found), self.fixed_threshold()]
+        return [*found, tightest(self.chosen_k_bar)]
+
+    # -- names only, by Gumbel noise ----------------------------------------------------------
 
     def gumbel(self, split: Split) -> Option:
-        rho = split.rho / (len(self.block.measures) + 1)
+        """However many groups a unit touches."""
+        return self._gumbel(split, None)
+
+    def capped_gumbel(self, cap: int, split: Split) -> Option:
+        """With fewer groups per unit than k_bar the stopping symbol is lower."""
+        return self._gumbel(split, cap)
+
+    def _gumbel(self, split: Split, cap: int | None) -> Option:
+        rho = split.rho / (self.share + 1)
         selection = gumbel_top_k(
             rho,
             sensitivity=self.sensitivity,
-            k=self.top_k.limit,
-            k_bar=self.block.parameters.k_bar,
+            k=self.k,
+            k_bar=self.k_bar,
+            delta=split.delta,
+            floor=self.floor,
+            groups=cap,
+        )
+        if selection is None:
+            return _epsilon_too_small("gumbel_top_k")
+        return self._named(selection, composed_noise(self.block, rho), cap, split.conversion)
+
+    def chosen_k_bar(self, split: Split) -> Option:
+        """Better than a fixed k_bar only if the data says so: for whoever asks."""
+        rho = split.rho / (self.share + 1)
+        try:
+            selection = gumbel_top_k_chosen_k_bar(
+                rho,
+                sensitivity=self.sensitivity,
+                k=self.k,
+                k_bar=self.k_bar,
+                delta=split.delta,
+                floor=self.floor,
+            )
+        except ParameterError as error:
+            return impossible("gumbel_top_k_chosen_k_bar", str(error), "Lower k_bar.")
+        if selection is None:
+            return _epsilon_too_small("gumbel_top_k_chosen_k_bar")
+        option = self._named(selection, composed_noise(self.block, rho), None, split.conversion)
+        return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
+
+    def _named(
+        self, selection: Selection, noise_of: NoiseOf, cap: int | None, conversion: float
+    ) -> Option:
+        """A selection of at most k names; their values get noise of their own."""
+        shared = self._values(noise_of, self.k, all_groups=True)
+        apart = None if cap is None or cap >= self.k else self._values(noise_of, cap)
+        if apart is not None and _error(apart, self.k) < _error(shared, self.k):
+            return self._option(selection, apart, cap, cap, conversion)
+        return self._option(selection, shared, None, cap, conversion)
+
+    # -- names and scores ---------------------------------------------------------------------
+
+    def gaussian(self, split: Split) -> Option:
+        """Independent noise on a limited number of groups per unit."""
+        cap = self.cap
+        if cap is None:
+            return _unlimited("gaussian_top_k")
+        rho = split.rho / self.share * (1 - 4e-7)
+        noise = gaussian(rho, self.sensitivity, cap)
+        if noise.scale < 1:
+            return impossible("gaussian_top_k", "epsilon is too large for its analysis")
+        selection = GaussianTopK(noise, cap, self.k_bar, split.delta, self.floor)
+        values = self._values(composed_noise(self.block, rho), cap, scored=True)
+        return self._option(selection, values, cap, cap, split.conversion)
+
+    def correlated(self, split: Split) -> Option:
+        """Shared noise, however many groups a unit touches: for a small k_bar."""
+        rho = split.rho / self.share
+        selection = correlated_top_k(
+            rho,
+            sensitivity=self.sensitivity,
+            k=self.k,
+            k_bar=self.k_bar,
             delta=split.delta,
             floor=self.floor,
         )
         if selection is None:
-            return impossible(
-                "gumbel_top_k",
-                "epsilon is too small for this LIMIT",
-                "Ask for fewer groups or raise epsilon.",
-            )
-        noise_of = composed_noise(self.block, rho)
-        noisy = tuple(
-            NoisyMeasure(m, noise_of(m, self.top_k.limit, True)) for m in self.block.measures
-        )
-        plan = BlockPlan(
-            self.block, selection, noisy, self.top_k.measure, None, None, split.conversion
-        )
-        return Option(selection.name, plan, _needed(selection))
+            return impossible("correlated_top_k", "epsilon is too large for its analysis")
+        return self._correlated(selection, composed_noise(self.block, rho), split.conversion)
 
-    def gaussian(self, split: Split) -> Option:
-        cap = self.block.parameters.max_groups_contributed
+    def exact_correlated(self, others: Sequence[Option]) -> list[Option]:
+        """One publication, by the exact analysis, unless that is sure not to be the best.
+
+        Values of other measures have an (epsilon, delta) of their own.
+        """
+        composed = min(o.order for o in others if o.mechanism == "correlated_top_k")
+        if composed > _EXACT_GAIN * min(option.order for option in others):
+            return []
+        part = 1 / self.share
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        selection = one_shot_top_k(
+            epsilon * part,
+            sensitivity=self.sensitivity,
+            k=self.k,
+            k_bar=self.k_bar,
+            delta=delta * part,
+            floor=self.floor,
+        )
+        rest = max(1, self.share - 1)
+        distance = one_shot_distance(epsilon * part * rest, delta * part * rest) / rest
+        option = self._correlated(selection, exact_gaussian_noise(self.block, distance), 0.0)
+        return [replace(option, variant="exact")]
+
+    def _correlated(
+        self, selection: CorrelatedTopK, noise_of: NoiseOf, conversion: float
+    ) -> Option:
+        values = self._values(noise_of, self.k, all_groups=True, scored=True)
+        return self._option(selection, values, None, None, conversion)
+
+    # -- one publication ----------------------------------------------------------------------
+
+    def laplace(self) -> Option:
+        """Epsilon on the noise alone, delta on the threshold alone."""
+        cap = self.cap
         if cap is None:
-            return impossible(
-                "gaussian_top_k",
-                "max_groups_contributed is unlimited",
-                "Set max_groups_contributed to a number.",
+            return _unlimited("laplace_top_k")
+        if self.sensitivity > 1:
+            return _one_per_unit("laplace_top_k")
+        epsilon = self.budget.epsilon / self.share
+        try:
+            selection = LaplaceTopK(
+                epsilon / cap * (1 - 1e-12), cap, self.k_bar, self.budget.delta, self.floor
             )
-        rho = split.rho / len(self.block.measures) * (1 - 4e-7)
-        noise = gaussian(rho, self.sensitivity, cap)
-        if noise.scale < 1:
-            return impossible("gaussian_top_k", "epsilon is too large for its analysis")
-        k_bar = self.block.parameters.k_bar
-        selection = GaussianTopK(noise, cap, k_bar, split.delta, self.floor)
-        noise_of = composed_noise(self.block, rho)
-        noisy = tuple(
-            NoisyMeasure(m, None if i == self.top_k.measure else noise_of(m, cap, False))
-            for i, m in enumerate(self.block.measures)
+            values = self._values(pure_laplace_noise(self.block, epsilon), cap, scored=True)
+            return self._option(selection, values, cap, cap, 0.0)
+        except ParameterError as error:
+            return impossible("laplace_top_k", str(error))
+
+    def fixed_threshold(self) -> Option:
+        """Its threshold counts from the (k+1)-th score: comparable with others if k = k_bar."""
+        if self.sensitivity > 1:
+            return _one_per_unit("fixed_threshold")
+        part = 1 / (self.share + 1)
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        try:
+            selection = fixed_threshold(
+                epsilon * part, delta=delta * part, k=self.k, floor=self.floor
+            )
+            distance = one_shot_distance(epsilon * (1 - part), delta * (1 - part)) / self.share
+            option = self._named(selection, exact_gaussian_noise(self.block, distance), None, 0.0)
+        except ParameterError as error:
+            return impossible("fixed_threshold", str(error))
+        if self.k == self.k_bar:
+            return option
+        return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
+
+    # -- plans --------------------------------------------------------------------------------
+
+    def _values(
+        self, noise_of: NoiseOf, groups: int, *, all_groups: bool = False, scored: bool = False
+    ) -> tuple[NoisyMeasure, ...]:
+        """Noise for each measure but, if the selection comes with ``scored`` groups, the score."""
+        return tuple(
+            NoisyMeasure(
+                measure,
+                None if scored and i == self.score else noise_of(measure, groups, all_groups),
+            )
+            for i, measure in enumerate(self.block.measures)
         )
-        plan = BlockPlan(
-            self.block,
-            selection,
-            noisy,
-            self.top_k.measure,
-            cap,
-            Bounding.sample(cap),
-            split.conversion,
-        )
-        return Option(selection.name, plan, _needed(selection))
+
+    def _option(
+        self,
+        selection: Selection,
+        values: tuple[NoisyMeasure, ...],
+        groups: int | None,
+        cap: int | None,
+        conversion: float,
+    ) -> Option:
+        bounding = None if cap is None else Bounding.sample(cap)
+        plan = BlockPlan(self.block, selection, values, self.score, groups, bounding, conversion)
+        variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
+        needed = selection.appears_above(0.95)
+        assert needed is not None
+        return Option(selection.name, plan, needed, variant=variant)
 
 
-def _needed(selection: Selection) -> float:
-    """The score (above the k_bar+1-th) that comes out with probability 95%: what ranks top-k."""
-    needed = selection.appears_above(0.95)
-    assert needed is not None
-    return needed
+def _error(values: tuple[NoisyMeasure, ...], groups: int) -> float:
+    return math.prod(value.noise.std(groups) for value in values if value.noise is not None)
+
+
+def _epsilon_too_small(mechanism: str) -> Option:
+    return impossible(
+        mechanism,
+        "epsilon is too small for this LIMIT",
+        "Ask for fewer groups or raise epsilon.",
+    )
+
+
+def _unlimited(mechanism: str) -> Option:
+    return impossible(
+        mechanism,
+        "max_groups_contributed is unlimited",
+        "Set max_groups_contributed to a number.",
+    )
+
+
+def _one_per_unit(mechanism: str) -> Option:
+    return impossible(
+        mechanism,
+        "it ranks by scores that a unit changes by one",
+        "ORDER BY COUNT(DISTINCT unit), or set max_rows_contributed to 1.",
+    )

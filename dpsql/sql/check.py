@@ -29,7 +29,7 @@ def check_sql(
 
 def _released(plan: BlockPlan, statement: str, columns: Sequence[Column]) -> str:
     # Keys of a declared domain are positions in the statement; their type is the column's.
-    computed = 0 if plan.score is None else len(plan.block.keys)
+    computed = 0 if plan.declared else len(plan.block.keys)
     selected = [
         quote(column.name)
         if index < computed

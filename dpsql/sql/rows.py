@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.plan import BlockPlan
 from dpsql.query import INTERNAL_PREFIX, Key
 from dpsql.quoting import literal, quote
@@ -43,7 +42,7 @@ class PrivateRows:
     @property
     def known(self) -> bool:
         """True if the keys are declared, and stand for their positions in the declared lists."""
-        return isinstance(self.plan.selection, KnownDomain)
+        return self.plan.declared
 
     def select(self, extra: Sequence[str] = ()) -> str:
         """Rows of units that are not NULL and satisfy the condition: unit, keys, ``extra``."""
