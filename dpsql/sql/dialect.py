@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parsers.duckdb import DuckDBParser
 
 
 class PrivacyOption(exp.Expression):
@@ -27,7 +28,7 @@ class PrivacyOptions(exp.Expression):
 class PrivateDuckDB(DuckDB):
     """What analysts write. Nothing generates it: the clause never reaches an engine."""
 
-    class Parser(DuckDB.Parser):
+    class Parser(DuckDBParser):
         def _parse_hint(self) -> exp.Expr | None:
             start = self._curr
             if start is None or not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
