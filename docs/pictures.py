@@ -16,6 +16,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -45,6 +46,7 @@ STYLE = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 10.5,
     "grid.alpha": 0.25,
     "grid.color": INK,
@@ -86,7 +88,7 @@ def threshold_by_noise(axes: Axes) -> None:
     axes.set_xlabel("noise scale σ")
     axes.set_ylabel("threshold τ")
     axes.set_ylim(6_500, 20_000)
-    thousands(axes)
+    thousands(axes.xaxis, axes.yaxis)
     axes.set_title("ε = 0.35, δ = 10⁻⁵, k = 51,914")
 
 
@@ -106,7 +108,7 @@ def set_union_size(axes: Axes) -> None:
     axes.plot([], [], color=INK, linestyle="", marker="x", label="published")
     axes.set_xlabel("max_groups_contributed")
     axes.set_ylabel("keys named")
-    thousands(axes)
+    thousands(axes.yaxis)
     axes.set_title("223,388 units, ε = 3, δ = e⁻¹⁰")
 
 
@@ -121,6 +123,7 @@ def correlated_variance(axes: Axes) -> None:
     axes.axhline(0.25, color=INK, linestyle=":", label="limit 1/4")
     axes.set_xscale("log")
     axes.set_ylim(0, 1)
+    thousands(axes.xaxis)
     axes.set_xlabel("declared keys d")
     axes.set_ylabel("variance, correlated / independent")
     axes.set_title("one unit may touch every group")
@@ -143,6 +146,7 @@ def top_k_threshold(axes: Axes) -> None:
         line(axes, sizes, capped, label, colour)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    thousands(axes.xaxis, axes.yaxis)
     axes.set_xlabel("k_bar")
     axes.set_ylabel("threshold above the (k_bar+1)-th count")
     axes.set_title("ε = 1, δ = 10⁻⁶, counts of units")
@@ -169,8 +173,9 @@ def composition(axes: Axes) -> None:
     axes.set_title("ε = 0.1 each, δ = 10⁻⁶ in all")
 
 
-def thousands(axes: Axes) -> None:
-    for axis in (axes.xaxis, axes.yaxis):
+def thousands(*axes: Axis) -> None:
+    """Plain numbers on an axis, not powers of ten."""
+    for axis in axes:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
@@ -217,7 +222,8 @@ def draw(name: str, folder: Path = OUTPUT) -> Path:
         axes.title.set(color=INK, fontsize=10.5)
         axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), borderaxespad=0.0)
         path = folder / name
-        figure.savefig(path, metadata={"Date": None, "Creator": None})
+        title = (PICTURES[name].__doc__ or name).strip()
+        figure.savefig(path, metadata={"Title": title, "Date": None, "Creator": None})
     # One trailing newline and no trailing blanks, as in every file of the repository.
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join(text.rstrip() for text in lines) + "\n", encoding="utf-8")
