@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from dpsql.errors import QueryRefused
 from dpsql.mechanisms.additive import one_shot_distance
@@ -24,7 +25,7 @@ from dpsql.planner.noise import (
     exact_gaussian_noise,
     pure_laplace_noise,
 )
-from dpsql.planner.option import Option, impossible
+from dpsql.planner.option import Option, attempted, impossible
 from dpsql.query import Block, TopK
 
 NAMES = ("known_domain", "known_domain_top_k")
@@ -62,9 +63,10 @@ def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> li
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
         exact = exact_gaussian_noise(block, distance)
         pure = pure_laplace_noise(block, budget.epsilon / share)
+        kinds = {f"{reach}, exact Gaussian": exact, f"{reach}, Laplace": pure}
         options += [
-            _option(block, every, size, cap, exact, 0.0, f"{reach}, exact Gaussian"),
-            _option(block, every, size, cap, pure, 0.0, f"{reach}, Laplace"),
+            attempted(every.name, partial(_option, block, every, size, cap, noise, 0.0, kind))
+            for kind, noise in kinds.items()
         ]
     return options
 
