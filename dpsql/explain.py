@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from dpsql.accounting import PrivacyLoss
+from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.query import AggregateKind, Query
 
@@ -86,7 +87,7 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         sql=sql,
         candidates=plan.candidates,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
-        score=None if plan.score is None else plan.measures[plan.score].measure.name,
+        score=_score(plan),
         relative=selection.fetch is not None,
         appears_half=None if half is None else half * step,
         appears_95=None if high is None else high * step,
@@ -110,7 +111,17 @@ def explain(query: Query, plan: PrivacyPlan, statements: tuple[str, ...]) -> Exp
     )
 
 
+def _score(plan: BlockPlan) -> str | None:
+    """What the figures on who appears count."""
+    if isinstance(plan.selection, SetUnion):
+        return f"units of {plan.groups} groups each"
+    return None if plan.score is None else plan.measures[plan.score].measure.name
+
+
 def _bounding(plan: BlockPlan) -> str:
+    if isinstance(plan.selection, SetUnion):
+        weight = f"together of weight 1 in l{plan.selection.norm}"
+        return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
     parameters = plan.block.parameters
     rows = f"at most {parameters.max_rows_contributed} rows per unit and group"
     bounding = plan.bounding

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.mechanisms import topk
+from dpsql.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.mechanisms.entropy import EntropySource
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.noise import LatticeNoise
+from dpsql.mechanisms.set_union import SetUnion
 
 
 @pytest.fixture
@@ -36,5 +38,10 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(LatticeNoise, "sample", zeros)
     monkeypatch.setattr(PositiveCounts, "threshold", property(lambda self: self.floor))
+    monkeypatch.setattr(SetUnion, "threshold", property(lambda self: 0))
     monkeypatch.setattr(topk.GaussianTopK, "threshold", property(lambda self: 0))
-    monkeypatch.setattr(topk, "gumbel_order", exact_order)
+    monkeypatch.setattr(CorrelatedTopK, "half_steps", property(lambda self: 0))
+    for laplace in (topk_laplace.LaplaceTopK, topk_laplace.FixedThreshold):
+        monkeypatch.setattr(laplace, "threshold", property(lambda self: 0))
+    for module in (topk, known_topk, choose_k_bar):
+        monkeypatch.setattr(module, "gumbel_order", exact_order)

@@ -77,7 +77,8 @@ def _planned(block: Block, cap: int, union: SetUnion, conversion: float) -> Opti
     plan = BlockPlan(block, union, (), None, cap, Bounding.sample(cap), conversion)
     needed = union.appears_above(0.5)
     assert needed is not None
-    return Option(union.name, plan, needed)
+    estimated = "estimated" if union.weighting is Weighting.POLICY else ""
+    return Option(union.name, plan, needed, variant=estimated)
 
 
 def _all_impossible(obstacle: str, hint: str = "") -> list[Option]:
