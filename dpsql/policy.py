@@ -79,8 +79,21 @@ class ColumnPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """How a child table reaches its unit: its ``column`` holds keys of a ``parent`` table.
+
+    A child row belongs to the unit of the parent row whose ``parent_column`` is the same; that
+    column must be unique in the parent. Rows without a parent belong to nobody and are not read.
+    """
+
+    column: str
+    parent: str
+    parent_column: str
+
+
+@dataclass(frozen=True, slots=True)
 class TablePolicy:
-    """A table analysts may use. Without a privacy unit it is public: read as it is, unprotected.
+    """A table analysts may use. With neither unit nor link it is public: read as it is.
 
     ``columns`` is keyed by folded column name; columns without an entry can still be used.
     """
@@ -88,11 +101,12 @@ class TablePolicy:
     name: str
     privacy_unit: PrivacyUnit | None
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
+    link: Link | None = None
 
     @property
     def public(self) -> bool:
         """True when the table protects nobody."""
-        return self.privacy_unit is None
+        return self.privacy_unit is None and self.link is None
 
     def column(self, name: str) -> ColumnPolicy | None:
         """What the policy says about a column (ignoring ASCII case), or None if nothing."""
@@ -188,6 +202,20 @@ class Policy:
     def table(self, name: str) -> TablePolicy | None:
         """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
         return self.tables.get(fold(name))
+
+    def unit_name(self, table: TablePolicy) -> str | None:
+        """The name of the unit a table protects, its own or its parents'; None if it is public."""
+        while table.privacy_unit is None and table.link is not None:
+            parent = self.table(table.link.parent)
+            assert parent is not None, "links are checked when the policy is read"
+            table = parent
+        return None if table.privacy_unit is None else table.privacy_unit.name
+
+    def refers_to_unit(self, link: Link) -> bool:
+        """True if the column a link refers to is the parent's privacy unit itself."""
+        parent = self.table(link.parent)
+        unit = None if parent is None else parent.privacy_unit
+        return unit is not None and fold(unit.column) == fold(link.parent_column)
 
     def account(self, name: str) -> AccountPolicy:
         """The account of that name. Raises UnknownName (``unknown_account``)."""

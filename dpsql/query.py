@@ -7,15 +7,18 @@ Values here are complete at birth and never change; nothing in this module knows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sqlglot import exp
 
 from dpsql.policy import Parameters
+from dpsql.schema import Table
 
 INTERNAL_PREFIX = "__dpsql_"
 ROW_ID = f"{INTERNAL_PREFIX}rid"
+RELEASED_BITS = 20
+"""Sensitivities of sums are kept near this many bits, well inside the samplers' range."""
 
 
 class MeasureKind(Enum):
@@ -75,25 +78,57 @@ class Lattice:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightGrid:
+    """The fixed-point grid of what a unit adds to a group times the unit's weight.
+
+    A whole weight is ``steps``. Each product is divided by ``coarsening``, towards zero, before it
+    is summed: rounding a group's total instead would let every group of a unit move by a step more.
+    """
+
+    steps: int
+    coarsening: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
-    """One noisy integer per group: its kind, its argument (and its text) and its grid."""
+    """One noisy integer per group: its kind, its argument (and its text) and its grids.
+
+    ``weights`` is set where units with many groups are weighted; then it replaces the lattice's own
+    coarsening.
+    """
 
     kind: MeasureKind
     argument: exp.Expr | None = None
     text: str = ""
     lattice: Lattice | None = None
+    weights: WeightGrid | None = None
 
-    def sensitivity(self, max_rows_contributed: int) -> int:
-        """How far one unit can move this measure in one group (Δ∞), in released steps."""
+    def weighted(self, steps: int, max_rows_contributed: int) -> Measure:
+        """The same measure of weighted units, a whole weight being ``steps``."""
+        products = self.reach(max_rows_contributed) * steps
+        coarsening = 1 << max(0, (products - 1).bit_length() - RELEASED_BITS)
+        return replace(self, weights=WeightGrid(steps, coarsening))
+
+    def reach(self, max_rows_contributed: int) -> int:
+        """The most one unit adds to one group, in steps of the lattice's quantum."""
         if self.kind is MeasureKind.UNITS:
             return 1
         if self.lattice is None:
             return max_rows_contributed
         if self.kind is MeasureKind.SUM:
-            reach = max(abs(self.lattice.low), abs(self.lattice.high))
-        else:
-            reach = self.lattice.half_width
-        return self.lattice.released(max_rows_contributed * reach)
+            return max_rows_contributed * max(abs(self.lattice.low), abs(self.lattice.high))
+        return max_rows_contributed * self.lattice.half_width
+
+    def sensitivity(self, max_rows_contributed: int) -> int:
+        """How far one unit can move this measure in one group (Δ∞), in released steps.
+
+        With weights it also bounds the l2 norm over all groups: a unit whose weights have the l2
+        norm of g whole ones moves them by at most sqrt(g) times as much.
+        """
+        reach = self.reach(max_rows_contributed)
+        if self.weights is not None:
+            return max(1, -(-reach * self.weights.steps // self.weights.coarsening))
+        return reach if self.lattice is None else self.lattice.released(reach)
 
     @property
     def monotone(self) -> bool:
@@ -106,7 +141,17 @@ class Measure:
     @property
     def step(self) -> float:
         """The value of one released step, in the units of the answer."""
+        if self.weights is not None:
+            quantum = 1.0 if self.lattice is None else self.lattice.quantum
+            return quantum * self.weights.coarsening / self.weights.steps
         return 1.0 if self.lattice is None else self.lattice.quantum * self.lattice.coarsening
+
+    @property
+    def integral(self) -> bool:
+        """True if the measure is shown as an integer: counts, and sums of integers."""
+        if self.lattice is None:
+            return True
+        return self.lattice.integral and self.lattice.quantum * self.lattice.coarsening >= 1.0
 
     @property
     def name(self) -> str:
@@ -141,14 +186,28 @@ class TopK:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A private block: what is counted, per which keys, over which rows of which table.
+class Source:
+    """The rows a block reads: a FROM clause of generated SQL, and the columns it has there.
 
-    ``mechanism`` is the one its OPTIONS ask for, by name, if any.
+    ``catalog`` is True for one table as it stands in the catalog.
+    """
+
+    sql: str
+    table: Table
+    catalog: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A private block: what is counted, per which keys, over which rows.
+
+    ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
+    OPTIONS ask for, by name, if any.
     """
 
     name: str
     table: str
+    source: Source
     unit_name: str
     unit_column: str
     condition: exp.Expr | None

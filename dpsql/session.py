@@ -28,7 +28,7 @@ from dpsql.query import Query
 from dpsql.release import Percent, ReleasedRows, release, release_set_union
 from dpsql.result import Cost, Result
 from dpsql.scaffold import check_policy
-from dpsql.schema import Column, Table, fold
+from dpsql.schema import Column, Table
 from dpsql.sql.check import check_sql
 from dpsql.sql.expressions import plain_column
 from dpsql.sql.parse import parse
@@ -204,7 +204,9 @@ class Connection:
         return prepared
 
     def _plan(self, text: str, mechanism: str | None, parameters: Parameters) -> _Prepared:
-        query = validate(parse(text), text, self._policy, self._engine.schema(), parameters)
+        query = validate(
+            parse(text), text, self._policy, self._engine.schema(), parameters, self._engine.bind
+        )
         plan = plan_query(query, mechanism, self._composition)
         statements = self._rewritten(plan)
         keys = tuple(map(self._key_columns, plan.blocks, statements))
@@ -221,7 +223,7 @@ class Connection:
         )
 
     def _table(self, plan: BlockPlan) -> Table:
-        return self._engine.schema()[fold(plan.block.table)]
+        return plan.block.source.table
 
     def _checked_names(
         self,

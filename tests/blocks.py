@@ -8,7 +8,18 @@ from typing import cast
 from sqlglot import exp
 
 from dpsql.policy import Parameters
-from dpsql.query import Aggregate, AggregateKind, Block, Key, Measure, MeasureKind, Query, TopK
+from dpsql.query import (
+    Aggregate,
+    AggregateKind,
+    Block,
+    Key,
+    Measure,
+    MeasureKind,
+    Query,
+    Source,
+    TopK,
+)
+from dpsql.schema import Column, Table
 from dpsql.sql.bounds import lattice_for
 
 UNITS = Measure(MeasureKind.UNITS)
@@ -47,6 +58,7 @@ def block(
     return Block(
         name="__dpsql_b0",
         table="t",
+        source=Source('"t"', Table("t", (Column("person", "BIGINT"), Column("k", "BIGINT"))), True),
         unit_name="person",
         unit_column="person",
         condition=None,

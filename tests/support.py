@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from dpsql.policy import (
     resolve,
 )
 from dpsql.query import Query
-from dpsql.schema import Schema, fold
+from dpsql.quoting import quote
+from dpsql.schema import Column, Schema
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
 from dpsql.sql.validate import validate
@@ -100,6 +101,20 @@ def connect(directory: Path, *statements: str, **parameters: object) -> dpsql.Co
         return dpsql.connect(path, policy(), directory / "budget.db", ANALYST, **parameters)
 
 
+def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:
+    """What an engine says of the columns of a query, from an empty copy of the schema."""
+    twin = duckdb.connect(":memory:", config={"threads": "1"})
+    for table in schema.values():
+        columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
+        twin.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+
+    def bind(sql: str) -> tuple[Column, ...]:
+        found = twin.sql(sql)
+        return tuple(Column(n, str(t)) for n, t in zip(found.columns, found.types, strict=True))
+
+    return bind
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A query with its plans and the SQL that reads private rows, all without a connection."""
@@ -120,7 +135,7 @@ def planned(
 ) -> Planned:
     """Parse, validate, plan and rewrite with a fixed salt."""
     resolved = resolve(rules, Overrides.of(parameters))
-    query = validate(parse(sql), sql, rules, schema, resolved)
+    query = validate(parse(sql), sql, rules, schema, resolved, binding(schema))
     plan = plan_query(query, mechanism)
-    statements = (rewrite(b, schema[fold(b.block.table)], salt) for b in plan.blocks)
+    statements = (rewrite(b, b.block.source.table, salt) for b in plan.blocks)
     return Planned(query, plan.blocks, tuple(statements))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 import sqlglot
-from support import TABLES, planned, policy
+from support import TABLES, binding, planned, policy
 
 import dpsql
 from dpsql.policy import Parameters
@@ -30,15 +30,16 @@ def world_schema() -> Schema:
 
 
 SCHEMA, RULES = world_schema(), policy()
+BIND = binding(SCHEMA)
 
 
 def block(sql: str, parameters: Parameters | None = None) -> Block:
-    (found,) = validate(parse(sql), sql, RULES, SCHEMA, parameters or Parameters()).blocks
+    (found,) = validate(parse(sql), sql, RULES, SCHEMA, parameters or Parameters(), BIND).blocks
     return found
 
 
 def tail(sql: str) -> str:
-    return validate(parse(sql), sql, RULES, SCHEMA, Parameters()).tail
+    return validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND).tail
 
 
 # -- blocks ---------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def test_several_blocks_are_found_wherever_they_stand() -> None:
         "FROM mails) FROM a WHERE n > (SELECT avg(n) FROM visits) UNION ALL "
         "SELECT count(*), 0 FROM mails"
     )
-    query = validate(parse(sql), sql, RULES, SCHEMA, Parameters())
+    query = validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND)
     assert sorted(found.table for found in query.blocks) == ["mails", "mails", "visits", "visits"]
     assert "visits" not in query.tail.replace("AS visits", "").replace('AS "visits"', "")
 
@@ -120,7 +121,7 @@ def test_the_tail_keeps_no_condition_on_private_rows() -> None:
 
 def test_the_fingerprint_ignores_layout_and_sees_every_constant() -> None:
     def fingerprint(sql: str) -> str:
-        return validate(parse(sql), sql, RULES, SCHEMA, Parameters()).fingerprint
+        return validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND).fingerprint
 
     one = fingerprint("SELECT k, count(*) FROM visits WHERE n > 3 GROUP BY k")
     assert one == fingerprint("select K,COUNT( * )\nfrom Visits -- x\n where N>3 group by 1")

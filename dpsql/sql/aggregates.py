@@ -5,28 +5,24 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
-from dpsql.policy import Parameters, TablePolicy
+from dpsql.policy import Parameters
 from dpsql.query import Aggregate, AggregateKind, Measure, MeasureKind
-from dpsql.schema import Table, fold, is_float, is_numeric
+from dpsql.schema import fold, is_float, is_numeric
 from dpsql.sql.bounds import interval_of, is_integral, lattice_for
 from dpsql.sql.expressions import check_row_expression, refusal
+from dpsql.sql.relation import Relation
 from dpsql.sql.text import display
 
 
 class Aggregates:
     """Collects a block's aggregates and the measures they share, each once."""
 
-    def __init__(
-        self,
-        policy: TablePolicy,
-        table: Table,
-        unit_column: str,
-        parameters: Parameters,
-        text: str,
-    ) -> None:
-        self.policy = policy
-        self.table = table
-        self.unit_column = unit_column
+    def __init__(self, relation: Relation, parameters: Parameters, text: str) -> None:
+        assert relation.unit is not None
+        self.policy = relation.policy
+        self.table = relation.table
+        self.unit_column = relation.unit
+        self.unit_label = relation.unit_label
         self.parameters = parameters
         self.text = text
         self.measures: list[Measure] = []
@@ -74,7 +70,7 @@ class Aggregates:
                 "COUNT(DISTINCT …) is available for the privacy unit only",
                 "count_distinct_not_unit",
                 node,
-                hint=f"COUNT(DISTINCT {self.unit_column}) counts privacy units.",
+                hint=f"COUNT(DISTINCT {self.unit_label}) counts privacy units.",
             )
         if node.expressions:
             raise self._refusal("COUNT takes one argument", "aggregate_not_supported", node)
@@ -146,7 +142,7 @@ class Aggregates:
 def output_name(node: exp.Expr) -> str:
     """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
     if isinstance(node, exp.Column):
-        return node.name
+        return str(node.meta.get("name", node.name))
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return "count_star()"
     return display(node)

@@ -12,21 +12,28 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
-from dpsql.policy import TablePolicy
-from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, Key, TopK
-from dpsql.schema import Table, fold
+from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, Key, Source, TopK
+from dpsql.schema import fold
 from dpsql.sql.aggregates import Aggregates, output_name
-from dpsql.sql.expressions import (
-    check_row_expression,
-    outside_subqueries,
-    refusal,
-    unknown_column,
-)
+from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
+from dpsql.sql.lineage import Lineage
 from dpsql.sql.options import Asked
 from dpsql.sql.parse import refuse_deep
+from dpsql.sql.relation import Relation
 
 _CLAUSES = frozenset(
-    {"expressions", "from_", "where", "group", "having", "qualify", "order", "limit", "offset"}
+    {
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "order",
+        "limit",
+        "offset",
+    }
     | {"distinct", "windows", "with_"}
 )
 _MAX_EXPANSION = 10_000  # nodes
@@ -37,18 +44,17 @@ def build_block(
     select: exp.Select,
     *,
     name: str,
-    policy: TablePolicy,
-    table: Table,
+    relation: Relation,
+    lineage: Lineage,
     asked: Asked,
-    text: str,
     descend: Descend,
 ) -> Block:
-    """Turn a SELECT over one private table into a block, rewriting the SELECT into its tail.
+    """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
 
-    ``descend`` is called for every subquery of the tail part. Raises ``QueryRefused`` or
-    ``UnknownName`` with the place of what cannot be answered.
+    ``relation`` is what its FROM clause means. ``descend`` is called for every subquery of the tail
+    part. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
     """
-    return _BlockBuilder(select, name, policy, table, asked, text, descend).build()
+    return _BlockBuilder(select, name, relation, lineage, asked, descend).build()
 
 
 class _BlockBuilder:
@@ -56,23 +62,23 @@ class _BlockBuilder:
         self,
         select: exp.Select,
         name: str,
-        policy: TablePolicy,
-        table: Table,
+        relation: Relation,
+        lineage: Lineage,
         asked: Asked,
-        text: str,
         descend: Descend,
     ) -> None:
-        assert policy.privacy_unit is not None
+        assert relation.unit is not None
         self.select = select
         self.name = name
-        self.policy = policy
-        self.table = table
+        self.relation = relation
+        self.lineage = lineage
         self.asked = asked
-        self.text = text
+        self.text = lineage.text
         self.descend = descend
-        self.unit = policy.privacy_unit
-        self.unit_column = self._column_name(self.unit.column)
-        self.aggregates = Aggregates(policy, table, self.unit_column, asked.parameters, text)
+        self.policy = relation.policy
+        self.table = relation.table
+        self.unit_column = relation.unit
+        self.aggregates = Aggregates(relation, asked.parameters, self.text)
         self.keys: list[Key] = []
         self.expanded = 0
 
@@ -89,7 +95,8 @@ class _BlockBuilder:
         return Block(
             name=self.name,
             table=self.table.name,
-            unit_name=self.unit.name,
+            source=Source(self.relation.sql, self.table, self.relation.catalog),
+            unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
             condition=condition,
             keys=tuple(self.keys),
@@ -111,14 +118,6 @@ class _BlockBuilder:
                 "clause_not_allowed",
                 self.select.args[unknown[0]],
             )
-        source = self.select.args["from_"].this
-        extra = {clause for clause, value in source.args.items() if value} - {"this", "alias"}
-        if extra or (source.args.get("alias") and source.args["alias"].args.get("columns")):
-            raise self._refuse(
-                "a private table is named plainly: no schema, sample, pivot or column aliases",
-                "table_form_not_allowed",
-                source,
-            )
         distinct = self.select.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise self._refuse(
@@ -127,17 +126,10 @@ class _BlockBuilder:
                 distinct,
             )
 
-    def _column_name(self, name: str) -> str:
-        column = self.table.column(name)
-        assert column is not None, "the engine checks the policy against its schema first"
-        return column.name
-
     # -- names --------------------------------------------------------------------------------
 
     def _resolve_columns(self) -> None:
         """Give every column its catalog spelling; replace references to select aliases."""
-        source = self.select.args["from_"].this
-        self.alias = fold(source.alias_or_name)
         defined: dict[str, exp.Expr] = {}
         for item in self.select.expressions:
             self._resolve_within(item, defined)
@@ -161,24 +153,12 @@ class _BlockBuilder:
         return isinstance(node, exp.Column) and not node.table and fold(node.name) in defined
 
     def _resolve_within(self, root: exp.Expr, defined: dict[str, exp.Expr]) -> None:
-        columns = [n for n in outside_subqueries(root) if isinstance(n, exp.Column)]
-        for node in columns:
-            qualifier = fold(node.table)
-            known = self.table.column(node.name) if qualifier in ("", self.alias) else None
-            if node.args.get("db") or node.args.get("catalog") or isinstance(node.this, exp.Star):
-                raise self._refuse(
-                    "whole rows and qualified stars cannot be released",
-                    "raw_rows",
-                    node,
-                )
-            if known is not None:
-                node.set("table", None)
-                node.this.set("this", known.name)
-                node.this.set("quoted", True)
-            elif self._names_an_alias(node, defined):
+        for node in [n for n in outside_subqueries(root) if isinstance(n, exp.Column)]:
+            matches = self.relation.matches(node.table, node.name)
+            if not matches and self._names_an_alias(node, defined):
                 node.replace(exp.paren(self._expansion(defined[fold(node.name)])))
             else:
-                raise unknown_column(node.name, self.table, node, self.text)
+                self.lineage.resolve_column(node, self.relation)
 
     def _expansion(self, definition: exp.Expr) -> exp.Expr:
         """A copy to stand for an alias. Aliases of aliases can double at every step."""
@@ -206,7 +186,7 @@ class _BlockBuilder:
             columns = {fold(c.name) for c in expression.find_all(exp.Column)}
             if fold(self.unit_column) in columns:
                 raise self._refuse(
-                    f"grouping by {self.unit_column} would release the privacy unit itself",
+                    f"grouping by {self.relation.unit_label} would release the privacy unit itself",
                     "groups_by_unit",
                     expression,
                     hint="Count units with COUNT(DISTINCT ...) per some other column.",
@@ -349,8 +329,8 @@ class _BlockBuilder:
             "rows of a private table cannot be released",
             "raw_rows",
             node,
-            hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT {self.unit_column})"
-            f" FROM {self.table.name} GROUP BY key.",
+            hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT "
+            f"{self.relation.unit_label}) FROM {self.table.name} GROUP BY key.",
         )
 
     # -- top-k --------------------------------------------------------------------------------
@@ -402,12 +382,9 @@ class _BlockBuilder:
         """Leave a SELECT over the released table: no WHERE, no GROUP BY, HAVING as WHERE."""
         if not self.keys and not self.aggregates.found:
             raise self._raw_rows(self.select)
-        source = self.select.args["from_"].this
         released = exp.Table(this=exp.to_identifier(self.name))
-        released.set(
-            "alias", exp.TableAlias(this=exp.to_identifier(source.alias or self.table.name, True))
-        )
-        source.replace(released)
+        self.select.set("from_", exp.From(this=released))
+        self.select.set("joins", None)
         having = self.select.args.get("having")
         self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
         self.select.set("having", None)

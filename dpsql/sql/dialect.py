@@ -19,7 +19,7 @@ class PrivacyOption(exp.Expression):
     arg_types = {"this": True, "expression": True}  # noqa: RUF012 (sqlglot's convention)
 
 
-class PrivacyOptions(exp.Expression):
+class PrivacyOptions(exp.Hint):
     """The whole clause; without OPTIONS it holds none."""
 
     arg_types = {"expressions": False}  # noqa: RUF012
@@ -29,7 +29,7 @@ class PrivateDuckDB(DuckDB):
     """What analysts write. Nothing generates it: the clause never reaches an engine."""
 
     class Parser(DuckDBParser):
-        def _parse_hint(self) -> exp.Expr | None:
+        def _parse_hint(self) -> exp.Hint | None:
             start = self._curr
             if start is None or not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
                 return super()._parse_hint()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
 from sqlglot import exp
 
-from dpsql.errors import QueryRefused, UnknownName
+from dpsql.errors import QueryRefused
 from dpsql.query import Key
-from dpsql.schema import Table
 from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
 from dpsql.sql.parse import place_of
 
@@ -123,16 +121,3 @@ def refusal(
     """The error for a part of the query, with its place."""
     place = place_of(text, node) if isinstance(node, exp.Expr) else None
     return QueryRefused(reason, code=code, place=place, hint=hint)
-
-
-def unknown_column(name: str, table: Table, node: exp.Expr, text: str) -> UnknownName:
-    """The error for a column that the table does not have, with the nearest name as a hint."""
-    names = [column.name for column in table.columns]
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."
-    return UnknownName(
-        f"table {table.name} has no column {name}",
-        code="unknown_column",
-        place=place_of(text, node),
-        hint=hint,
-    )

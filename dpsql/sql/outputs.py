@@ -14,7 +14,7 @@ from dpsql.query import (
     PlainTail,
     SortTerm,
 )
-from dpsql.schema import Schema, Table, fold
+from dpsql.schema import fold
 from dpsql.sql.totality import is_sure_condition
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})
@@ -45,16 +45,16 @@ def trace_outputs(
     return outputs, tuple(averages)
 
 
-def plain_tail(tree: exp.Query, blocks: Sequence[Block], schema: Schema) -> PlainTail | None:
+def plain_tail(tree: exp.Query, blocks: Sequence[Block]) -> PlainTail | None:
     """The tail as a value, if the statement is so plain that nothing about it can fail to bind.
 
-    That is: keys and arguments are columns, conditions compare like with like, and the tail only
-    names, sorts and limits released columns. None means that the types have to be checked.
+    That is: one table, keys and arguments are columns, conditions compare like with like, and the
+    tail only names, sorts and limits released columns. None means that types have to be checked.
     """
     if _root_block(tree, blocks) is None or len(blocks) > 1:
         return None
     present = {clause for clause, value in tree.args.items() if value}
-    if present - _PLAIN_CLAUSES or not _is_plain_block(blocks[0], schema[fold(blocks[0].table)]):
+    if present - _PLAIN_CLAUSES or not _is_plain_block(blocks[0]):
         return None
     items = [item.unalias() for item in tree.selects]
     names = tuple(item.alias for item in tree.selects)
@@ -90,10 +90,12 @@ def _pass_through(item: exp.Expr, block: int) -> OutputColumn | None:
     return None
 
 
-def _is_plain_block(block: Block, table: Table) -> bool:
+def _is_plain_block(block: Block) -> bool:
+    table = block.source.table
     arguments = [m.argument for m in block.measures if m.argument is not None]
     return (
-        all(isinstance(key.expression, exp.Column) for key in block.keys)
+        block.source.catalog
+        and all(isinstance(key.expression, exp.Column) for key in block.keys)
         and all(isinstance(argument, exp.Column) for argument in arguments)
         and (block.condition is None or is_sure_condition(block.condition, table))
     )

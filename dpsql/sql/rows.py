@@ -55,7 +55,7 @@ class PrivateRows:
         conditions = [f"{unit} IS NOT NULL"]
         if block.condition is not None:
             conditions.append(f"({to_sql(total_condition(block.condition, self.table))})")
-        rows = f"SELECT {columns} FROM {quote(block.table)} WHERE {' AND '.join(conditions)}"
+        rows = f"SELECT {columns} FROM {block.source.sql} WHERE {' AND '.join(conditions)}"
         if not self.known:
             return rows
         outside = " AND ".join(f"{name} IS NOT NULL" for name in self.keys)

@@ -17,6 +17,8 @@ def to_sql(node: exp.Expr) -> str:
 def display(node: exp.Expr) -> str:
     """An expression as DuckDB would name it: unquoted, functions in lower case."""
     bare = node.copy()
+    for column in bare.find_all(exp.Column):
+        column.this.set("this", column.meta.get("name", column.name))
     for identifier in bare.find_all(exp.Identifier):
         identifier.set("quoted", False)
     generator = _dialect.generator(comments=False, normalize_functions="lower")

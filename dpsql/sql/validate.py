@@ -13,27 +13,31 @@ import hashlib
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused, UnknownName
-from dpsql.policy import Parameters, Policy, TablePolicy
+from dpsql.policy import Parameters, Policy
 from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
+from dpsql.sql.lineage import Bind, Cte, Lineage, Scope
 from dpsql.sql.options import refuse_options, take_options
 from dpsql.sql.outputs import plain_tail, trace_outputs
 from dpsql.sql.parse import place_of
+from dpsql.sql.relation import Relation
 from dpsql.sql.text import to_sql
 
 
 def validate(
-    tree: exp.Query, text: str, policy: Policy, schema: Schema, parameters: Parameters
+    tree: exp.Query, text: str, policy: Policy, schema: Schema, parameters: Parameters, bind: Bind
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
+
+    ``bind`` tells the columns that generated SQL would return, without reading a row.
 
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
-    splitter = _Splitter(text, policy, schema, parameters)
-    splitter.visit(tree, frozenset())
+    splitter = _Splitter(policy, parameters, Lineage(text, policy, schema, bind))
+    splitter.visit(tree, {})
     if not splitter.blocks:
         raise QueryRefused(
             "the query reads no private table, so there is nothing to protect or to charge",
@@ -49,7 +53,7 @@ def validate(
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
-        plain=plain_tail(tree, splitter.blocks, schema),
+        plain=plain_tail(tree, splitter.blocks),
         fingerprint=_fingerprint(tail, splitter.blocks),
     )
 
@@ -83,24 +87,24 @@ def _function_name(node: exp.Func) -> str:
 class _Splitter:
     """Walks a statement, turning private SELECTs into blocks as it finds them."""
 
-    def __init__(self, text: str, policy: Policy, schema: Schema, parameters: Parameters) -> None:
-        self.text = text
+    def __init__(self, policy: Policy, parameters: Parameters, lineage: Lineage) -> None:
+        self.text = lineage.text
         self.policy = policy
-        self.schema = schema
         self.parameters = parameters
+        self.lineage = lineage
         self.blocks: list[Block] = []
         self.public_tables: set[str] = set()
 
-    def visit(self, query: exp.Query, ctes: frozenset[str]) -> None:
-        """Process one query expression; ``ctes`` are the names of CTEs in scope."""
+    def visit(self, query: exp.Query, ctes: Scope) -> None:
+        """Process one query expression; ``ctes`` are the CTEs in scope."""
         ctes = self._visit_ctes(query, ctes)
         if isinstance(query, exp.Select):
-            private = self._private_source(query, ctes)
+            private = self.lineage.of_from(query, ctes)
             if private is None:
                 refuse_options(query, self.text)
                 self._visit_children(query, ctes)
             else:
-                self._build(query, private, ctes)
+                self._build(query, self.lineage.settled(private), ctes)
         elif isinstance(query, exp.SetOperation | exp.Subquery | exp.Values):
             self._visit_children(query, ctes)
         else:
@@ -111,24 +115,33 @@ class _Splitter:
                 hint="Write SELECT … FROM ….",
             )
 
-    def _visit_ctes(self, query: exp.Query, ctes: frozenset[str]) -> frozenset[str]:
+    def _visit_ctes(self, query: exp.Query, ctes: Scope) -> Scope:
+        """The scope with the query's CTEs; those of private rows leave the tail."""
         with_ = query.args.get("with_")
         if with_ is None:
             return ctes
-        for cte in with_.expressions:
-            name = fold(cte.alias)
-            inner = ctes | {name} if with_.args.get("recursive") else ctes
+        inner = dict(ctes)
+        for cte in list(with_.expressions):
             if not isinstance(cte.this, exp.Query):
                 raise QueryRefused(
                     "a WITH clause may only hold queries",
                     code="statement_not_allowed",
                     place=place_of(self.text, cte.this),
                 )
-            self.visit(cte.this, inner)
-            ctes = ctes | {name}
-        return ctes
+            name = fold(cte.alias)
+            if with_.args.get("recursive"):
+                inner[name] = Cte(False, lambda: None)
+            made = self.lineage.cte(cte.this, dict(inner))
+            if made.private:
+                cte.pop()
+            else:
+                self.visit(cte.this, inner)
+            inner[name] = made
+        if not with_.expressions:
+            with_.pop()
+        return inner
 
-    def _visit_children(self, node: exp.Expr, ctes: frozenset[str]) -> None:
+    def _visit_children(self, node: exp.Expr, ctes: Scope) -> None:
         """Visit the nested queries and table references below a node of the tail."""
         for child in list(node.iter_expressions()):
             if isinstance(child, exp.With):
@@ -141,34 +154,7 @@ class _Splitter:
             else:
                 self._visit_children(child, ctes)
 
-    def _private_source(self, select: exp.Select, ctes: frozenset[str]) -> TablePolicy | None:
-        """The private table a SELECT reads directly, if any; joins with one are refused."""
-        from_ = select.args.get("from_")
-        if from_ is None:
-            return None
-        others = [join.this for join in select.args.get("joins") or ()]
-        others += select.args.get("laterals") or []
-        found = [t for t in [from_.this, *others] if self._private_table(t, ctes) is not None]
-        if not found:
-            return None
-        if others:
-            raise QueryRefused(
-                "joins with a private table are not available yet",
-                code="join_not_supported",
-                place=place_of(self.text, found[0]),
-                hint="Aggregate the private table first, then join the result in an outer query.",
-            )
-        return self._private_table(from_.this, ctes)
-
-    def _private_table(self, source: exp.Expr, ctes: frozenset[str]) -> TablePolicy | None:
-        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
-            return None
-        if not source.db and fold(source.name) in ctes:
-            return None
-        policy = self.policy.table(source.name)
-        return None if policy is None or policy.public else policy
-
-    def _check_tail_table(self, table: exp.Table, ctes: frozenset[str]) -> None:
+    def _check_tail_table(self, table: exp.Table, ctes: Scope) -> None:
         if isinstance(table.this, exp.GenerateSeries | exp.Unnest):
             return
         if not isinstance(table.this, exp.Identifier):
@@ -204,19 +190,15 @@ class _Splitter:
             hint=hint,
         )
 
-    def _build(self, select: exp.Select, private: TablePolicy, ctes: frozenset[str]) -> None:
-        source = select.args["from_"].this
-        if source.args.get("db") or source.args.get("catalog"):
-            raise self._unknown_table(source)
+    def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         asked = take_options(select, self.text, self.policy, self.parameters)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(
             select,
             name=f"{INTERNAL_PREFIX}released_{len(self.blocks)}",
-            policy=private,
-            table=self.schema[fold(private.name)],
+            relation=private,
+            lineage=self.lineage,
             asked=asked,
-            text=self.text,
             descend=subqueries.append,
         )
         self.blocks.append(block)
@@ -232,6 +214,6 @@ def _fingerprint(tail: str, blocks: list[Block]) -> str:
         nodes = [block.condition, *(key.expression for key in block.keys), *arguments]
         texts = ["" if node is None else to_sql(node) for node in nodes]
         kinds = [measure.kind.value for measure in block.measures]
-        parts += [block.table, block.unit_column, *texts, *kinds, repr(block.parameters)]
+        parts += [block.source.sql, block.unit_column, *texts, *kinds, repr(block.parameters)]
         parts += [block.mechanism or ""]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

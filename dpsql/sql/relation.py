@@ -1,0 +1,107 @@
+"""Rows with a known privacy unit: what a FROM clause means, tracked from the catalog.
+
+A :class:`Relation` is a FROM clause of generated SQL whose rows each belong to one privacy unit (or
+to none, if it is public). Its columns have names that are unique in the statement, so relations
+combine without qualification; :class:`Field` remembers what the analyst calls them, their type and
+what the policy knows of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpsql.policy import ColumnPolicy, PrivacyUnit, TablePolicy
+from dpsql.schema import Column, Table, fold
+
+Origin = tuple[str, str]
+"""A column of a base table, both names folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a relation: ``column`` in generated SQL, ``qualifier`` and ``name`` to analysts.
+
+    ``policy`` is what is publicly known of its values. ``origin`` is the base column it is a copy
+    of, if any. ``merged`` columns (the right one of a USING) answer to their qualified name only.
+    """
+
+    qualifier: str
+    name: str
+    column: str
+    type: str
+    policy: ColumnPolicy | None = None
+    origin: Origin | None = None
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A child table that reaches its unit through a parent: ``column`` refers to ``parent``."""
+
+    column: str
+    parent: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows of a FROM clause.
+
+    ``sql`` is the clause. ``unit`` is the column that says whose row it is, ``unit_name`` what the
+    unit is called; both are None for public rows. ``pending`` is the link that still has to be
+    followed to find the unit. ``tables`` are the private tables it reads, for messages.
+    ``catalog`` is True for one table as it stands in the catalog.
+    """
+
+    sql: str
+    fields: tuple[Field, ...]
+    unit_name: str | None = None
+    unit: str | None = None
+    pending: Pending | None = None
+    tables: tuple[str, ...] = ()
+    catalog: bool = False
+
+    @property
+    def private(self) -> bool:
+        """True if its rows belong to privacy units."""
+        return self.unit_name is not None
+
+    @property
+    def table(self) -> Table:
+        """The columns as generated SQL sees them."""
+        name = self.tables[0] if len(self.tables) == 1 else ", ".join(self.tables)
+        return Table(name, tuple(Column(f.column, f.type) for f in self.fields))
+
+    @property
+    def policy(self) -> TablePolicy:
+        """What is publicly known of the columns, by their names in generated SQL."""
+        unit = None
+        if self.unit_name is not None and self.unit is not None:
+            unit = PrivacyUnit(self.unit_name, self.unit)
+        known = {fold(f.column): f.policy for f in self.fields if f.policy is not None}
+        return TablePolicy(self.table.name, unit, known)
+
+    def matches(self, qualifier: str, name: str) -> list[Field]:
+        """The fields that an analyst's column reference may mean."""
+        if qualifier:
+            return [
+                f
+                for f in self.fields
+                if (f.qualifier, fold(f.name)) == (fold(qualifier), fold(name))
+            ]
+        return [f for f in self.fields if fold(f.name) == fold(name) and not f.merged]
+
+    def renamed(self, qualifier: str) -> Relation:
+        """The relation under an alias."""
+        folded = fold(qualifier)
+        fields = tuple(replace(f, qualifier=folded, merged=False) for f in self.fields)
+        return replace(self, fields=fields)
+
+    @property
+    def unit_label(self) -> str:
+        """What the analyst calls the unit's column."""
+        found = None if self.unit is None else self.field_of(self.unit)
+        return self.unit or "" if found is None else found.name
+
+    def field_of(self, column: str) -> Field | None:
+        """The field behind a column of generated SQL."""
+        return next((f for f in self.fields if f.column == column), None)
