@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from dpsql.accounting import PrivacyLoss
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
+from dpsql.policy import ContributionBounding
 from dpsql.query import AggregateKind, Query
 
 
@@ -131,7 +132,9 @@ def _bounding(plan: BlockPlan) -> str:
             f"{bounding.groups} together in l2, {rows}"
         )
     if bounding is not None:
-        return f"at most {bounding.groups} groups per unit (sampled by a salted hash), {rows}"
+        weighing = parameters.contribution_bounding is ContributionBounding.WEIGHT
+        why = ", as this mechanism cannot weigh units" if weighing else ""
+        return f"at most {bounding.groups} groups per unit (sampled by a salted hash{why}), {rows}"
     if not plan.block.keys:
         return rows.replace("unit and group", "unit")
     if plan.groups is None:

@@ -154,6 +154,7 @@ def _answers(plan: BlockPlan, noisy: list[Steps]) -> dict[str, Values]:
         name = plan.block.aggregate_column(index)
         if aggregate.kind is AggregateKind.AVG:
             total, count = (noisy[m] for m in aggregate.measures)
+            count = count * measures[aggregate.measures[1]].step
             answers[name] = _average(measures[aggregate.measures[0]], total, count)
             answers[plan.block.support_column(index)] = count
         else:
@@ -163,17 +164,16 @@ def _answers(plan: BlockPlan, noisy: list[Steps]) -> dict[str, Values]:
 
 def _plain(aggregate: Aggregate, measure: Measure, noisy: list[Steps]) -> Values:
     values = noisy[aggregate.measures[0]]
-    if is_whole(aggregate, measure):
-        whole = np.rint(values).astype(np.int64)
-        return whole * int(measure.step)
-    return values * measure.step
+    if not is_whole(aggregate, measure):
+        return values * measure.step
+    if measure.weights is not None:
+        return np.rint(values * measure.step).astype(np.int64)
+    return np.rint(values).astype(np.int64) * int(measure.step)
 
 
 def is_whole(aggregate: Aggregate, measure: Measure) -> bool:
     """True for answers that are integers: counts, and sums of integers."""
-    if aggregate.kind is AggregateKind.AVG:
-        return False
-    return measure.lattice is None or (measure.lattice.integral and measure.step >= 1.0)
+    return aggregate.kind is not AggregateKind.AVG and measure.integral
 
 
 def _average(measure: Measure, total: Steps, count: Steps) -> Steps:

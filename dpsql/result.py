@@ -171,10 +171,12 @@ class Result:
         measure = plan.measures[index].measure
         groups = plan.spread_groups(self._released[output.block])
         margin = plan.noise_of(index).margin(confidence, groups)
-        aggregate = plan.block.aggregates[output.aggregate]
+        whole = is_whole(plan.block.aggregates[output.aggregate], measure)
+        if measure.weights is not None:
+            return float(margin * measure.step + (0.5 if whole else 0.0))
         if measure.lattice is not None and measure.lattice.coarsening > 1:
             margin += 1
-        elif is_whole(aggregate, measure):
+        elif whole:
             margin = float(np.ceil(margin))
         return float(margin * measure.step)
 

@@ -67,11 +67,13 @@ class Difference:
 
     def violations(self, plan: BlockPlan) -> list[str]:
         """Every way in which the difference exceeds what the plan declares."""
-        floor = 0 if plan.score is None else plan.block.parameters.min_units_per_group - 1
+        thresholds = plan.score is not None and not plan.declared
+        floor = plan.block.parameters.min_units_per_group - 1 if thresholds else 0
         measures = [noisy.measure for noisy in plan.measures]
         rows = plan.block.parameters.max_rows_contributed
         absent = (0,) * len(measures)
         found, touched = [], 0
+        squares = [0] * len(measures)
         for key in {**self.without, **self.with_unit}:
             before, after = self.without.get(key, absent), self.with_unit.get(key, absent)
             touched += before != after
@@ -81,18 +83,25 @@ class Difference:
                 limit = measure.sensitivity(rows)
                 if crossing:
                     # A group crosses the minimum with all it has; what may name it is its score.
-                    bound = floor + 1 if measure.kind is MeasureKind.UNITS else None
+                    bound = (floor + 1) * limit if measure.kind is MeasureKind.UNITS else None
                     if index == plan.score and (bound is None or max(change, -change) > bound):
                         found.append(f"{key} crosses the minimum with a score of {change}")
                     if change < 0 and measure.monotone:
                         found.append(f"{key} vanishes when a unit is added")
                     continue
+                squares[index] += change * change
                 if abs(change) > limit:
                     found.append(f"{measure.kind.value} of {key} changes by {change} > {limit}")
                 if change < 0 and measure.monotone:
                     found.append(f"{measure.kind.value} of {key} falls by {-change}")
-        if plan.groups is not None and touched > plan.groups:
-            found.append(f"{touched} groups change, more than {plan.groups}")
+        bounding = plan.bounding
+        if bounding is None:
+            return found
+        if touched > bounding.kept:
+            found.append(f"{touched} groups change, more than {bounding.kept}")
+        for square, measure in zip(squares, measures, strict=True):
+            if square > bounding.groups * measure.sensitivity(rows) ** 2:
+                found.append(f"{measure.kind.value} changes by {math.sqrt(square)} in l2")
         return found
 
 

@@ -11,15 +11,14 @@ from audit import Lab, audit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
-from support import SALT, Planned, planned
+from support import Planned, planned
 
 from dpsql.errors import QueryRefused
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
 from dpsql.plan import Bounding
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Schema, Table, schema_of
 from dpsql.sql import rows as private_rows
-from dpsql.sql.rewrite import rewrite
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -126,6 +125,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
         "max_rows_contributed": draw(st.integers(1, 3)),
         "k_bar": EVERYTHING,
         "min_units_per_group": draw(st.sampled_from([1, 1, 2, 3])),
+        "contribution_bounding": draw(st.sampled_from(["sample", "weight"])),
     }
     tail = ""
     if keys and draw(st.booleans()):
@@ -216,12 +216,12 @@ def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, m
     plan = cut.plans[0]
     if plan.selection.fetch is None:
         return
-    assert isinstance(plan.selection, GaussianTopK | GumbelTopK)
-    statement = rewrite(plan, SCHEMA["r"], SALT)
-    unlimited = replace(plan, selection=replace(plan.selection, k_bar=EVERYTHING))
+    (statement,) = cut.statements
+    unlimited = statement.replace(f" LIMIT {plan.selection.fetch}", f" LIMIT {EVERYTHING}")
+    assert unlimited != statement
     LAB.fill(rows)
     found = LAB.rows(statement)
-    assert repr(found) == repr(LAB.rows(rewrite(unlimited, SCHEMA["r"], SALT))[: k_bar + 1])
+    assert repr(found) == repr(LAB.rows(unlimited)[: plan.selection.fetch])
     assert [row[0] for row in found] == list(range(1, len(found) + 1))
 
 
@@ -308,6 +308,177 @@ def test_rows_without_a_unit_count_for_nothing() -> None:
     found = planned("SELECT a, count(*), sum(j) FROM r GROUP BY a", SCHEMA, RULES)
     LAB.fill([(None, 1, 0.0, "", "p", 1, 4, 1.0)] * 5)
     assert LAB.groups(found.statements[0], found.plans[0]) == {}
+
+
+# -- weighted units -------------------------------------------------------------------------------
+
+crowded_rows = st.lists(
+    st.tuples(
+        st.sampled_from([1, 1, 1, 2, 3]),
+        st.integers(0, 13),
+        st.just(0.0),
+        TEXTS,
+        st.sampled_from(["p", "q", None]),
+        st.sampled_from([-3, 5, 100, None]),
+        st.sampled_from([0, 4, 2**63 - 1]),
+        st.sampled_from([-2.0, 0.1, 1e308, NAN]),
+    ),
+    max_size=45,
+)
+
+
+@examples_of(150)
+@given(
+    st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True),
+    crowded_rows,
+    st.integers(1, 2),
+    st.sampled_from([1, 3, 1000]),
+    st.sampled_from([1, 1, 2]),
+    st.sampled_from([str, constant_hash]),
+)
+def test_a_weighted_unit_stays_within_its_norm(
+    measures, rows, cap, repeats, minimum, change
+) -> None:
+    sql = f"SELECT a, {', '.join(measures)} FROM r GROUP BY a"
+    options = {
+        "max_groups_contributed": cap,
+        "max_rows_contributed": repeats,
+        "min_units_per_group": minimum,
+        "contribution_bounding": "weight",
+    }
+    assert check((sql, options), rows, change) == {}
+
+
+@pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
+@pytest.mark.parametrize("cap", [1, 2, 3])
+def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure, cap) -> None:
+    found = planned(
+        f"SELECT a, {measure} FROM r GROUP BY a",
+        SCHEMA,
+        RULES,
+        max_groups_contributed=cap,
+        max_rows_contributed=2,
+        contribution_bounding="weight",
+    )
+    plan = found.plans[0]
+    whole = plan.measures[0].measure.sensitivity(2)
+    for groups in (*range(1, 12), 7 * cap - 1, 7 * cap, 7 * cap + 1, 40):
+        LAB.fill(unit_with_many_groups(groups, repeats=3))
+        values = [measures[0] for measures in LAB.groups(found.statements[0], plan).values()]
+        left = min(groups, 7 * cap)
+        assert values == [whole * weight_of(cap, left) // STEPS] * left
+        full = min(left, cap) * whole**2
+        assert full * 0.999 <= sum(value**2 for value in values) <= full
+
+
+def test_nothing_changes_but_the_step_where_no_unit_has_too_many_groups() -> None:
+    rows: list[tuple[object, ...]] = [
+        (u, (u + g) % 9, 0.0, "1", "p", u % 7 - 1, u % 5, 0.5 * u % 3)
+        for u in range(30)
+        for g in range(1 + u % 3)
+    ]
+    LAB.fill(rows)
+    sql = "SELECT a, count(DISTINCT u), count(*), sum(i), sum(x), avg(x) FROM r GROUP BY a"
+    shown = []
+    for bounding in ("sample", "weight"):
+        found = planned(
+            sql, SCHEMA, RULES, max_groups_contributed=3, contribution_bounding=bounding
+        )
+        plan = found.plans[0]
+        steps = [noisy.measure.step for noisy in plan.measures]
+        groups = LAB.groups(found.statements[0], plan)
+        shown.append(
+            {k: [v * s for v, s in zip(vs, steps, strict=True)] for k, vs in groups.items()}
+        )
+    assert shown[0].keys() == shown[1].keys()
+    for key, sampled in shown[0].items():
+        assert shown[1][key] == pytest.approx(sampled, abs=1e-3)
+        assert shown[1][key][:3] == sampled[:3], "counts and sums of small integers are exact"
+
+
+def test_weighted_units_keep_all_their_declared_groups() -> None:
+    rules = replace(
+        RULES,
+        tables={
+            "r": replace(
+                RULES.tables["r"],
+                columns={"a": ColumnPolicy(domain=tuple(range(60))), "j": ColumnPolicy(0, 4)},
+            )
+        },
+    )
+    found = planned(
+        "SELECT a, sum(j) FROM r GROUP BY a",
+        SCHEMA,
+        rules,
+        max_groups_contributed=2,
+        contribution_bounding="weight",
+    )
+    plan, statement = found.plans[0], found.statements[0]
+    assert plan.score is None
+    assert plan.bounding == Bounding(2, 60)
+    rows = unit_with_many_groups(50, 10) + [(2, *row[1:]) for row in unit_with_many_groups(3)]
+    LAB.fill(rows)
+    assert len(LAB.groups(statement, plan)) == 50
+    assert audit(LAB, rows, 0, plan, statement) == {}
+    assert audit(LAB, rows, 0, plan, whole_weights(statement)) != {}
+
+
+def test_units_that_are_equal_but_look_different_are_one_unit() -> None:
+    """NaN and signed zeros: grouping and joining agree on who is who."""
+    schema = schema_of(Table("d", (Column("u", "DOUBLE"), Column("a", "INTEGER"))))
+    rules = replace(RULES, tables={"d": TablePolicy("d", PrivacyUnit("unit", "u"), {})})
+    found = planned(
+        "SELECT a, count(DISTINCT u) FROM d GROUP BY a",
+        schema,
+        rules,
+        max_groups_contributed=1,
+        contribution_bounding="weight",
+    )
+    lab = Lab("d", (("u", "DOUBLE"), ("a", "INTEGER")))
+    for twins in ((0.0, -0.0), (NAN, -NAN)):
+        lab.fill([(twins[a % 2], a) for a in range(4)])
+        values = lab.groups(found.statements[0], found.plans[0]).values()
+        assert list(values) == [(weight_of(1, 4),)] * 4
+
+
+def whole_weights(statement: str) -> str:
+    return re.sub(r"CASE WHEN .{1,40} THEN 65536 ELSE .*? END", "65536", statement)
+
+
+CROWDED = [
+    (u, k, 0.0, "1", "p", 5, 4, 3.5) for u in (1, 2, 3) for k in range(9 * u) for _ in range(4)
+]
+BROKEN_WEIGHTS = {
+    "whole weights": whole_weights,
+    "weights without a root": lambda s: re.sub(
+        r"floor\(sqrt\((\d+) // (.*?)\)\)", r"\1 // \2 // 256", s
+    ),
+    "too many kept": lambda s: re.sub(r'"__dpsql_rank" <= \d+', "TRUE", s),
+    "crowded units kept whole": lambda s: re.sub(
+        r'(coalesce\("__dpsql_size", \d+\)) <= \d+', r"\1 > 0", s
+    ),
+    "sizes one too small": lambda s: s.replace(
+        'count(*) AS "__dpsql_size"', 'count(*) - 1 AS "__dpsql_size"'
+    ),
+    "unweighted sums": lambda s: s.replace('* "__dpsql_weight"', "* 65536"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_WEIGHTS)
+def test_the_audit_notices_wrong_weights(name) -> None:
+    found = planned(
+        "SELECT a, count(*) FROM r GROUP BY a",
+        SCHEMA,
+        RULES,
+        max_groups_contributed=2,
+        max_rows_contributed=4,
+        contribution_bounding="weight",
+    )
+    plan, statement = found.plans[0], found.statements[0]
+    broken = BROKEN_WEIGHTS[name](statement)
+    assert broken != statement
+    assert audit(LAB, CROWDED, 0, plan, statement) == {}
+    assert audit(LAB, CROWDED, 0, plan, broken) != {}
 
 
 # -- negative controls: the audit notices each way of getting it wrong ----------------------------

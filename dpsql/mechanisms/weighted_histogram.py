@@ -151,16 +151,21 @@ def fresh_delta(noise: DiscreteGaussian, threshold: int, weights: Weights) -> fl
 
 
 def weighted_histogram_delta(
-    epsilon: float, noise: DiscreteGaussian, threshold: int, weights: Weights
+    epsilon: float,
+    noise: DiscreteGaussian,
+    threshold: int,
+    weights: Weights,
+    others: float = 0.0,
 ) -> float:
     """The delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
 
-    ``threshold`` is in steps, above any floor. Raises ParameterError for an epsilon out of range
-    and for noise of 4 steps or less. Checked by ``tests/test_weighted_histogram.py``.
+    ``threshold`` is in steps, above any floor; ``others`` as in ``WeightedSparseHistogram``. Raises
+    ParameterError for an epsilon out of range and for noise of 4 steps or less. Checked by
+    ``tests/test_weighted_histogram.py``.
     """
     check_parameters(epsilon, weights.groups)
     log_hidden = _lattice_log_hidden(noise, threshold, weights)
-    return _delta(epsilon, weights.groups, _smooth(noise.sigma), log_hidden)
+    return _delta(epsilon, weights.groups, _joint(_smooth(noise.sigma), others), log_hidden)
 
 
 def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> float:
@@ -182,6 +187,11 @@ def _smooth(sigma: float) -> float:
     if sigma * sigma <= SMOOTHING_VARIANCE:
         raise too_little_noise()
     return math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
+
+
+def _joint(sigma: float, others: float) -> float:
+    """The scale of one noise that hides as little as ``sigma`` and the other values together."""
+    return 1 / math.sqrt(1 / sigma**2 + others / STEPS**2) * (1 - _SLACK)
 
 
 def _lattice_log_hidden(noise: DiscreteGaussian, threshold: int, weights: Weights) -> float:
@@ -223,16 +233,19 @@ def _hiding(delta: float, sigma: float, weights: Weights) -> float:
     )
 
 
-def _continuous_threshold(epsilon: float, delta: float, sigma: float, weights: Weights) -> float:
+def _continuous_threshold(
+    epsilon: float, delta: float, sigma: float, weights: Weights, others: float = 0.0
+) -> float:
     """The least threshold for continuous noise; infinite if the noise alone exceeds delta."""
-    distance = np.array([math.sqrt(weights.groups) * STEPS / sigma])
+    joint = _joint(sigma, others)
+    distance = np.array([math.sqrt(weights.groups) * STEPS / joint])
     rest = delta - float(gaussian_delta(np.array([epsilon]), distance)[0])
     if rest <= 0:
         return math.inf
 
     def delta_of(threshold: float) -> float:
         hidden = _continuous_log_hidden(sigma, threshold, weights)
-        return _delta(epsilon, weights.groups, sigma, hidden)
+        return _delta(epsilon, weights.groups, joint, hidden)
 
     least = _hiding(delta, sigma, weights)
     if delta_of(least) <= delta:
@@ -249,23 +262,23 @@ def _fresh_threshold(noise: DiscreteGaussian, delta: float, weights: Weights) ->
 
 @lru_cache(maxsize=256)
 def _one_shot_threshold(
-    epsilon: float, delta: float, noise: DiscreteGaussian, weights: Weights
+    epsilon: float, delta: float, noise: DiscreteGaussian, weights: Weights, others: float
 ) -> int:
     check_parameters(epsilon, weights.groups, delta)
-    continuous = _continuous_threshold(epsilon, delta, _smooth(noise.sigma), weights)
+    continuous = _continuous_threshold(epsilon, delta, _smooth(noise.sigma), weights, others)
     if continuous == math.inf:
         raise too_little_noise()
     return smallest(
-        lambda t: weighted_histogram_delta(epsilon, noise, t, weights) <= delta, round(continuous)
+        lambda t: weighted_histogram_delta(epsilon, noise, t, weights, others) <= delta,
+        round(continuous),
     )
 
 
 @lru_cache(maxsize=256)
 def _one_shot_sigma(epsilon: float, delta: float, weights: Weights) -> float:
-    """The noise, in steps, that allows the lowest threshold."""
+    """The continuous noise, in steps, that allows the lowest threshold."""
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(weights.groups) * STEPS)
-    found = lowest_tau(lambda s: _continuous_threshold(epsilon, delta, s, weights), least)
-    return math.sqrt(found.sigma**2 + SMOOTHING_VARIANCE) * (1 + 2.0**-48)
+    return lowest_tau(lambda s: _continuous_threshold(epsilon, delta, s, weights), least).sigma
 
 
 # -- mechanisms -------------------------------------------------------------------------------
@@ -327,9 +340,15 @@ class WeightedSparseHistogram:
     ``noise`` is in steps. Groups of at most ``floor`` units (minimum units - 1) must have been
     dropped: weights do not tell.
 
-    Guarantee: (epsilon, delta)-DP, T being the smallest integer for which the delta of the module's
-    analysis is at most delta (Lebeda & Retschmeier 2024, Lemma 2.7, with weights). It states no
-    zCDP cost. Checked by ``tests/test_weighted_histogram.py``.
+    Further values of the released groups may be shown with Gaussian noise of their own. ``others``
+    is what they reveal: for each value the squared change of a group by a whole weight over the
+    noise's variance (less SMOOTHING_VARIANCE), added up over the values.
+
+    Guarantee: (epsilon, delta)-DP of weights and further values together, T being the smallest
+    integer for which the delta of the module's analysis is at most delta (Lebeda & Retschmeier
+    2024, Lemma 2.7, with weights), the distance there being that of all values of the old groups:
+    drawing further values for the released groups only has the same law. It states no zCDP cost.
+    Checked by ``tests/test_weighted_histogram.py``.
     """
 
     epsilon: float
@@ -337,6 +356,7 @@ class WeightedSparseHistogram:
     noise: DiscreteGaussian
     weights: Weights
     floor: int
+    others: float = 0.0
 
     @property
     def name(self) -> str:
@@ -358,7 +378,7 @@ class WeightedSparseHistogram:
     def threshold(self) -> int:
         """T: the noisy weight a group must exceed, in steps."""
         return self.floor * STEPS + _one_shot_threshold(
-            self.epsilon, self.delta, self.noise, self.weights
+            self.epsilon, self.delta, self.noise, self.weights, self.others
         )
 
     def rho(self, released: int | None) -> float:
@@ -382,15 +402,20 @@ def weighted_positive_counts(
 
 
 def weighted_sparse_histogram(
-    epsilon: float, delta: float, weights: Weights, floor: int = 0
+    epsilon: float, delta: float, weights: Weights, floor: int = 0, measures: int = 1
 ) -> WeightedSparseHistogram:
-    """The mechanism whose noise allows the lowest threshold, (epsilon, delta)-DP as sampled.
+    """The mechanism that leaves ``measures`` - 1 further values a noise as good as its own.
 
-    Raises ParameterError for parameters out of range.
+    Alone its noise allows the lowest threshold. What that noise hides is shared equally: the others
+    may take ``weights.groups`` * ``others`` in all. Raises ParameterError for parameters out of
+    range.
     """
     check_parameters(epsilon, weights.groups, delta)
-    noise = DiscreteGaussian(_one_shot_sigma(epsilon, delta, weights))
-    return WeightedSparseHistogram(epsilon, delta, noise, weights, floor)
+    alone = _one_shot_sigma(epsilon, delta, weights) ** 2
+    sigma = math.sqrt(measures * alone + SMOOTHING_VARIANCE) * (1 + 1e-12)
+    others = (1 - 1 / measures) * STEPS**2 / alone
+    noise = DiscreteGaussian(sigma)
+    return WeightedSparseHistogram(epsilon, delta, noise, weights, floor, others)
 
 
 def _appears_above(noise: DiscreteGaussian, threshold: int, probability: float) -> float:

@@ -23,6 +23,7 @@ from dpsql.planner.set_union import NAMES as SET_UNIONS
 from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import NAMES as TOP_K
 from dpsql.planner.topk import top_k_options
+from dpsql.planner.weighted import NAMES as WEIGHTED
 from dpsql.query import Block, Query
 
 MECHANISMS = (
@@ -30,6 +31,7 @@ MECHANISMS = (
     "gaussian_positive_counts",
     "laplace_positive_counts",
     "gaussian_sparse_histogram",
+    *WEIGHTED,
     *TOP_K,
     *SET_UNIONS,
 )

@@ -14,6 +14,8 @@ from dpsql.planner.noise import (
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.planner.weighted import weighted_options
+from dpsql.policy import ContributionBounding
 from dpsql.query import Block, Measure, MeasureKind
 
 UNITS = Measure(MeasureKind.UNITS)
@@ -22,7 +24,10 @@ NAMES = ("gaussian_positive_counts", "laplace_positive_counts", "gaussian_sparse
 
 
 def histogram_options(block: Block, budget: Budget) -> list[Option]:
-    """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too."""
+    """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too.
+
+    With weighted units those of :mod:`dpsql.planner.weighted` take their place.
+    """
     cap = block.parameters.max_groups_contributed
     if cap is None:
         reason = "max_groups_contributed is unlimited, which only a top-k query can bear"
@@ -33,6 +38,8 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
         names = NAMES if budget.one_shot else NAMES[:2]
         return [impossible(name, reason, hint) for name in names]
     histogram = _Histogram(block, budget, cap)
+    if block.parameters.contribution_bounding is ContributionBounding.WEIGHT:
+        return weighted_options(block, budget, cap, histogram.measures, histogram.score)
     options = [
         budget.tightest(histogram.gaussian_positive_counts),
         budget.tightest(histogram.laplace_positive_counts),
@@ -55,6 +62,7 @@ class _Histogram:
         # The unit count is always measured: it decides which groups are safe to name.
         with_units = UNITS in block.measures
         self.measures = block.measures if with_units else (*block.measures, UNITS)
+        self.score = self.measures.index(UNITS)
         self.floor = block.parameters.min_units_per_group - 1
 
     def gaussian_positive_counts(self, split: Split) -> Option:
@@ -99,7 +107,6 @@ class _Histogram:
             NoisyMeasure(measure, None if measure == UNITS else others(measure, self.cap, False))
             for measure in self.measures
         )
-        score = self.measures.index(UNITS)
         bounding = Bounding.sample(self.cap)
-        plan = BlockPlan(self.block, selection, noisy, score, self.cap, bounding, conversion)
+        plan = BlockPlan(self.block, selection, noisy, self.score, self.cap, bounding, conversion)
         return Option(selection.name, plan, threshold, variant=variant)

@@ -17,15 +17,18 @@ from dpsql.mechanisms.additive import one_shot_distance
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
+from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget
 from dpsql.planner.noise import (
     NoiseOf,
     composed_noise,
     exact_gaussian_noise,
+    gaussian_noise,
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.policy import ContributionBounding
 from dpsql.query import Block, TopK
 
 NAMES = ("known_domain", "known_domain_top_k")
@@ -54,6 +57,9 @@ def _caps(block: Block, groups: int) -> Sequence[int | None]:
 
 
 def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
+    weighing = block.parameters.contribution_bounding is ContributionBounding.WEIGHT
+    if weighing and cap is not None:
+        return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), len(block.measures)
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share)
@@ -69,6 +75,33 @@ def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> li
             for kind, noise in kinds.items()
         ]
     return options
+
+
+def _every_weighted_group(block: Block, budget: Budget, cap: int) -> list[Option]:
+    """A unit may keep all of its groups, as nothing is named by a threshold.
+
+    Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
+    """
+    split, share, reach = budget.whole(), len(block.measures), f"units weigh {cap} groups"
+    composed = gaussian_noise(block, split.rho / share)
+    options = [_weighted_option(block, cap, composed, split.conversion, reach)]
+    if budget.one_shot:
+        distance = one_shot_distance(budget.epsilon, budget.delta) / share
+        exact, variant = exact_gaussian_noise(block, distance), f"{reach}, exact Gaussian"
+        build = partial(_weighted_option, block, cap, exact, 0.0, variant)
+        options.append(attempted(options[0].mechanism, build))
+    return options
+
+
+def _weighted_option(
+    block: Block, cap: int, noise_of: NoiseOf, conversion: float, variant: str
+) -> Option:
+    size, rows = block.domain_size, block.parameters.max_rows_contributed
+    measures = [measure.weighted(STEPS, rows) for measure in block.measures]
+    noisy = tuple(NoisyMeasure(m, noise_of(m, cap, False)) for m in measures)
+    selection, bounding = KnownDomain(size), Bounding(cap, size)
+    plan = BlockPlan(block, selection, noisy, None, cap, bounding, conversion)
+    return Option(selection.name, plan, _error(plan, size), variant=variant)
 
 
 def _largest(block: Block, top_k: TopK, budget: Budget, size: int) -> list[Option]:
@@ -111,5 +144,12 @@ def _option(
     measures = tuple(NoisyMeasure(m, noise_of(m, groups, cap is None)) for m in block.measures)
     bounding = None if cap is None else Bounding.sample(cap)
     plan = BlockPlan(block, selection, measures, score, groups, bounding, conversion)
-    rank = math.prod(plan.noise_of(index).std(shown) for index in range(len(measures)))
-    return Option(selection.name, plan, rank, variant=variant)
+    return Option(selection.name, plan, _error(plan, shown), variant=variant)
+
+
+def _error(plan: BlockPlan, shown: int) -> float:
+    """The product of the standard deviations of what is shown, in the units of the answer."""
+    return math.prod(
+        plan.noise_of(index).std(shown) * noisy.measure.step
+        for index, noisy in enumerate(plan.measures)
+    )

@@ -38,6 +38,15 @@ def composed_noise(block: Block, rho: float) -> NoiseOf:
     return noise
 
 
+def gaussian_noise(block: Block, rho: float) -> NoiseOf:
+    """Independent Gaussian noise that costs ``rho`` under zCDP, whose price is one of l2 alone."""
+
+    def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
+        return gaussian(rho, _sensitivity(block, measure), groups)
+
+    return noise
+
+
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
     """Gaussian noise that takes ``distance`` out of what one publication may (see additive)."""
 

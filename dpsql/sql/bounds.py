@@ -12,11 +12,11 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.policy import TablePolicy
-from dpsql.query import Lattice
+from dpsql.query import RELEASED_BITS, Lattice
 from dpsql.schema import Table, is_integer
 
 FINE_STEPS = 2**30  # row values are rounded to about this many steps across their range
-RELEASED_STEPS = 2**20  # sensitivities are kept near this, well inside the samplers' range
+RELEASED_STEPS = 2**RELEASED_BITS
 _LARGEST_BOUND = 1e15
 
 Interval = tuple[float, float]

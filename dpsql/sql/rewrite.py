@@ -8,6 +8,8 @@ are quoted. Shapes, with ``salt`` a fresh random number for each query:
   first ``max_groups_contributed`` keys in the order of a salted hash;
 * other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
   sums over units;
+* weighted units: one row per (unit, key) in either case, each with its unit's weight, then sums of
+  contributions times weights (:mod:`dpsql.sql.weighting`);
 * top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1.
 
 The row number ``__dpsql_rid`` only lines up keys with measures.
@@ -18,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.plan import BlockPlan
+from dpsql.plan import BlockPlan, Bounding
 from dpsql.query import ROW_ID, Measure, MeasureKind
 from dpsql.quoting import quote
 from dpsql.schema import Table
@@ -26,6 +28,7 @@ from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total
+from dpsql.sql.weighting import weighted, weighted_sum
 
 _SATURATION = 2**62
 
@@ -35,7 +38,8 @@ def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
     added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
-    with unlimited groups) by at most ``measure.sensitivity`` each. Checked by
+    with unlimited groups) by at most ``measure.sensitivity`` each. With weighted units it changes
+    in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
     ``tests/test_sensitivity.py``.
     """
     if isinstance(plan.selection, SetUnion):
@@ -73,6 +77,11 @@ class _Rewriter:
     # -- shapes -------------------------------------------------------------------------------
 
     def _count_units(self, measures: list[Measure]) -> str:
+        bounding = self.plan.bounding
+        if bounding is not None and bounding.weighted:
+            columns = ", ".join([UNIT, *self.rows.keys])
+            pairs = f"SELECT DISTINCT {columns} FROM ({self.rows.select()})"
+            return self._weighted(measures, bounding, pairs)
         rows = self.rows.capped(self.rows.select())
         count = f"count(DISTINCT {UNIT})"
         outputs = [
@@ -91,11 +100,26 @@ class _Rewriter:
         units = (
             f"SELECT {keys}, {', '.join(per_unit)} FROM ({self._steps(measures)}) GROUP BY {keys}"
         )
-        outputs = [
-            f"{self._summed(measure, name)} AS {name}"
-            for measure, name in zip(measures, names, strict=True)
+        bounding = self.plan.bounding
+        if bounding is not None and bounding.weighted:
+            return self._weighted(measures, bounding, units)
+        return self._grouped(self._sums(measures), "count(*)", self.rows.capped(units))
+
+    def _weighted(self, measures: list[Measure], bounding: Bounding, pairs: str) -> str:
+        """Sums over weighted units; ``pairs`` has one row per (unit, key)."""
+        columns = [
+            name
+            for measure, name in zip(measures, self.rows.measures, strict=True)
+            if measure.kind is not MeasureKind.UNITS
         ]
-        return self._grouped(outputs, "count(*)", self.rows.capped(units))
+        clause, rows = weighted(self.rows, bounding, pairs, columns)
+        return f"{clause} {self._grouped(self._sums(measures), 'count(*)', rows)}"
+
+    def _sums(self, measures: list[Measure]) -> list[str]:
+        return [
+            f"{self._summed(measure, name)} AS {name}"
+            for measure, name in zip(measures, self.rows.measures, strict=True)
+        ]
 
     def _steps(self, measures: list[Measure]) -> str:
         """Rows with each measure's argument as it is counted or summed: an integer or NULL."""
@@ -152,19 +176,28 @@ class _Rewriter:
             f"ELSE {centred} END"
         )
 
-    def _summed(self, measure: Measure, name: str) -> str:
-        """The group's total of clamped contributions, saturated far above any real total."""
+    def _clamped(self, measure: Measure, name: str) -> str:
+        """A unit's contribution to one group, within what one unit may add."""
         rows = self.plan.block.parameters.max_rows_contributed
-        if measure.kind is MeasureKind.UNITS:
-            return "count(*)"
-        if measure.lattice is None:
-            return f"CAST(coalesce(sum(least({name}, {rows})), 0) AS BIGINT)"
         lattice = measure.lattice
+        if lattice is None:
+            return f"least({name}, {rows})"
         if measure.kind is MeasureKind.SUM:
             low, high = min(0, rows * lattice.low), max(0, rows * lattice.high)
         else:
             low, high = -rows * lattice.half_width, rows * lattice.half_width
-        value = f"coalesce(sum(greatest({low}, least({high}, {name}))), 0)"
-        if lattice.coarsening > 1:
-            value = f"({value} // {lattice.coarsening})"
+        return f"greatest({low}, least({high}, {name}))"
+
+    def _summed(self, measure: Measure, name: str) -> str:
+        """The group's total of clamped contributions, saturated far above any real total."""
+        clamped = self._clamped(measure, name)
+        if measure.weights is not None:
+            rows = self.plan.block.parameters.max_rows_contributed
+            value = weighted_sum(measure, clamped, measure.reach(rows))
+        elif measure.kind is MeasureKind.UNITS:
+            return "count(*)"
+        else:
+            value = f"coalesce(sum({clamped}), 0)"
+            if measure.lattice is not None and measure.lattice.coarsening > 1:
+                value = f"({value} // {measure.lattice.coarsening})"
         return f"CAST(greatest(-{_SATURATION}, least({_SATURATION}, {value})) AS BIGINT)"

@@ -1,0 +1,85 @@
+"""Unknown keys, units weighted: release every group with enough weight on it to be safe to name."""
+
+from __future__ import annotations
+
+from dpsql.mechanisms.weighted_histogram import (
+    STEPS,
+    WeightedPositiveCounts,
+    WeightedSparseHistogram,
+    Weights,
+    kept_groups,
+    weighted_positive_counts,
+    weighted_sparse_histogram,
+)
+from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
+from dpsql.planner.budget import Budget, Split
+from dpsql.planner.noise import NoiseOf, exact_gaussian_noise, gaussian_noise
+from dpsql.planner.option import Option, attempted
+from dpsql.query import Block, Measure
+
+NAMES = ("weighted_gaussian_positive_counts", "weighted_gaussian_sparse_histogram")
+
+
+def weighted_options(
+    block: Block, budget: Budget, cap: int, measures: tuple[Measure, ...], score: int
+) -> list[Option]:
+    """Positive weights by zCDP; for one publication the exact analysis too.
+
+    ``measures`` are those of the block and, at ``score``, the unit count. Only Gaussian noise will
+    do: weights bound how far a unit moves a measure in l2, not in l1.
+    """
+    histogram = _WeightedHistogram(block, budget, cap, measures, score)
+    options = [budget.tightest(histogram.positive_counts)]
+    if budget.one_shot:
+        options.append(attempted(NAMES[1], histogram.sparse_histogram))
+    return options
+
+
+class _WeightedHistogram:
+    """The options of one block whose units weigh as much as ``cap`` groups."""
+
+    def __init__(
+        self, block: Block, budget: Budget, cap: int, measures: tuple[Measure, ...], score: int
+    ) -> None:
+        rows = block.parameters.max_rows_contributed
+        self.block = block
+        self.budget = budget
+        self.weights = Weights(cap, kept_groups(cap))
+        self.measures = tuple(measure.weighted(STEPS, rows) for measure in measures)
+        self.score = score
+        self.floor = block.parameters.min_units_per_group - 1
+
+    def positive_counts(self, split: Split) -> Option:
+        rho = split.rho / len(self.measures)
+        selection = weighted_positive_counts(rho, split.delta, self.weights, self.floor)
+        return self._option(selection, gaussian_noise(self.block, rho), split.conversion)
+
+    def sparse_histogram(self) -> Option:
+        share = len(self.measures)
+        selection = weighted_sparse_histogram(
+            self.budget.epsilon, self.budget.delta, self.weights, self.floor, share
+        )
+        each = self.weights.groups * selection.others / max(1, share - 1)
+        return self._option(selection, exact_gaussian_noise(self.block, each), 0.0)
+
+    def _option(
+        self,
+        selection: WeightedPositiveCounts | WeightedSparseHistogram,
+        others: NoiseOf,
+        conversion: float,
+    ) -> Option:
+        groups, kept = self.weights.groups, self.weights.kept
+        noisy = tuple(
+            NoisyMeasure(measure, None if i == self.score else others(measure, groups, False))
+            for i, measure in enumerate(self.measures)
+        )
+        plan = BlockPlan(
+            self.block,
+            selection,
+            noisy,
+            self.score,
+            groups,
+            Bounding(groups, kept),
+            conversion,
+        )
+        return Option(selection.name, plan, selection.threshold / STEPS)
