@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -12,10 +13,18 @@ from hypothesis import strategies as st
 
 from dpsql.accounting import Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
-from dpsql.mechanisms.additive import CorrelatedGaussian
+from dpsql.mechanisms.additive import (
+    CorrelatedGaussian,
+    IndependentNoise,
+    correlated_gaussian,
+    gaussian,
+)
+from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts, one_shot_delta
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.plan import BlockPlan, Bounding
-from dpsql.planner import MECHANISMS, plan_block, plan_query
+from dpsql.planner import MECHANISMS, TOP_K, plan_block, plan_query
 from dpsql.policy import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
 from dpsql.query import Block
 
@@ -64,7 +73,7 @@ def blocks(draw: st.DrawFn, limits: st.SearchStrategy[Parameters], k: int = 2000
     measures = draw(st.lists(st.sampled_from(available), max_size=3, unique=True))
     domain = draw(st.one_of(st.none(), counts(200)))
     limit = None
-    if measures and measures[0].monotone and domain is None and draw(st.booleans()):
+    if measures and measures[0].monotone and draw(st.booleans()):
         limit = draw(counts(k))
     return block(chosen, *measures, domain=domain, limit=limit)
 
@@ -197,19 +206,205 @@ def test_laplace_wins_for_one_group_at_a_loose_delta_and_gaussian_for_many() -> 
 
 @pytest.mark.parametrize("groups", [None, 1, 3, 30, 1000])
 @pytest.mark.parametrize("k", [1, 10, 100])
+@pytest.mark.parametrize("composition", Composition)
 def test_top_k_takes_the_mechanism_whose_kth_group_may_be_smallest(
-    groups: int | None, k: int
+    groups: int | None, k: int, composition: Composition
 ) -> None:
-    plan = plan_block(block(replace(USUAL, max_groups_contributed=groups), UNITS, limit=k))
+    b = block(replace(USUAL, max_groups_contributed=groups), UNITS, limit=k)
+    plan = plan_block(b, composition=composition)
     needed = {}
-    for name in ("gumbel_top_k", "gaussian_top_k"):
+    for name in COMPARED if composition is Composition.BASIC else COMPARED[:3]:
         try:
-            forced = plan_block(plan.block, name)
+            forced = plan_block(b, name, composition)
         except QueryRefused:
             assert groups is None
             continue
         needed[name] = forced.selection.appears_above(0.95) or 0.0
+    assert len(needed) >= 2
     assert plan.selection.name == min(needed, key=lambda name: needed[name])
+    assert plan.selection.appears_above(0.95) == min(needed.values())
+
+
+COMPARED = ("gumbel_top_k", "gaussian_top_k", "correlated_top_k", "laplace_top_k")
+
+
+@pytest.mark.parametrize("cap", [1, 10, 99, 100, 5000])
+def test_gumbel_is_capped_where_that_lowers_its_threshold_and_nowhere_else(cap: int) -> None:
+    capped, free = (
+        plan_block(block(replace(USUAL, max_groups_contributed=g), UNITS, limit=5), "gumbel_top_k")
+        for g in (cap, None)
+    )
+    assert isinstance(capped.selection, GumbelTopK)
+    assert isinstance(free.selection, GumbelTopK)
+    assert capped.selection.crossing == min(cap, USUAL.k_bar)
+    assert free.selection.crossing == USUAL.k_bar
+    assert free.bounding is None
+    if cap < USUAL.k_bar:
+        assert capped.bounding == Bounding.sample(cap)
+        assert capped.selection.groups == cap
+        assert capped.selection.threshold < free.selection.threshold
+    else:
+        assert capped.bounding is None
+        assert capped.selection == free.selection
+
+
+@pytest.mark.parametrize(("cap", "k"), [(1, 50), (2, 50), (30, 50), (50, 50)])
+def test_values_of_capped_names_have_the_smaller_of_both_noises_and_pay_for_theirs(
+    cap: int, k: int
+) -> None:
+    b = block(replace(USUAL, max_groups_contributed=cap), UNITS, ROWS, limit=k)
+    plan = plan_block(b, "gumbel_top_k")
+    free = plan_block(replace(b, parameters=replace(USUAL, max_groups_contributed=None)))
+    rho = rho_from_epsilon(1.0, 5e-7) / 3
+    alone = gaussian(rho, 1, cap).std(cap)
+    shared = correlated_gaussian(rho, 1, k).std(k)
+    assert plan.noise_of(0).std(k) == min(alone, shared) <= free.noise_of(0).std(k)
+    assert (plan.groups is None) == (shared <= alone)
+    values = sum(measure.noise.rho(cap if plan.groups else k) for measure in plan.measures)
+    assert plan.loss(None).rho == plan.selection.rho(None) + values
+
+
+def test_shared_noise_wins_for_a_small_k_bar_and_releases_its_own_scores() -> None:
+    free = replace(USUAL, max_groups_contributed=None, k_bar=20)
+    plan = plan_block(block(free, UNITS, ROWS, limit=10))
+    assert isinstance(plan.selection, CorrelatedTopK)
+    assert plan.measures[0].noise is None
+    assert isinstance(plan.noise_of(0), TopKCounts)
+    assert plan.bounding is None
+    assert plan.loss(0).rho >= plan.selection.rho(None)
+    assert plan_block(block(replace(free, k_bar=5000), UNITS, limit=10)).selection.name == (
+        "gumbel_top_k"
+    )
+
+
+def test_a_chosen_k_bar_is_only_for_whoever_asks() -> None:
+    free = replace(USUAL, max_groups_contributed=None, k_bar=5000)
+    for epsilon in (0.01, 1.0, 30.0):
+        b = block(replace(free, epsilon=epsilon), UNITS, limit=3)
+        assert plan_block(b).selection.name != "gumbel_top_k_chosen_k_bar"
+        asked = plan_block(b, "gumbel_top_k_chosen_k_bar")
+        assert isinstance(asked.selection, GumbelTopKChosenKBar)
+        assert asked.selection.fetch == 5001
+        assert asked.loss(0).rho == 2 * asked.selection.widest.pick_rho
+        (verdict,) = {
+            c.verdict for c in plan_block(b).candidates if c.mechanism == asked.selection.name
+        }
+        assert verdict == "possible (only if asked for)"
+    wide = block(replace(free, k_bar=2_000_000), UNITS, limit=3)
+    with pytest.raises(QueryRefused, match="k_bar must be"):
+        plan_block(wide, "gumbel_top_k_chosen_k_bar")
+
+
+# -- a single publication of the largest ----------------------------------------------------------
+
+
+def once(b: Block, name: str | None = None) -> BlockPlan:
+    return plan_block(b, name, Composition.BASIC)
+
+
+def test_laplace_top_k_spends_the_epsilon_of_its_measures_and_no_more() -> None:
+    for measures in ((UNITS,), (UNITS, ROWS), (UNITS, ROWS, summed(USUAL, 0, 9))):
+        plan = once(block(USUAL, *measures, limit=5), "laplace_top_k")
+        assert isinstance(plan.selection, LaplaceTopK)
+        assert plan.selection.epsilon <= 1.0 / len(measures)
+        assert plan.selection.delta == USUAL.delta
+        assert plan.bounding == Bounding.sample(10)
+        spent = plan.selection.epsilon
+        for measure in plan.measures[1:]:
+            assert isinstance(measure.noise, IndependentNoise)
+            assert measure.noise.name == "laplace"
+            spent += 10 * measure.noise.sensitivity / measure.noise.scale
+        assert 0.999 < spent <= 1.0
+
+
+def test_laplace_top_k_wins_for_one_group_per_unit_at_a_small_delta() -> None:
+    narrow = Parameters(epsilon=1.0, delta=1e-12, max_groups_contributed=1, k_bar=1000)
+    assert once(block(narrow, UNITS, limit=10)).selection.name == "laplace_top_k"
+
+
+def test_the_fixed_threshold_competes_only_where_its_base_is_that_of_the_others() -> None:
+    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=1)
+    assert once(block(free, UNITS, limit=1), "fixed_threshold").selection.fetch == 2
+    (alike,) = (c for c in once(block(free, UNITS, limit=1)).candidates if "fixed" in c.mechanism)
+    assert "only if asked for" not in alike.verdict
+    wide = replace(free, k_bar=100)
+    asked = once(block(wide, UNITS, ROWS, limit=1), "fixed_threshold")
+    assert isinstance(asked.selection, FixedThreshold)
+    assert asked.selection.epsilon <= 1 / 3
+    assert asked.selection.delta <= 1e-6 / 3
+    assert all(measure.noise is not None for measure in asked.measures)
+    found = once(block(wide, UNITS, limit=1))
+    (verdict,) = {c.verdict for c in found.candidates if c.mechanism == "fixed_threshold"}
+    assert verdict == "possible (only if asked for)"
+
+
+@pytest.mark.parametrize("name", ["laplace_top_k", "fixed_threshold"])
+def test_mechanisms_made_for_unit_counts_refuse_scores_that_a_unit_moves_further(
+    name: str,
+) -> None:
+    rows = replace(USUAL, max_rows_contributed=3)
+    with pytest.raises(QueryRefused, match="changes by one"):
+        once(block(rows, ROWS, limit=3), name)
+    assert once(block(replace(rows, max_rows_contributed=1), ROWS, limit=3), name)
+    with pytest.raises(QueryRefused, match="does not answer this shape"):
+        plan_block(block(USUAL, UNITS, limit=3), name)
+
+
+def test_the_exact_analysis_of_shared_noise_is_a_candidate_where_it_may_win() -> None:
+    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=30)
+    composed = plan_block(block(free, UNITS, limit=10), "correlated_top_k")
+    exact = once(block(free, UNITS, limit=10))
+    assert isinstance(exact.selection, CorrelatedTopK)
+    assert exact.selection.threshold < composed.selection.threshold * 0.95
+    assert one_shot_delta(exact.selection, 1.0) <= 1e-6
+    several = once(block(free, UNITS, ROWS, limit=10))
+    assert not [c for c in several.candidates if "exact" in c.verdict]
+
+
+# -- the largest of declared keys -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "limit", "name"),
+    [
+        (12, 10, "known_domain"),
+        (20, 10, "known_domain"),
+        (40, 10, "known_domain_top_k"),
+        (5000, 10, "known_domain_top_k"),
+        (10, 10, "known_domain"),
+        (9, 10, "known_domain"),
+    ],
+)
+@pytest.mark.parametrize("composition", Composition)
+def test_of_many_declared_keys_the_largest_are_chosen_first_of_few_all_are_answered(
+    size: int, limit: int, name: str, composition: Composition
+) -> None:
+    free = replace(USUAL, max_groups_contributed=None)
+    plan = plan_block(block(free, ROWS, domain=size, limit=limit), composition=composition)
+    assert plan.selection.name == name
+    assert plan.declared
+    if name == "known_domain_top_k":
+        assert plan.score == 0
+        assert plan.groups == limit
+        assert plan.bounding is None
+        assert plan.selection.delta == 0
+
+
+def test_declared_keys_are_compared_by_the_noise_on_what_is_shown() -> None:
+    for size, cap in itertools.product((15, 30, 1000), (None, 1, 3, 500)):
+        b = block(replace(USUAL, max_groups_contributed=cap), ROWS, domain=size, limit=10)
+        plan = plan_block(b)
+        stds = {
+            name: plan_block(b, name).noise_of(0).std(10)
+            for name in ("known_domain", "known_domain_top_k")
+        }
+        assert plan.noise_of(0).std(10) == min(stds.values())
+        assert plan.selection.name == min(stds, key=lambda name: stds[name])
+
+
+def test_a_limit_that_leaves_nothing_out_needs_no_choice() -> None:
+    with pytest.raises(QueryRefused, match="leaves out none"):
+        plan_block(block(USUAL, ROWS, domain=5, limit=5), "known_domain_top_k")
 
 
 def test_correlated_noise_is_used_where_a_unit_may_raise_every_group() -> None:
@@ -236,8 +431,7 @@ def test_a_cap_is_enforced_wherever_the_cost_counts_on_it() -> None:
             if plan.bounding is None:
                 assert plan.groups == b.domain_size
     gumbel = plan_block(block(USUAL, UNITS, limit=5), "gumbel_top_k")
-    assert gumbel.bounding is None
-    assert gumbel.groups is None
+    assert gumbel.bounding == Bounding.sample(10)
     gaussian = plan_block(block(USUAL, UNITS, limit=5), "gaussian_top_k")
     assert gaussian.bounding == Bounding.sample(10)
     assert gaussian.groups == 10
@@ -266,7 +460,7 @@ def test_a_minimum_of_units_refuses_to_rank_by_anything_else() -> None:
             block(replace(USUAL, min_units_per_group=5, max_groups_contributed=None), ROWS, limit=3)
         )
     plan = plan_block(block(replace(USUAL, min_units_per_group=5), UNITS, limit=3))
-    assert isinstance(plan.selection, GumbelTopK | GaussianTopK)
+    assert isinstance(plan.selection, GumbelTopK | GaussianTopK | CorrelatedTopK)
     assert plan.selection.floor == 4
 
 
@@ -275,7 +469,7 @@ def test_unlimited_groups_with_unknown_keys_are_refused_unless_top_k() -> None:
     with pytest.raises(QueryRefused, match="unlimited") as refused:
         plan_block(block(free, UNITS))
     assert refused.value.hint
-    assert plan_block(block(free, UNITS, limit=3)).selection.name == "gumbel_top_k"
+    assert plan_block(block(free, UNITS, limit=3)).selection.name in TOP_K
 
 
 def test_an_unknown_mechanism_and_one_that_does_not_fit_are_refused_by_name() -> None:

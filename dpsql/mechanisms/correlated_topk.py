@@ -20,6 +20,7 @@ from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, small
 from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.sparse_histogram import (
+    BlockBound,
     Floats,
     Integers,
     check_parameters,
@@ -272,9 +273,27 @@ def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
     Gaussian is post-processing of a continuous one with 16 less variance (see
     ``lattice_gaussian_delta``), here in half-steps; 1.0 if there is not so much.
     """
+    bound = _one_shot_bound(mechanism, epsilon)
+    return 1.0 if bound is None else min(1.0, worst_over(0, mechanism.k_bar, bound))
+
+
+def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
+    """Whether ``one_shot_delta`` is at most delta: what lies clear of delta is not looked into."""
+    bound = _one_shot_bound(mechanism, epsilon)
+    if bound is None:
+        return False
+
+    def near(low: Integers, high: Integers) -> Floats:
+        return np.clip(bound(low, high), delta * (1 - 1e-6), delta * (1 + 1e-6))
+
+    return worst_over(0, mechanism.k_bar, near) <= delta
+
+
+def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound | None:
+    """Bounds on the deltas of low to high common groups; None if sigma is too small for them."""
     own, shared = _parts(mechanism.sigma, mechanism.k_bar)
     if shared.sigma**2 <= 2 * SMOOTHING_VARIANCE:
-        return 1.0
+        return None
     k_bar, limit = mechanism.k_bar, mechanism.half_steps - 2 * mechanism.sensitivity
     per_group = 1 / (own.sigma**2 - SMOOTHING_VARIANCE)
     for_all = mechanism.copies / (shared.sigma**2 - SMOOTHING_VARIANCE)
@@ -289,7 +308,7 @@ def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
         return np.array(appears) + noise_delta(high)
 
     # Without a common group only the shared noise remains: covered by counting it in.
-    return min(1.0, worst_over(0, k_bar, bound))
+    return bound
 
 
 @lru_cache(maxsize=256)
@@ -314,13 +333,13 @@ def one_shot_top_k(
     distance = sensitivity * math.sqrt(k_bar + copies * root) / 2
     smoothing = SMOOTHING_VARIANCE / 4 * (1 + copies) * root / (root + copies)
     least = SMOOTHING_VARIANCE * root / 2 * 1.01
-    share = 1.0
+    share, rest = 1.0, 0.01
     while True:
-        share *= 0.99
+        share, rest = (1 - rest if rest < 0.5 else share / 2), 2 * rest
         sigma = analytic_gaussian_sigma(epsilon, delta * share, distance)
         sigma = math.sqrt(max(sigma**2 + smoothing, least))
         found = CorrelatedTopK(sigma, sensitivity, k, k_bar, delta * share, floor, with_counts)
-        if one_shot_delta(found, epsilon) <= delta:
+        if _suffices(found, epsilon, delta):
             return found
 
 

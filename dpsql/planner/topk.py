@@ -15,7 +15,7 @@ from functools import partial
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import gaussian, one_shot_distance
 from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k, one_shot_top_k
+from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK, fixed_threshold
@@ -169,36 +169,29 @@ class _TopK:
         )
         if selection is None:
             return impossible("correlated_top_k", "epsilon is too large for its analysis")
-        return self._correlated(selection, composed_noise(self.block, rho), split.conversion)
+        values = self._values(composed_noise(self.block, rho), self.k, all_groups=True, scored=True)
+        return self._option(selection, values, None, None, split.conversion)
 
     def exact_correlated(self, others: Sequence[Option]) -> list[Option]:
-        """One publication, by the exact analysis, unless that is sure not to be the best.
+        """One publication of the scores alone, by the exact analysis, unless it is sure to lose.
 
-        Values of other measures have an (epsilon, delta) of their own.
+        With further measures the parts of (epsilon, delta) would have to be added up, which zCDP
+        does better.
         """
         composed = min(o.order for o in others if o.mechanism == "correlated_top_k")
-        if composed > _EXACT_GAIN * min(option.order for option in others):
+        if self.share > 1 or composed > _EXACT_GAIN * min(option.order for option in others):
             return []
-        part = 1 / self.share
-        epsilon, delta = self.budget.epsilon, self.budget.delta
         selection = one_shot_top_k(
-            epsilon * part,
+            self.budget.epsilon,
             sensitivity=self.sensitivity,
             k=self.k,
             k_bar=self.k_bar,
-            delta=delta * part,
+            delta=self.budget.delta,
             floor=self.floor,
         )
-        rest = max(1, self.share - 1)
-        distance = one_shot_distance(epsilon * part * rest, delta * part * rest) / rest
-        option = self._correlated(selection, exact_gaussian_noise(self.block, distance), 0.0)
-        return [replace(option, variant="exact")]
-
-    def _correlated(
-        self, selection: CorrelatedTopK, noise_of: NoiseOf, conversion: float
-    ) -> Option:
-        values = self._values(noise_of, self.k, all_groups=True, scored=True)
-        return self._option(selection, values, None, None, conversion)
+        values = (NoisyMeasure(self.block.measures[self.score], None),)
+        option = self._option(selection, values, None, None, 0.0)
+        return [replace(option, variant=f"{option.variant}, exact")]
 
     # -- one publication ----------------------------------------------------------------------
 
