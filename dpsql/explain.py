@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting import PrivacyLoss
+from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.policy import ContributionBounding
@@ -33,8 +34,9 @@ class BlockExplanation:
     """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
 
     ``appears_half`` and ``appears_95`` are the scores a group needs to be released with that
-    probability, counted from the (k_bar+1)-th score where ``relative``. ``sql`` holds
-    a random salt, fresh for each run.
+    probability, counted from the largest score of rank ``base_rank`` if that is not None.
+    ``promise`` says how good the first ``limit`` groups of a top-k are, in the units of the answer.
+    All scores are those of bounded contributions. ``sql`` holds a random salt, fresh for each run.
     """
 
     table: str
@@ -46,9 +48,11 @@ class BlockExplanation:
     candidates: tuple[Candidate, ...]
     columns: tuple[ColumnFigure, ...]
     score: str | None
-    relative: bool
+    base_rank: int | None
     appears_half: float | None
     appears_95: float | None
+    limit: int | None
+    promise: Promise | None
     reserved: PrivacyLoss
     least: PrivacyLoss
 
@@ -89,11 +93,13 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         candidates=plan.candidates,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
         score=_score(plan),
-        relative=selection.fetch is not None,
+        base_rank=plan.base_rank,
         appears_half=None if half is None else half * step,
         appears_95=None if high is None else high * step,
+        limit=None if block.top_k is None else block.top_k.limit,
+        promise=_promise(plan, step),
         reserved=plan.loss(None),
-        least=plan.loss(0) if plan.groups is None else plan.loss(None),
+        least=plan.loss(0),
     )
 
 
@@ -110,6 +116,16 @@ def explain(query: Query, plan: PrivacyPlan, statements: tuple[str, ...]) -> Exp
         reserved_epsilon=plan.epsilon(plan.reserved),
         conversion_delta=plan.conversion_delta,
     )
+
+
+def _promise(plan: BlockPlan, step: float) -> Promise | None:
+    """What a top-k mechanism promises, in the units of the answer."""
+    top_k, selection = plan.block.top_k, plan.selection
+    if top_k is None or not isinstance(selection, Promising):
+        return None
+    found = selection.promise(top_k.limit)
+    gap = None if found.gap is None else found.gap * step
+    return replace(found, shortfall=found.shortfall * step, gap=gap)
 
 
 def _score(plan: BlockPlan) -> str | None:
@@ -137,7 +153,7 @@ def _bounding(plan: BlockPlan) -> str:
         return f"at most {bounding.groups} groups per unit (sampled by a salted hash{why}), {rows}"
     if not plan.block.keys:
         return rows.replace("unit and group", "unit")
-    if plan.groups is None:
+    if plan.groups is None or plan.score is not None:
         return f"a unit may touch any number of groups, {rows}"
     return f"a unit may touch all {plan.groups} declared groups, {rows}"
 

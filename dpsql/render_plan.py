@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dpsql.explain import BlockExplanation, Explanation
 from dpsql.figures import printable, significant
+from dpsql.mechanisms.promise import Promise
 from dpsql.sql.text import pretty
 
 INDENT = 2
@@ -71,6 +72,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
     _row(grid, "Groups", _appearance(block))
+    if block.promise is not None and block.limit is not None:
+        _row(grid, "Promise", _promise(block, block.promise, block.limit))
     parts: list[RenderableType] = [_heading(title), Padding(grid, (0, 0, 0, INDENT))]
     if block.columns:
         parts.append(Padding(_noise_table(block), (1, 0, 0, INDENT)))
@@ -83,9 +86,34 @@ def _appearance(block: BlockExplanation) -> str:
     if block.appears_half is None or block.appears_95 is None:
         return "all are answered, whether they hold rows or not"
     half, high = significant(block.appears_half), significant(block.appears_95)
-    score = "units" if block.score is None else block.score
-    base = " above the (k_bar+1)-th largest group" if block.relative else ""
-    return f"one appears half the time at {half} {score}{base}, 95% of the time at {high}"
+    base = (
+        "" if block.base_rank is None else f" above the {_ordinal(block.base_rank)} largest group"
+    )
+    return f"one appears half the time at {half} {_score(block)}{base}, 95% of the time at {high}"
+
+
+def _score(block: BlockExplanation) -> str:
+    return "units" if block.score is None else block.score
+
+
+def _promise(block: BlockExplanation, promise: Promise, k: int) -> str:
+    """How good the ranking is, in one sentence."""
+    score, wanted = _score(block), _ordinal(k)
+    worst = (
+        f"none comes out that has {significant(promise.shortfall)} {score} less than the {wanted}"
+    )
+    if promise.shortfall == 0:
+        worst = f"none but the {k:,} largest come out"
+    every = f"{k:,} always come out"
+    if promise.gap is not None and block.base_rank is not None:
+        ahead = f"is {significant(promise.gap)} {score} above the {_ordinal(block.base_rank)}"
+        every = f"all {k:,} come out if the {wanted} {ahead}"
+    return f"with probability {1 - promise.beta:.0%}, {worst}; {every}"
+
+
+def _ordinal(number: int) -> str:
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if 10 < number % 100 < 14 else last}"
 
 
 def _noise_table(block: BlockExplanation) -> Table:

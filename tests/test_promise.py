@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from blocks import UNITS, block, summed
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
 
+from dpsql.explain import Explanation, explain_block
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
@@ -19,6 +22,8 @@ from dpsql.mechanisms.promise import intruder_weight
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
+from dpsql.planner import plan_block
+from dpsql.policy import Parameters
 
 RUNS = 1500
 K, K_BAR, BASE = 3, 8, 20
@@ -151,3 +156,48 @@ def test_the_gumbel_promise_is_below_the_printed_one() -> None:
         assert found.gap is not None
         assert found.shortfall < math.log(k * k_bar / 0.025) / 0.5 + 0.2
         assert found.gap < 1 + (math.log(k_bar / 1e-6) + math.log(k / 0.025)) / 0.5 + 0.2
+
+
+# -- as EXPLAIN tells it --------------------------------------------------------------------------
+
+
+def test_explain_promises_in_the_units_of_the_answer() -> None:
+    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=500)
+    measure = summed(free, 0, 10**8)
+    plan = plan_block(block(free, measure, limit=7))
+    told = explain_block(plan, "SELECT 1")
+    assert isinstance(plan.selection, GumbelTopK)
+    exact = plan.selection.promise(7)
+    assert measure.step > 1
+    assert told.promise is not None
+    assert exact.gap is not None
+    assert told.promise.shortfall == exact.shortfall * measure.step
+    assert told.promise.gap == exact.gap * measure.step
+    assert (told.limit, told.base_rank) == (7, 501)
+
+
+@pytest.mark.parametrize(
+    ("domain", "limit", "expected"),
+    [
+        (None, 3, ("none comes out that has", "less than the 3rd", "if the 3rd is", "the 101st")),
+        (None, 100, ("none but the 100 largest come out", "all 100 come out if")),
+        (90, 2, ("less than the 2nd", "; 2 always come out")),
+    ],
+)
+def test_explain_says_the_promise_in_one_sentence(
+    domain: int | None, limit: int, expected: tuple[str, ...]
+) -> None:
+    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=100)
+    plan = plan_block(block(free, UNITS, domain=domain, limit=limit))
+    block_told = explain_block(plan, "SELECT 1")
+    told = Explanation("", "SELECT 1", (block_told,), plan.loss(None), 1.0, 5e-7)
+    text = " ".join(re.sub(r"[^\w.,;%-]+", " ", repr(told)).split())
+    assert "Promise with probability 95%, " in text
+    for words in expected:
+        assert words in text
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_where_every_declared_group_is_answered_nothing_is_promised(limit: int | None) -> None:
+    plan = plan_block(block(Parameters(), UNITS, domain=5, limit=limit))
+    assert explain_block(plan, "SELECT 1").promise is None
