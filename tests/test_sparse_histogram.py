@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -20,14 +20,18 @@ from privacy import (
     chi_square_p,
     flat,
     hockey_stick,
+    log_pmf,
+    lower_bound,
     neighbours,
     outcome,
     positive_counts_law,
+    tail,
+    upper_bound,
 )
 from scipy import special
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.additive import IndependentNoise
+from dpsql.mechanisms.additive import IndependentNoise, one_shot_gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import (
@@ -35,6 +39,7 @@ from dpsql.mechanisms.sparse_histogram import (
     SparseHistogram,
     calibrate_sparse_histogram,
     gaussian_delta,
+    joint_sparse_histogram,
     lattice_noise_delta,
     sparse_histogram,
     sparse_histogram_delta,
@@ -283,8 +288,14 @@ def runs_of(mechanism: SparseHistogram, counts: Counts, runs: int) -> Counter[Ha
 
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
-def test_draws_follow_the_law_at_the_stated_scale_only(scale: float, passes: bool) -> None:
-    mechanism = SparseHistogram(1.0, 0.1, 2, 2.5, 1)
+@pytest.mark.parametrize(
+    "mechanism",
+    [SparseHistogram(1.0, 0.1, 2, 2.5, 1), SparseHistogram(3.0, 0.3, 2, 5.0, 1, 0.1)],
+    ids=["alone", "with further values"],
+)
+def test_draws_follow_the_law_at_the_stated_scale_only(
+    mechanism: SparseHistogram, scale: float, passes: bool
+) -> None:
     counts = (9, 3, 1)
     grid = np.arange(-25, 40)
     noise = IndependentNoise(DiscreteGaussian(mechanism.sigma * scale), 1)
@@ -301,3 +312,198 @@ def test_the_floor_moves_the_threshold_and_hides_small_groups() -> None:
     loose = SparseHistogram(1.0, 0.4, 1, 30.0, 7)
     assert len(loose.select(scores, SeededSource(1)).indices) == 0
     assert len(loose.select(scores + 1, SeededSource(1)).indices) > 0
+
+
+# -- with further values ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Noisy counts above the threshold, and one noisy value of each group that is shown."""
+
+    selection: SparseHistogram
+    value: IndependentNoise
+
+    def law(self, old: tuple[int, int], fresh: int) -> Law:
+        """Of one group with (units, value), and of groups that exist by one unit.
+
+        Without that unit no fresh group is ever named, so its noisy values need no outcomes.
+        """
+        selection, (units, value) = self.selection, old
+        counts = np.arange(selection.threshold + 1, self.largest + math.ceil(9 * selection.sigma))
+        reach = math.ceil(9 * self.value.scale) + 2 * self.value.sensitivity
+        values = np.exp(log_pmf(self.value.noise, np.arange(-reach, reach + 1) - value))
+        above = np.exp(log_pmf(DiscreteGaussian(selection.sigma), counts - units))
+        unnamed = (1 - self.fresh_named) ** fresh
+        return {
+            "named": np.asarray(1 - unnamed),
+            "hidden": np.asarray(unnamed * (1 - above.sum())),
+            "shown": unnamed * np.multiply.outer(above, values),
+        }
+
+    @property
+    def largest(self) -> int:
+        """A count so large that the threshold no longer matters."""
+        return self.selection.threshold + math.ceil(7 * self.selection.sigma)
+
+    @property
+    def fresh_named(self) -> float:
+        """P[a group that one unit lifts above the floor is named]."""
+        fresh = self.selection.floor + 1
+        return tail(DiscreteGaussian(self.selection.sigma), self.selection.threshold - fresh)
+
+    def worst(self, epsilon: float, fresh: int) -> float:
+        """The largest delta of one changed and ``fresh`` new groups, in both directions."""
+        first = self.selection.floor + 1
+        near = range(max(first, self.selection.threshold - 3), self.selection.threshold + 4)
+        found = 0.0
+        for units in sorted({first, *near, self.largest}):
+            without = self.law((units, 0), 0)
+            for change in (self.value.sensitivity, -self.value.sensitivity):
+                with_unit = self.law((units + 1, change), fresh)
+                found = max(
+                    found,
+                    hockey_stick(with_unit, without, epsilon),
+                    hockey_stick(without, with_unit, epsilon),
+                )
+        return found
+
+    def all_fresh(self, groups: int) -> float:
+        return 1 - (1 - self.fresh_named) ** groups
+
+
+def all_old(epsilon: float, groups: int, noises: list[tuple[float, int]]) -> float:
+    """The delta where ``groups`` large groups change, each value i by the steps in noises[i].
+
+    The loss is a function of each value's sum over groups.
+    """
+    one, other = np.ones(()), np.ones(())
+    for sigma, steps in noises:
+        reach = math.ceil(8.5 * sigma)
+        law = np.exp(log_pmf(DiscreteGaussian(sigma), np.arange(-reach, reach + 1)))
+        total, gap = law, np.zeros(steps * groups)
+        for _ in range(groups - 1):
+            total = np.convolve(total, law)
+        one = np.multiply.outer(one, np.concatenate((total, gap)))
+        other = np.multiply.outer(other, np.concatenate((gap, total)))
+    laws = {(): one}, {(): other}
+    return max(hockey_stick(*laws, epsilon), hockey_stick(*laws[::-1], epsilon))
+
+
+def joint(
+    epsilon: float, delta: float, groups: int, steps: int, floor: int = 0, measures: int = 2
+) -> Joint:
+    """The mechanism of a block that counts units and sums values, as the planner builds it."""
+    selection = joint_sparse_histogram(epsilon, delta, groups, floor, measures)
+    share = groups * selection.others / (measures - 1)
+    return Joint(selection, one_shot_gaussian(share, steps, groups))
+
+
+JOINT = [(1.0, 0.05), (2.0, 1e-3), (0.7, 1e-4)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), JOINT)
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("floor", [0, 4])
+def test_a_count_and_a_sum_of_one_group_spend_no_more_than_delta_together(
+    epsilon: float, delta: float, steps: int, floor: int
+) -> None:
+    mechanism = joint(epsilon, delta, 1, steps, floor)
+    assert mechanism.worst(epsilon, 0) <= delta
+    assert 0.2 * delta <= mechanism.all_fresh(1) <= delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), JOINT)
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("floor", [0, 4])
+def test_a_count_and_a_sum_of_two_groups_spend_no_more_than_delta_however_many_are_fresh(
+    epsilon: float, delta: float, steps: int, floor: int
+) -> None:
+    mechanism = joint(epsilon, delta, 2, steps, floor)
+    noises = [(mechanism.selection.sigma, 1), (mechanism.value.scale, steps)]
+    assert all_old(epsilon, 2, noises) <= delta * (1 + 1e-9)
+    assert mechanism.worst(epsilon, 1) <= delta
+    assert mechanism.all_fresh(2) <= delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), JOINT[:2])
+def test_three_values_of_a_group_spend_no_more_than_delta_together(
+    epsilon: float, delta: float
+) -> None:
+    selection = joint_sparse_histogram(epsilon, delta, 2, 0, 3)
+    noises = [(selection.sigma, 1)]
+    for steps in (1, 2):
+        value = one_shot_gaussian(2 * selection.others / 2, steps, 2)
+        noises.append((value.scale, steps))
+    assert all_old(epsilon, 1, noises) <= delta
+    assert all_old(epsilon, 1, [(sigma / 2, steps) for sigma, steps in noises]) > delta
+
+
+@pytest.mark.parametrize("groups", [1, 2, 30])
+def test_each_of_several_values_gets_noise_as_good_as_the_counts(groups: int) -> None:
+    for measures in (2, 3, 5):
+        mechanism = joint(1.0, 1e-6, groups, 1, measures=measures)
+        assert mechanism.value.scale == pytest.approx(mechanism.selection.sigma, rel=1e-6)
+    assert joint_sparse_histogram(1.0, 1e-6, groups, 2, 1) == sparse_histogram(1.0, 1e-6, groups, 2)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_further_values_that_the_analysis_is_not_told_of_exceed_delta(groups: int) -> None:
+    epsilon, delta = 0.3, 0.02
+    alone = sparse_histogram(epsilon, delta, groups)
+    value = IndependentNoise(DiscreteGaussian(3 * alone.sigma), 3)
+    noises = [(alone.sigma, 1), (value.scale, 3)]
+    assert all_old(epsilon, groups, noises) > 1.5 * delta
+    assert Joint(alone, value).worst(epsilon, groups - 1) > 1.02 * delta
+    told = replace(alone, others=1 / alone.sigma**2)
+    with pytest.raises(ParameterError, match="noise alone"):
+        _ = told.threshold
+
+
+def test_a_threshold_without_the_floor_exceeds_delta() -> None:
+    fine = joint(1.0, 0.02, 2, 3, floor=4)
+    low = replace(fine.selection, floor=0)
+    lifted = tail(DiscreteGaussian(low.sigma), low.threshold - 5)
+    assert fine.all_fresh(2) <= 0.02 < 1 - (1 - lifted) ** 2
+
+
+def test_the_stated_joint_delta_covers_the_exact_one_nearly_tightly() -> None:
+    epsilon, groups, others = 0.2, 2, 0.002
+    for sigma in (20.0, 40.0):
+        value = one_shot_gaussian(groups * others, 5, groups)
+        exact = all_old(epsilon, groups, [(sigma, 1), (value.scale, 5)])
+        stated = lattice_noise_delta(epsilon, sigma, groups, others)
+        assert exact <= stated <= 1.3 * exact
+    assert lattice_noise_delta(epsilon, 1.0, groups, others) == 1.0, "too little to smooth"
+
+
+class OneLower(SparseHistogram):
+    """A threshold one too low, or a comparison that is not strict."""
+
+    @property
+    def threshold(self) -> int:
+        return super().threshold - 1
+
+
+@pytest.mark.parametrize("measures", [1, 2])
+@pytest.mark.parametrize("floor", [0, 3])
+def test_in_simulation_fresh_groups_are_named_as_often_as_computed_and_at_most_delta(
+    measures: int, floor: int
+) -> None:
+    delta, runs = 0.2, 200_000
+    mechanism = joint_sparse_histogram(1.0, delta, 1, floor, measures)
+    noise = DiscreteGaussian(mechanism.sigma)
+    exact = tail(noise, mechanism.threshold - floor - 1)
+    scores = np.full(runs, floor + 1, dtype=np.int64)
+    found = len(mechanism.select(scores, SeededSource(3)).indices)
+    assert lower_bound(found, runs) <= exact <= upper_bound(found, runs)
+    assert exact <= delta < tail(noise, mechanism.threshold - floor - 2)
+
+
+def test_the_simulation_catches_a_threshold_one_too_low() -> None:
+    fine = joint_sparse_histogram(1.0, 0.1, 1, 0, 2)
+    broken = OneLower(1.0, 0.1, 1, fine.sigma, 0, fine.others)
+    runs = 200_000
+    scores = np.ones(runs, dtype=np.int64)
+    assert lower_bound(len(broken.select(scores, SeededSource(3)).indices), runs) > 0.1
+    assert lower_bound(len(fine.select(scores, SeededSource(3)).indices), runs) <= 0.1
