@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check bench pictures clean
+.PHONY: demo test lint types slow check bench utility pictures clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -30,6 +30,10 @@ check: lint types test slow
 # Speed, as ratios to plain DuckDB in the same run. Writes benchmarks/results/.
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
+
+# What one publication is worth: groups released and their error, sampling against weighting.
+utility: $(READY)
+	$(BIN)/python benchmarks/utility.py
 
 # The pictures and tables of docs/mechanisms, drawn and written from the package itself.
 pictures: $(READY)
