@@ -21,7 +21,10 @@ from rich.table import Table
 from rich.text import Text
 
 import dpsql
-from dpsql import output, render
+from dpsql import calibrate as calculator
+from dpsql import output, render, render_calibrate
+from dpsql.calibrate.registry import MECHANISMS
+from dpsql.calibrate.request import ANALYSES
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import Error, InterfaceError, SQLSyntaxError
 from dpsql.figures import printable
@@ -366,6 +369,47 @@ def _write(target: Path, text: str, force: bool) -> None:
         raise InterfaceError(
             f"{target} cannot be written: {error.strerror}", code="file_not_writable"
         ) from None
+
+
+def _calculable() -> str:
+    """What ``calibrate`` knows, for its help."""
+    width = max(len(mechanism.name) for mechanism in MECHANISMS)
+    lines = [f"  {m.name:{width}}  {m.summary}" for m in MECHANISMS]
+    lines += [
+        f"  {'rho':{width}}  between rho and epsilon, at delta, either way",
+        f"  {'composition':{width}}  the total epsilon of equal queries, by each theorem",
+    ]
+    return "\b\nMechanisms:\n" + "\n".join(lines)
+
+
+@cli.command(epilog=_calculable())
+@click.argument("mechanism")
+@click.option("--epsilon", type=float, help="Calibrate one publication: its ε.")
+@click.option("--delta", type=float, help="Its δ; with --rho that of the mechanism.")
+@click.option("--rho", type=float, help="Calibrate one query of a session: its ρ (zCDP).")
+@click.option(
+    "--k", type=int, help="LIMIT of a top-k; groups in all for csh; as --groups for gshm."
+)
+@click.option(
+    "--max-groups-contributed",
+    "--groups",
+    "groups",
+    type=int,
+    help="Groups one unit may influence.",
+)
+@click.option("--k-bar", type=int, help="How many of the largest groups a top-k looks at.")
+@click.option("--sensitivity", type=int, help="How far a unit may change one value.  [default: 1]")
+@click.option("--queries", type=int, help="For composition: how many queries of --epsilon each.")
+@click.option("--analysis", type=click.Choice(ANALYSES), help="How δ is computed.")
+@click.option("--noise", help="The noise, where MECHANISM names a family such as top-k.")
+@_formats("table", "json")
+def calibrate(mechanism: str, format_: str, **options: Any) -> None:
+    """Compute the noise and threshold of MECHANISM for a guarantee. Needs no data."""
+    answer = calculator.calibrate(calculator.Request(mechanism, **options))
+    if format_ == "json":
+        click.echo(calculator.answer_json(answer))
+    else:
+        _show(render_calibrate.answer_panel(answer))
 
 
 @cli.command()

@@ -1,0 +1,122 @@
+"""Correlated noise, for groups of which a unit raises any number."""
+
+from __future__ import annotations
+
+import math
+
+from dpsql.accounting import PrivacyLoss
+from dpsql.calibrate.values import (
+    EXCESS,
+    LEBEDA,
+    OFTEN,
+    Calibrate,
+    Figures,
+    Found,
+    Mechanism,
+    Sizes,
+    budget_too_large,
+    on_reals,
+)
+from dpsql.mechanisms.additive import CorrelatedGaussian
+from dpsql.mechanisms.correlated_histogram import CorrelatedAnalysis, calibrate_correlated
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k, one_shot_top_k
+
+_STABILITY_THEOREMS = {
+    CorrelatedAnalysis.ADD_THE_DELTAS: "Theorem 3.3",
+    CorrelatedAnalysis.TIGHT: "Theorem 3.5",
+    CorrelatedAnalysis.INTEGRATED: "Theorem 3.5, integrated over the shared noise",
+}
+
+
+def _stability_histogram(analysis: CorrelatedAnalysis) -> Calibrate:
+    def calibrate(sizes: Sizes, epsilon: float, delta: float) -> Found:
+        k = sizes.k
+        found = calibrate_correlated(epsilon, delta, k, analysis)
+        drawn = one_shot_top_k(
+            epsilon, sensitivity=1, k=k, k_bar=k, delta=delta, floor=0, with_counts=False
+        )
+        std = found.sigma * math.hypot(1.0, k**-0.25)
+        return Found(
+            source=f"{LEBEDA}, Algorithm 2 and {_STABILITY_THEOREMS[analysis]}",
+            drawn=half_steps(drawn),
+            continuous=on_reals("correlated gaussian, continuous", found.sigma, found.tau, std),
+            loss=PrivacyLoss(drawn.rho(None), drawn.delta),
+            notes=(
+                "drawn as correlated-top-k without counts, k_bar = k: counted from the (k+1)-th "
+                "largest count, which is 0 where there are at most k groups",
+            ),
+        )
+
+    return calibrate
+
+
+def _correlated_top_k(sizes: Sizes, rho: float, delta: float) -> Found:
+    mechanism = correlated_top_k(
+        rho, sensitivity=sizes.sensitivity, k=sizes.k, k_bar=sizes.k_bar, delta=delta, floor=0
+    )
+    if mechanism is None:
+        raise budget_too_large("correlated-top-k")
+    return _correlated_found(mechanism)
+
+
+def _correlated_top_k_exact(sizes: Sizes, epsilon: float, delta: float) -> Found:
+    mechanism = one_shot_top_k(
+        epsilon,
+        sensitivity=sizes.sensitivity,
+        k=sizes.k,
+        k_bar=sizes.k_bar,
+        delta=delta,
+        floor=0,
+    )
+    return _correlated_found(mechanism)
+
+
+def _correlated_found(mechanism: CorrelatedTopK) -> Found:
+    return Found(
+        source=mechanism.source,
+        drawn=half_steps(mechanism),
+        loss=PrivacyLoss(mechanism.rho(None), mechanism.delta),
+        promise=mechanism.promise(mechanism.k),
+    )
+
+
+def half_steps(mechanism: CorrelatedTopK) -> Figures:
+    noise = CorrelatedGaussian(mechanism.sigma, mechanism.sensitivity)
+    often = mechanism.appears_above(OFTEN)
+    assert often is not None
+    return Figures(
+        distribution="correlated gaussian, half-integers",
+        parameter="sigma",
+        scale=mechanism.sigma,
+        std=noise.std(mechanism.k_bar),
+        threshold=mechanism.threshold,
+        appears_half=math.ceil((mechanism.half_steps + 1) / 2),
+        appears_95=math.ceil(often),
+    )
+
+
+MECHANISMS: tuple[Mechanism, ...] = (
+    Mechanism(
+        name="correlated-stability-histogram",
+        summary="histograms of at most k groups, of which a unit raises any number",
+        takes=("k",),
+        one_shot={
+            "tight": _stability_histogram(CorrelatedAnalysis.TIGHT),
+            "add-the-deltas": _stability_histogram(CorrelatedAnalysis.ADD_THE_DELTAS),
+            "integrated": _stability_histogram(CorrelatedAnalysis.INTEGRATED),
+        },
+        aliases=("csh",),
+        instead="correlated-top-k",
+    ),
+    Mechanism(
+        name="correlated-top-k",
+        summary="the k largest groups with counts, any number of groups per unit",
+        takes=("k", "k_bar"),
+        may_take=("sensitivity",),
+        zcdp=_correlated_top_k,
+        one_shot={"exact": _correlated_top_k_exact},
+        family="top-k",
+        noise="correlated",
+        measured=EXCESS,
+    ),
+)

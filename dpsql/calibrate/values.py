@@ -1,0 +1,180 @@
+"""What calibrations work with and come to: sizes, figures, and the entries of the registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dpsql.accounting import PrivacyLoss
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.additive import IndependentNoise
+from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
+from dpsql.mechanisms.numeric import normal_quantile_sf
+from dpsql.mechanisms.promise import Promise
+
+MAX_SIZE = 10**9
+"""The largest size there may be."""
+OFTEN = 0.95
+"""How often a group of size ``appears_95`` is released."""
+COUNT = "count"
+VALUE = "value"
+EXCESS = "count above the (k_bar+1)-th largest"
+WEIGHT = "weight, 1 being the most that a unit gives to one group"
+
+BALLE = "Balle & Wang 2018, Theorem 8"
+LEBEDA = "Lebeda & Retschmeier 2024"
+
+_Z_OFTEN = normal_quantile_sf(math.log(1 - OFTEN))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The public sizes of a query. Those that a mechanism does not use keep their defaults.
+
+    ``groups`` bounds how many groups a unit may influence: as good as any number by default.
+    """
+
+    k: int = 1
+    groups: int = MAX_SIZE
+    k_bar: int = 1
+    sensitivity: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Noise of one distribution and the threshold that goes with it.
+
+    ``scale`` is the distribution's ``parameter`` (sigma, or b of a Laplace or Gumbel
+    distribution). A group is released iff its noisy value exceeds ``threshold``; ``tau`` is the
+    papers' threshold - 1. ``appears_half`` and ``appears_95`` are the smallest values released with
+    at least that probability. All are in the unit that the mechanism's ``measured`` names.
+    """
+
+    distribution: str
+    parameter: str
+    scale: float
+    std: float
+    threshold: float | None = None
+    tau: float | None = None
+    appears_half: float | None = None
+    appears_95: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a calibration finds.
+
+    ``drawn`` is what dpsql draws, ``continuous`` the real-valued noise of the papers. ``loss`` is
+    the cost as one query of a session, delta-approximate rho-zCDP, where that is known.
+    """
+
+    source: str
+    drawn: Figures | None = None
+    continuous: Figures | None = None
+    loss: PrivacyLoss | None = None
+    promise: Promise | None = None
+    notes: tuple[str, ...] = ()
+
+
+Calibrate = Callable[[Sizes, float, float], Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """An entry of the registry.
+
+    ``takes`` are the sizes it needs and ``may_take`` those with a default. ``one_shot`` maps names
+    of (epsilon, delta) analyses to calibrations, the usual one first. ``k_is_groups``: --k is
+    another name for ``groups``. ``thresholded``: it spends a delta of its own. ``instead`` says
+    what to use where one of the two kinds is missing.
+    """
+
+    name: str
+    summary: str
+    takes: tuple[str, ...]
+    zcdp: Calibrate | None = None
+    one_shot: Mapping[str, Calibrate] = field(default_factory=dict)
+    family: str = ""
+    noise: str = ""
+    aliases: tuple[str, ...] = ()
+    may_take: tuple[str, ...] = ()
+    k_is_groups: bool = False
+    measured: str = COUNT
+    thresholded: bool = True
+    instead: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name it answers to."""
+        pairs = (f"{self.noise}-{self.family}", f"{self.family}-{self.noise}")
+        return (self.name, *self.aliases, *(pairs if self.noise else ()))
+
+
+# -- figures ----------------------------------------------------------------------------------
+
+
+def on_integers_with_tail(noise: IndependentNoise, threshold: int, tail: int) -> Figures:
+    """Integer noise; ``tail`` is the smallest t that the noise exceeds at most 5% of the time.
+
+    A count c comes out iff Z > T - c. The noise is symmetric, so that happens half the time or
+    more iff c > T, and 95% of the time or more iff P[Z >= c - T] <= 5%.
+    """
+    return Figures(
+        distribution=f"{noise.name}, integers",
+        parameter="b" if noise.name == "laplace" else "sigma",
+        scale=noise.scale,
+        std=noise.std(1),
+        threshold=threshold,
+        appears_half=threshold + 1,
+        appears_95=threshold + tail + 1,
+    )
+
+
+def on_integers(noise: LatticeNoise, threshold: int) -> Figures:
+    """Integer noise on a count, released iff noisy > ``threshold``."""
+    assert isinstance(noise, DiscreteGaussian | DiscreteLaplace)
+    return on_integers_with_tail(
+        IndependentNoise(noise, 1), threshold, noise.quantile_sf(1 - OFTEN)
+    )
+
+
+def in_steps(noise: LatticeNoise, threshold: int, steps: int) -> Figures:
+    """Integer noise in steps of 1/``steps`` of what one unit weighs."""
+    found = on_integers(noise, threshold)
+    assert found.appears_half is not None
+    assert found.appears_95 is not None
+    return replace(
+        found,
+        distribution=found.distribution.replace(
+            "integers", f"steps of 2^-{steps.bit_length() - 1}"
+        ),
+        scale=found.scale / steps,
+        std=found.std / steps,
+        threshold=threshold / steps,
+        appears_half=found.appears_half / steps,
+        appears_95=found.appears_95 / steps,
+    )
+
+
+def on_reals(distribution: str, sigma: float, tau: float, std: float) -> Figures:
+    """Real noise on a whole count, released iff noisy > 1 + ``tau``."""
+    return Figures(
+        distribution=distribution,
+        parameter="sigma",
+        scale=sigma,
+        std=std,
+        threshold=1 + tau,
+        tau=tau,
+        appears_half=math.ceil(1 + tau),
+        appears_95=math.ceil(1 + tau + _Z_OFTEN * std),
+    )
+
+
+def budget_too_large(name: str) -> ParameterError:
+    """The refusal of a budget for which the mechanism's analysis would need more noise."""
+    return ParameterError(
+        f"the budget is too large for the analysis of {name}",
+        code="noise_scale",
+        hint="Lower --epsilon or --rho.",
+    )

@@ -1,0 +1,125 @@
+"""How the calculator's answers look."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dpsql.calibrate import Answer, Calibration
+from dpsql.calibrate.conversions import Conversion
+from dpsql.calibrate.values import Figures
+from dpsql.composition import Comparison
+from dpsql.figures import significant
+from dpsql.mechanisms.promise import Promise
+
+_INDENT = 2
+
+
+@singledispatch
+def answer_panel(answer: Answer) -> RenderableType:
+    """What ``dpsql calibrate`` prints."""
+    raise TypeError(f"no panel for {type(answer).__name__}")
+
+
+@answer_panel.register
+def _(answer: Calibration) -> RenderableType:
+    facts = [("Guarantee", _guarantee(answer)), ("In a session", _session(answer))]
+    facts += [("Analysis", f"{answer.analysis}: {answer.how}"), ("Source", answer.source)]
+    if answer.promise is not None:
+        facts += [("Promise", text) for text in _promised(answer.promise, answer.parameters)]
+    facts += [("Note", note) for note in answer.notes]
+    asked = ", ".join(f"{name} {value}" for name, value in answer.parameters.items())
+    return Group(
+        Text.assemble((answer.mechanism, "bold"), (f"  {asked}", "dim")),
+        _facts(facts),
+        Padding(_figures(answer), (1, 0, 0, _INDENT)),
+        Text(f"  figures in: {answer.measured}", style="dim"),
+    )
+
+
+@answer_panel.register
+def _(answer: Conversion) -> RenderableType:
+    simple = significant(answer.epsilon_simple)
+    return _facts(
+        [
+            ("zCDP", f"ρ {significant(answer.rho)}"),
+            ("Implies", f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}"),
+            ("Textbook", f"ε {simple}, by ρ + 2√(ρ ln 1/δ)"),
+            ("Source", answer.source),
+        ]
+    )
+
+
+@answer_panel.register
+def _(answer: Comparison) -> RenderableType:
+    table = _table("theorem", "holds for", "total ε", "at δ", "source", words=(0, 1, 4))
+    for found in answer.composed:
+        numbers = significant(found.epsilon), significant(found.delta)
+        table.add_row(found.theorem, found.holds_for, *numbers, found.source)
+    each = significant(answer.epsilon)
+    title = Text(f"{answer.queries:,} queries of ε {each} each", style="bold")
+    return Group(title, Padding(table, (1, 0, 0, _INDENT)))
+
+
+def _guarantee(answer: Calibration) -> str:
+    if answer.epsilon is None or answer.delta is None:
+        return "give --delta to convert ρ to ε"
+    return f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}"
+
+
+def _session(answer: Calibration) -> str:
+    if answer.rho is None or answer.rho_delta is None:
+        return "no cost in ρ is known"
+    return f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)} as one query under zCDP"
+
+
+def _promised(promise: Promise, parameters: dict[str, float | int | str]) -> list[str]:
+    """In words; h_(j) is the j-th largest true count."""
+    k = int(parameters["k"])
+    base = f"h_({int(parameters.get('k_bar', k)) + 1})"
+    often = f"with probability {1 - promise.beta:.6g}"
+    found = [f"{often} every returned group counts at least h_({k}) - {promise.shortfall:,.4g}"]
+    if promise.gap is not None:
+        found.append(f"{often} {k} come back if h_({k}) is at least {base} + {promise.gap:,.4g}")
+    return found
+
+
+def _figures(answer: Calibration) -> Table:
+    table = _table(
+        "", "noise", "scale", "std", "threshold", "half appear at", "95% appear at", words=(0, 1)
+    )
+    for name, figures in (("drawn", answer.drawn), ("continuous", answer.continuous)):
+        if figures is not None:
+            table.add_row(name, *_row(figures))
+    return table
+
+
+def _row(figures: Figures) -> tuple[str, ...]:
+    values = (figures.threshold, figures.appears_half, figures.appears_95)
+    threshold, half, often = ("-" if value is None else significant(value) for value in values)
+    if figures.tau is not None:
+        threshold = f"1 + {significant(figures.tau)}"
+    scale = f"{figures.parameter} {significant(figures.scale)}"
+    return figures.distribution, scale, significant(figures.std), threshold, half, often
+
+
+def _facts(facts: list[tuple[str, str]]) -> Padding:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in facts:
+        grid.add_row(Text(name), Text(text))
+    return Padding(grid, (0, 0, 0, _INDENT))
+
+
+def _table(*titles: str, words: tuple[int, ...]) -> Table:
+    """A small table; ``words`` are the columns that hold text."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for index, title in enumerate(titles):
+        table.add_column(title, justify="left" if index in words else "right", overflow="fold")
+    return table
