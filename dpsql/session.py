@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dpsql.accounting import ZERO, Amount, Budget, Composition, PrivacyLoss
 from dpsql.engines.base import Engine, ExactRows
@@ -35,9 +35,11 @@ from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.validate import validate
+from dpsql.sql.values import Values, bind_values, values_key
 from dpsql.tail import TailRoom, released_columns
 
 _REMEMBERED = 256  # statements a connection keeps planned
+_Key: TypeAlias = tuple[str, object, str | None, Parameters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,26 @@ class _Prepared:
         return explain(self.query, self.plan, self.statements)
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked: the text, its values, and how it is to be answered."""
+
+    text: str
+    values: Values
+    mechanism: str | None
+    parameters: Parameters
+
+    @property
+    def sound(self) -> bool:
+        """True if text and mechanism are of their types: nothing promises that they are."""
+        return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
+
+    @property
+    def key(self) -> _Key:
+        """What makes two questions the same."""
+        return self.text, values_key(self.values), self.mechanism, self.parameters
+
+
 class Connection:
     """Answers one analyst's queries. Made by :func:`connect`; safe to use from several threads."""
 
@@ -133,27 +155,40 @@ class Connection:
         self._tail = TailRoom(engine)
         self._source: EntropySource = OSEntropy()
         self._progress = progress
-        self._remembered: dict[tuple[str, str | None, Parameters], _Prepared] = {}
+        self._remembered: dict[_Key, _Prepared] = {}
         self._turn = threading.Lock()
         self._closed = False
 
-    def sql(self, query: str, *, mechanism: str | None = None, **parameters: object) -> Result:
+    def sql(
+        self,
+        query: str,
+        values: Values = (),
+        *,
+        mechanism: str | None = None,
+        **parameters: object,
+    ) -> Result:
         """Answer a query under differential privacy.
 
-        ``parameters`` are privacy parameters for this query alone (epsilon, delta,
+        ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
+        and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
         max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
         contribution_bounding), within the policy's range; ``mechanism`` forces one by name. Raises
         a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was spent.
         """
         with self._turn:
-            return self._execute(query, mechanism, Overrides.of(parameters))
+            return self._execute(self._question(query, values, mechanism, parameters))
 
     def explain(
-        self, query: str, *, mechanism: str | None = None, **parameters: object
+        self,
+        query: str,
+        values: Values = (),
+        *,
+        mechanism: str | None = None,
+        **parameters: object,
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
         with self._turn:
-            return self._prepare(query, mechanism, Overrides.of(parameters)).explain()
+            return self._prepare(self._question(query, values, mechanism, parameters)).explain()
 
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
@@ -176,26 +211,31 @@ class Connection:
 
     # -- one query ----------------------------------------------------------------------------
 
-    def _execute(self, text: str, mechanism: str | None, settings: Overrides) -> Result:
-        prepared = self._prepare(text, mechanism, settings)
+    def _question(
+        self, text: Any, values: Values, mechanism: Any, parameters: dict[str, object]
+    ) -> _Question:
+        self._refuse_closed()
+        settings = resolve(self._policy, self._settings, Overrides.of(parameters))
+        return _Question(text, values, mechanism, settings)
+
+    def _execute(self, question: _Question) -> Result:
+        prepared = self._prepare(question)
         charge = self._reserve(prepared)
         released = tuple(self._release(*block) for block in prepared.blocks())
         settled = self._settle(charge, released)
         return self._present(prepared, released, settled)
 
-    def _prepare(self, text: Any, mechanism: Any, settings: Overrides) -> _Prepared:
+    def _prepare(self, question: _Question) -> _Prepared:
         """Everything that can be refused is refused here, before anything is spent or read.
 
         Statements are remembered like a database's prepared statements; each run gets a fresh salt.
         """
-        self._refuse_closed()
-        parameters = resolve(self._policy, self._settings, settings)
-        if not (isinstance(text, str) and isinstance(mechanism, str | None)):
-            return self._plan(text, mechanism, parameters)  # refused there, with a reason
-        key = (text, mechanism, parameters)
+        if not question.sound:
+            return self._plan(question)  # refused there, with a reason
+        key = question.key
         known = self._remembered.pop(key, None)
         if known is None:
-            prepared = self._plan(text, mechanism, parameters)
+            prepared = self._plan(question)
         else:
             prepared = replace(known, statements=self._rewritten(known.plan))
         self._remembered[key] = prepared
@@ -203,11 +243,11 @@ class Connection:
             del self._remembered[next(iter(self._remembered))]
         return prepared
 
-    def _plan(self, text: str, mechanism: str | None, parameters: Parameters) -> _Prepared:
-        query = validate(
-            parse(text), text, self._policy, self._engine.schema(), parameters, self._engine.bind
-        )
-        plan = plan_query(query, mechanism, self._composition)
+    def _plan(self, question: _Question) -> _Prepared:
+        text, schema = question.text, self._engine.schema()
+        tree = bind_values(parse(text), question.values, text)
+        query = validate(tree, text, self._policy, schema, question.parameters, self._engine.bind)
+        plan = plan_query(query, question.mechanism, self._composition)
         statements = self._rewritten(plan)
         keys = tuple(map(self._key_columns, plan.blocks, statements))
         self._tail.load_public(query.public_tables)

@@ -3,13 +3,15 @@
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, mechanism = 'gumbel_top_k') ...
 
 The clause stands where a hint would, straight after SELECT, and the parser leaves it there: in
-``hint`` of the syntax tree's SELECT.
+``hint`` of the syntax tree's SELECT. Query parameters may be written ``?``, ``$1``, ``$name`` and
+``:name``; each remembers its place in the text.
 """
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
 
 
@@ -39,6 +41,19 @@ class PrivateDuckDB(DuckDB):
             clause = PrivacyOptions(expressions=options)
             clause.meta.update(start=start.start, end=self._prev.end)
             return clause
+
+        def _parse_placeholder(self) -> exp.Expr | None:
+            start = self._curr
+            found = super()._parse_placeholder()
+            if found is not None and start is not None:
+                found.meta.update(start=start.start, end=self._prev.end)
+            return found
+
+        def _parse_expression(self) -> exp.Expr | None:
+            # DuckDB reads ``select :name`` as the value ``name`` under the alias ``select``.
+            if self._curr is not None and self._curr.token_type == TokenType.SELECT:
+                return Parser._parse_expression(self)
+            return super()._parse_expression()
 
         def _parse_privacy_option(self) -> exp.Expr | None:
             start = self._curr
