@@ -34,6 +34,7 @@ from dpsql.mechanisms.sparse_histogram import (
     sparse_histogram_lattice_delta,
 )
 from dpsql.mechanisms.topk_laplace import FixedThreshold, overtaking_delta
+from dpsql.mechanisms.weighted_histogram import Weights, weighted_histogram_delta
 
 Answer = dict[str, Any]
 EPSILON, DELTA, RHO = 0.8, 1e-6, 0.01
@@ -366,6 +367,12 @@ ONE_SHOT_DELTA: dict[str, Callable[[Answer, float], float]] = {
     "gaussian-sparse-histogram": lambda a, t: sparse_histogram_lattice_delta(
         EPSILON, a["drawn"]["scale"], math.floor(t), 7
     ),
+    "weighted-gaussian-sparse-histogram": lambda a, t: weighted_histogram_delta(
+        EPSILON,
+        DiscreteGaussian(a["drawn"]["scale"] * 2**16),
+        math.floor(t * 2**16),
+        Weights(7, 49),
+    ),
     "laplace-top-k": lambda a, t: (
         (math.exp(EPSILON) + 1) * overtaking_delta(a["drawn"]["scale"], 7, math.floor(t) - 1)
     ),
@@ -410,6 +417,22 @@ def test_a_correlated_top_k_for_one_publication_keeps_delta_and_less_noise_does_
     less = CorrelatedTopK(0.98 * sigma, 3, 5, 40, answer["rho_delta"], floor=0)
     assert one_shot_delta(less, EPSILON) > DELTA
     assert correlated_shown(answer, 0.95 * threshold) > DELTA
+
+
+def test_what_is_drawn_for_a_stability_histogram_keeps_delta_and_less_noise_does_not():
+    drawn = one_shot("correlated-stability-histogram", "tight")
+    sigma, part = drawn["drawn"]["scale"], drawn["rho_delta"]
+
+    def delta(shrink: float) -> float:
+        found = CorrelatedTopK(shrink * sigma, 1, 5, 5, part, floor=0, with_counts=False)
+        return one_shot_delta(found, EPSILON)
+
+    assert delta(1.0) <= DELTA
+    assert delta(0.9) > DELTA
+    shared = 2 * sigma / 5**0.25
+    threshold = drawn["drawn"]["threshold"]
+    assert fresh_released(2 * sigma, shared, 5, math.floor(2 * threshold) - 2) <= part
+    assert fresh_released(2 * sigma, shared, 5, math.floor(2 * 0.98 * threshold) - 2) > part
 
 
 def test_laplace_noise_and_a_threshold_need_not_share_epsilon_and_delta():

@@ -42,8 +42,8 @@ def _stability_histogram(analysis: CorrelatedAnalysis) -> Calibrate:
             continuous=on_reals("correlated gaussian, continuous", found.sigma, found.tau, std),
             loss=PrivacyLoss(drawn.rho(None), drawn.delta),
             notes=(
-                "drawn as correlated-top-k without counts, k_bar = k: counted from the (k+1)-th "
-                "largest count, which is 0 where there are at most k groups",
+                "drawn as correlated-top-k without counts, k_bar = k, by its own exact analysis; "
+                "counted from the (k+1)-th largest count, 0 where there are at most k groups",
             ),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dpsql.accounting import PrivacyLoss
 from dpsql.calibrate.values import (
@@ -49,7 +50,8 @@ def _laplace_positive_counts_exact(sizes: Sizes, epsilon: float, delta: float) -
     unit it has A <= e^(j/b) B, where B psi is at most that with the unit: A exceeds e^epsilon times
     that by at most A (1 - psi). Checked by ``tests/test_calibrate.py``.
     """
-    return _positive_counts(one_shot_laplace(epsilon, 1, sizes.groups), sizes.groups, delta)
+    found = _positive_counts(one_shot_laplace(epsilon, 1, sizes.groups), sizes.groups, delta)
+    return replace(found, source="Gopi et al. 2020, Section 1.1, releasing the counts as well")
 
 
 def _positive_counts(noise: IndependentNoise, groups: int, delta: float) -> Found:
