@@ -100,7 +100,7 @@ class PositiveCounts:
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
-        return self.threshold + self.noise.noise.quantile_sf(1 - probability)
+        return self.threshold + 1 + self.noise.noise.quantile_sf(1 - probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         noisy = self.noise.add(scores, source)

@@ -339,7 +339,7 @@ class SparseHistogram:
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
-        return self.threshold + DiscreteGaussian(self.sigma).quantile_sf(1 - probability)
+        return self.threshold + 1 + DiscreteGaussian(self.sigma).quantile_sf(1 - probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Draw the released groups and their noisy counts."""
@@ -399,7 +399,10 @@ def sparse_histogram_lattice_delta(
 ) -> float:
     """The exact delta of discrete noise, released iff noisy > threshold; rounded up."""
     check_parameters(epsilon, groups)
-    log_hidden = math.log1p(-DiscreteGaussian(sigma).sf(threshold - 1))
+    appears = DiscreteGaussian(sigma).sf(threshold - 1)
+    if appears >= 1:
+        return 1.0
+    log_hidden = math.log1p(-appears)
 
     def noise_delta(epsilons: Floats, counts: Integers) -> Floats:
         pairs = zip(epsilons.tolist(), counts.tolist(), strict=True)
