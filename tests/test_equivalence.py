@@ -64,10 +64,15 @@ def connections(
         yield private, plain
 
 
-def agree(private: dpsql.Connection, plain: duckdb.DuckDBPyConnection, sql: str) -> None:
+def agree(
+    private: dpsql.Connection,
+    plain: duckdb.DuckDBPyConnection,
+    sql: str,
+    mechanism: str | None = None,
+) -> None:
     """Assert that both give the same columns, kinds of types and rows in the same order."""
     expected = plain.sql(sql)
-    answer = private.sql(sql)
+    answer = private.sql(sql, mechanism=mechanism)
     assert [kind(type_) for type_ in answer.types] == [kind(str(t)) for t in expected.types]
     if not any(mark in sql for mark in FREE_NAMES):
         # A name that comes twice gets a suffix here, so that frames and dictionaries can hold both.
@@ -99,6 +104,48 @@ def same(value: object, right: object) -> bool:
 @pytest.mark.usefixtures("no_noise")
 def test_answers_equal_those_of_plain_duckdb(sql, connections) -> None:
     agree(*connections, sql)
+
+
+UNKNOWN_TOP = (
+    "gumbel_top_k",
+    "gaussian_top_k",
+    "correlated_top_k",
+    "gumbel_top_k_chosen_k_bar",
+)
+
+
+@pytest.mark.parametrize("mechanism", UNKNOWN_TOP)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s, count(*) AS n FROM visits GROUP BY s ORDER BY n DESC, s LIMIT 20",
+        "SELECT k, count(DISTINCT uid), sum(big) FROM visits GROUP BY k ORDER BY 3 DESC LIMIT 4",
+        "SELECT upper(s) AS t, count(DISTINCT uid) AS n FROM visits GROUP BY t "
+        "ORDER BY n DESC, t LIMIT 3 OFFSET 2",
+    ],
+)
+@pytest.mark.usefixtures("no_noise")
+def test_every_top_k_mechanism_answers_as_plain_duckdb(connections, sql, mechanism) -> None:
+    agree(*connections, sql, mechanism)
+
+
+@pytest.mark.parametrize("mechanism", ["known_domain", "known_domain_top_k"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT c, sum(big) AS b FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY b DESC LIMIT 2",
+        "SELECT count(*) AS n, c FROM visits WHERE c > 'a' AND k <> 2 GROUP BY c "
+        "ORDER BY n DESC, c LIMIT 1",
+        "WITH t AS (SELECT c, sum(big) AS b, avg(x) AS m FROM visits WHERE c IS NOT NULL "
+        "GROUP BY c ORDER BY b DESC, c LIMIT 2) SELECT c, m * 2 FROM t ORDER BY c",
+        "SELECT c, count(*) AS n FROM visits WHERE c = 'blue' GROUP BY c ORDER BY n DESC LIMIT 1",
+    ],
+)
+@pytest.mark.usefixtures("no_noise")
+def test_the_largest_of_declared_keys_are_those_of_plain_duckdb(
+    connections, sql, mechanism
+) -> None:
+    agree(*connections, sql, mechanism)
 
 
 def test_the_comparison_notices_noise(connections) -> None:
