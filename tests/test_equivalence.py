@@ -133,7 +133,7 @@ def test_every_top_k_mechanism_answers_as_plain_duckdb(connections, sql, mechani
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT c, sum(big) AS b FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY b DESC LIMIT 2",
+        "SELECT c, sum(big) b FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY b DESC LIMIT 2",
         "SELECT count(*) AS n, c FROM visits WHERE c > 'a' AND k <> 2 GROUP BY c "
         "ORDER BY n DESC, c LIMIT 1",
         "WITH t AS (SELECT c, sum(big) AS b, avg(x) AS m FROM visits WHERE c IS NOT NULL "
