@@ -10,6 +10,7 @@ import pytest
 from audit import Lab, audit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sqlglot import exp
 from support import Planned, planned
 
@@ -243,6 +244,26 @@ def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure, cap, change) -
     assert len(LAB.groups(change(found.statements[0]), found.plans[0])) == cap
 
 
+def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:
+    """p-value of the groups that 2,000 units with all of them keep, if none is favoured."""
+    LAB.fill([(u, *row[1:]) for u in range(2000) for row in unit_with_many_groups(groups)])
+    kept = [measures[0] for measures in LAB.groups(statement, found.plans[0]).values()]
+    assert sum(kept) == 2000 * cap
+    # A unit keeps a group or not: the counts vary less than those of independent draws.
+    spread = (groups - cap) / (groups - 1)
+    return float(stats.chi2.sf(stats.chisquare(kept).statistic / spread, groups - 1))
+
+
+@pytest.mark.parametrize("groups", [7, 12, 25])
+@pytest.mark.parametrize("salt", [7, 2**61 + 12345])
+def test_the_cap_favours_no_group(groups, salt) -> None:
+    sql = "SELECT a, count(DISTINCT u) FROM r GROUP BY a"
+    found = planned(sql, SCHEMA, RULES, salt=salt, max_groups_contributed=4)
+    assert favoured(found.statements[0], found, groups, 4) > 1e-9
+    once = re.sub(r"hash\((hash\([^()]*\))\)", r"\1", found.statements[0])
+    assert favoured(once, found, groups, 4) < 1e-9
+
+
 def test_every_unit_keeps_the_cap_and_units_keep_different_groups() -> None:
     found = planned(
         "SELECT a, count(DISTINCT u) FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=4
@@ -332,7 +353,7 @@ crowded_rows = st.lists(
     st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True),
     crowded_rows,
     st.integers(1, 2),
-    st.sampled_from([1, 3, 1000]),
+    st.sampled_from([1, 3, 1000, 2**31 - 1]),
     st.sampled_from([1, 1, 2]),
     st.sampled_from([str, constant_hash]),
 )
@@ -531,7 +552,7 @@ def test_the_audit_notices_ranks_that_depend_on_other_units() -> None:
         'FROM (SELECT "u" AS',
         'FROM (SELECT count(*) OVER (PARTITION BY a) AS popularity, "u" AS',
     )
-    popular = re.sub(r"hash\([^()]*\)", "popularity", popular)
+    popular = re.sub(r"hash\(hash\([^()]*\)\)", "popularity", popular)
     rows = [(u, k, 0.0, "", "p", 0, 0, 0.0) for u, k in [(1, 0), (2, 0), (2, 1), (3, 1)]]
     rows += [(5, 0, 0.0, "", "p", 0, 0, 0.0), (5, 1, 0.0, "", "p", 0, 0, 0.0)]
     assert audit(LAB, rows, 0, plan, statement) == {}

@@ -180,8 +180,11 @@ def curve(epsilon: float, distance: float) -> float:
     return float(special.ndtr(distance / 2 - epsilon / distance) - second)
 
 
-def every_split(epsilon: float, sigma: float, threshold: int, weights: Weights) -> float:
+def every_split(
+    epsilon: float, sigma: float, threshold: int, weights: Weights, others: float = 0.0
+) -> float:
     """The largest delta over every size of a unit and every number of its groups that are old."""
+    joint = math.sqrt(1 / sigma**2 + others / STEPS**2)
     found = 0.0
     for size in range(1, weights.kept + 1):
         weight = weight_of(weights.groups, size)
@@ -189,7 +192,7 @@ def every_split(epsilon: float, sigma: float, threshold: int, weights: Weights) 
         for old in range(size + 1):
             log_psi = (size - old) * log_hidden
             psi = math.exp(log_psi)
-            distance = math.sqrt(old) * weight / sigma
+            distance = math.sqrt(old) * weight * joint
             if old == 0:
                 found = max(found, 1 - psi)
                 continue
@@ -223,6 +226,25 @@ def test_a_calibrated_mechanism_spends_its_delta_and_no_more(
     assert 0.999e-6 <= exact <= 1e-6 * (1 + 1e-8)
     lower = weighted_histogram_delta(epsilon, mechanism.noise, mechanism.threshold - 1, weights)
     assert lower > 1e-6
+
+
+@pytest.mark.parametrize("measures", [2, 5])
+def test_further_values_are_part_of_the_analysis(measures: int) -> None:
+    weights, epsilon, delta = Weights(3, 21), 1.0, 1e-6
+    mechanism = weighted_sparse_histogram(epsilon, delta, weights, 0, measures)
+    sigma, threshold, others = mechanism.noise.sigma, mechanism.threshold, mechanism.others
+    exact = every_split(epsilon, sigma, threshold, weights, others)
+    assert delta * 0.999 <= exact <= delta * (1 + 1e-8)
+    alone = weighted_sparse_histogram(epsilon, delta, weights)
+    assert alone.others == 0
+    spent = 3 * (STEPS**2 / sigma**2 + others)
+    assert spent == pytest.approx(3 * STEPS**2 / alone.noise.sigma**2, rel=1e-6)
+    assert others == pytest.approx((measures - 1) * STEPS**2 / sigma**2, rel=1e-6), "equal shares"
+    # As much noise on the weights alone would hide far less of more values than stated.
+    assert every_split(epsilon, sigma, threshold, weights, 4 * others) > 2 * delta
+    too_many = WeightedSparseHistogram(epsilon, delta, mechanism.noise, weights, 0, 4 * others)
+    with pytest.raises(ParameterError, match="noise alone"):
+        _ = too_many.threshold
 
 
 @pytest.mark.parametrize("groups", [1, 10, 1000])

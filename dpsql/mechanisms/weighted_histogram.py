@@ -55,6 +55,7 @@ less than 1e-127 P[event], far below the relative allowance in ``gaussian_delta`
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -226,11 +227,13 @@ def _hiding(delta: float, sigma: float, weights: Weights) -> float:
         tail = normal_quantile_sf(math.log(-math.expm1(log_hidden / size)))
         return weight_of(weights.groups, size) + sigma * tail
 
+    def delta_of(threshold: float) -> float:
+        shown = -math.expm1(_continuous_log_hidden(sigma, threshold, weights))
+        return max(shown, sys.float_info.min)  # whose logarithm is finite
+
     low = max(needed(weights.groups), needed(weights.kept))
     # No size needs more than a whole weight on top of the largest size's tail.
-    return crossing(
-        lambda t: -math.expm1(_continuous_log_hidden(sigma, t, weights)), delta, low, low + STEPS
-    )
+    return crossing(delta_of, delta, low, low + STEPS)
 
 
 def _continuous_threshold(
