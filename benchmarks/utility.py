@@ -122,7 +122,8 @@ def worth(
         times.append(time.perf_counter() - start)
         counts.append(len(rows))
         errors.append(statistics.fmean(abs(users - true[item]) for item, users in rows))
-        assert (result.cost.settled.epsilon, result.cost.settled.delta) == (EPSILON, DELTA)
+        assert result.cost.settled.epsilon <= EPSILON
+        assert result.cost.settled.delta <= DELTA
     (block,) = result.plan.blocks
     (chosen,) = (c for c in block.candidates if c.chosen)
     assert chosen.threshold is not None
