@@ -183,6 +183,7 @@ def plan_record(plan: PrivacyPlan) -> str:
             "mechanism": block.selection.name,
             "parameters": asdict(block.block.parameters),
             "rho": block.loss(None).rho,
+            "epsilon": block.loss(None).epsilon,
             "delta": block.loss(None).delta,
         }
         for block in plan.blocks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting import PrivacyLoss, epsilon_from_zcdp
+from dpsql.accounting import PrivacyLoss
 from dpsql.mechanisms.additive import Additive
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import KnownDomainTopK
@@ -143,6 +143,4 @@ class PrivacyPlan:
 
     def epsilon(self, loss: PrivacyLoss) -> float:
         """What a loss of this statement would be worth alone, with ``conversion_delta``."""
-        if loss.rho == 0:
-            return loss.epsilon
-        return loss.epsilon + epsilon_from_zcdp(loss.rho, self.conversion_delta)
+        return loss.worth(self.conversion_delta)

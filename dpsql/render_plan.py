@@ -52,12 +52,10 @@ def _prices(explanation: Explanation) -> Table:
     least = sum(block.least.rho for block in explanation.blocks)
     delta = reserved.delta + explanation.conversion_delta
     grid = _grid()
-    _row(
-        grid,
-        "Reserves",
-        f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
-        f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})",
-    )
+    price = f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
+    if reserved.rho > 0:
+        price += f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})"
+    _row(grid, "Reserves", price)
     if least < reserved.rho:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"
     else:

@@ -11,7 +11,7 @@ from blocks import ROWS, UNITS, block, query, summed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting import Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.mechanisms.additive import (
     CorrelatedGaussian,
@@ -125,8 +125,10 @@ def test_under_basic_composition_a_block_costs_its_epsilon_and_delta(
     except Error:
         return
     assert name in (None, plan.selection.name)
+    asked = PrivacyLoss(0.0, b.parameters.delta, b.parameters.epsilon)
     for released in (None, 0, 1):
-        assert plan.loss(released) == PrivacyLoss(0.0, b.parameters.delta, b.parameters.epsilon)
+        assert plan.loss(released) == Amount.limit(asked).loss
+        assert Amount.charge(plan.loss(released)) == Amount.limit(asked)
 
 
 @given(blocks(parameters()))
@@ -258,7 +260,8 @@ def test_values_of_capped_names_have_the_smaller_of_both_noises_and_pay_for_thei
     rho = rho_from_epsilon(1.0, 5e-7) / 3
     alone = gaussian(rho, 1, cap).std(cap)
     shared = correlated_gaussian(rho, 1, k).std(k)
-    assert plan.noise_of(0).std(k) == min(alone, shared) <= free.noise_of(0).std(k)
+    assert plan.noise_of(0).std(k) == pytest.approx(min(alone, shared), rel=1e-9)
+    assert plan.noise_of(0).std(k) <= free.noise_of(0).std(k)
     assert (plan.groups is None) == (shared <= alone)
     values = sum(measure.noise.rho(cap if plan.groups else k) for measure in plan.measures)
     assert plan.loss(None).rho == plan.selection.rho(None) + values
@@ -307,7 +310,7 @@ def test_laplace_top_k_spends_the_epsilon_of_its_measures_and_no_more() -> None:
         plan = once(block(USUAL, *measures, limit=5), "laplace_top_k")
         assert isinstance(plan.selection, LaplaceTopK)
         assert plan.selection.epsilon <= 1.0 / len(measures)
-        assert plan.selection.delta == USUAL.delta
+        assert plan.selection.delta == pytest.approx(USUAL.delta, rel=1e-9)
         assert plan.bounding == Bounding.sample(10)
         spent = plan.selection.epsilon
         for measure in plan.measures[1:]:
@@ -493,3 +496,16 @@ def test_only_pay_what_you_get_may_settle_below_its_reservation() -> None:
     free = replace(USUAL, max_groups_contributed=None)
     top = plan_query(query(block(free, UNITS, limit=10)))
     assert top.blocks[0].loss(0).rho < top.reserved.rho / 10
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+@given(blocks(parameters((0.01, 10.0))))
+@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+def test_a_query_for_all_of_an_account_fits_into_it(composition: Composition, b: Block) -> None:
+    limit = Budget.of(b.parameters.epsilon, b.parameters.delta, composition).limit
+    try:
+        charged = Amount.charge(plan_block(b, composition=composition).loss(None))
+    except Error:
+        return
+    pairs = zip(charged.units, limit.units, strict=True)
+    assert all(part <= whole for part, whole in pairs)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from dpsql.accounting import Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting import Amount, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.planner.option import Option, attempted
 from dpsql.policy import Parameters
 
@@ -38,7 +38,10 @@ class Budget:
     @classmethod
     def of(cls, parameters: Parameters, composition: Composition) -> Budget:
         """The budget that a query's parameters give each of its blocks."""
-        return cls(parameters.epsilon, parameters.delta, composition)
+        if composition is Composition.ZCDP:
+            return cls(parameters.epsilon, parameters.delta, composition)
+        whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
+        return cls(whole.epsilon, whole.delta, composition)
 
     @property
     def one_shot(self) -> bool:
@@ -70,4 +73,13 @@ class Budget:
     def _split(self, share: float) -> Split:
         conversion = self.delta * share
         rho = rho_from_epsilon(self.epsilon, conversion)
-        return Split(rho, self.delta - conversion, conversion)
+        spent = _in_units(PrivacyLoss(rho, self.delta - conversion))
+        return Split(spent.rho, spent.delta, conversion)
+
+
+def _in_units(loss: PrivacyLoss) -> PrivacyLoss:
+    """Rounded down to whole ledger units, so that a query for all of an account fits into it."""
+    whole = Amount.limit(loss).loss
+    return PrivacyLoss(
+        whole.rho or loss.rho, whole.delta or loss.delta, whole.epsilon or loss.epsilon
+    )
