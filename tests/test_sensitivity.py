@@ -245,16 +245,16 @@ def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure, cap, change) -
 
 
 def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:
-    """p-value of the groups that 2,000 units with all of them keep, if none is favoured."""
-    LAB.fill([(u, *row[1:]) for u in range(2000) for row in unit_with_many_groups(groups)])
+    """p-value of the groups that 300 units with all of them keep, if none is favoured."""
+    LAB.fill([(u, *row[1:]) for u in range(300) for row in unit_with_many_groups(groups)])
     kept = [measures[0] for measures in LAB.groups(statement, found.plans[0]).values()]
-    assert sum(kept) == 2000 * cap
+    assert sum(kept) == 300 * cap
     # A unit keeps a group or not: the counts vary less than those of independent draws.
     spread = (groups - cap) / (groups - 1)
     return float(stats.chi2.sf(stats.chisquare(kept).statistic / spread, groups - 1))
 
 
-@pytest.mark.parametrize("groups", [7, 12, 25])
+@pytest.mark.parametrize("groups", [7, 12])
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
 def test_the_cap_favours_no_group(groups, salt) -> None:
     sql = "SELECT a, count(DISTINCT u) FROM r GROUP BY a"

@@ -71,10 +71,17 @@ class PrivateRows:
         keys = self.keys
         if bounding is None or not keys:
             return f"({rows})"
-        hashed = ", ".join([str(self.salt), UNIT, *keys])
-        window = f"PARTITION BY {UNIT} ORDER BY hash({hashed}), {', '.join(keys)}"
+        window = f"PARTITION BY {UNIT} ORDER BY {self.hashed([UNIT, *keys])}, {', '.join(keys)}"
         ranked = f"SELECT *, dense_rank() OVER ({window}) AS {_RANK} FROM ({rows})"
         return f"({ranked}) WHERE {_RANK} <= {bounding.kept}"
+
+    def hashed(self, columns: Sequence[str]) -> str:
+        """The salted hash of some columns.
+
+        DuckDB's hash of several values is the exclusive or of hashes of each. Sorting by that would
+        favour some keys, the same ones for all units and every salt; a hash of it does not.
+        """
+        return f"hash(hash({', '.join([str(self.salt), *columns])}))"
 
     def _key(self, key: Key) -> str:
         """The key's expression, or its position in the declared domain (NULL outside it)."""

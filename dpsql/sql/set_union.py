@@ -97,7 +97,7 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     """Units and keys become numbers; pairs of them are sorted as the pass takes them."""
     keys = ", ".join(rows.keys)
     distinct_keys = f"SELECT DISTINCT {keys} FROM {quote(KEPT)}"
-    position = f"row_number() OVER (ORDER BY hash({rows.salt}, {UNIT}), {UNIT}) - 1 AS {_POSITION}"
+    position = f"row_number() OVER (ORDER BY {rows.hashed([UNIT])}, {UNIT}) - 1 AS {_POSITION}"
     same_keys = " AND ".join(f"p.{key} IS NOT DISTINCT FROM k.{key}" for key in rows.keys)
     order = f"ORDER BY {_POSITION}, {_ROW_ID}"
     tables = (
