@@ -64,15 +64,15 @@ def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> li
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share)
     every = KnownDomain(size)
-    options = [_option(block, every, size, cap, composed, split.conversion, reach)]
+    make = partial(_option, block, every, size, cap)
+    options = [attempted(every.name, partial(make, composed, split.conversion, reach))]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
         exact = exact_gaussian_noise(block, distance)
         pure = pure_laplace_noise(block, budget.epsilon / share)
         kinds = {f"{reach}, exact Gaussian": exact, f"{reach}, Laplace": pure}
         options += [
-            attempted(every.name, partial(_option, block, every, size, cap, noise, 0.0, kind))
-            for kind, noise in kinds.items()
+            attempted(every.name, partial(make, noise, 0.0, kind)) for kind, noise in kinds.items()
         ]
     return options
 
