@@ -19,10 +19,15 @@ from blocks import ROWS, UNITS, block, summed
 from privacy import SeededSource, lower_bound, upper_bound
 
 import dpsql
+from dpsql.accounting import Composition
 from dpsql.engines.base import ExactRows
+from dpsql.mechanisms.additive import CorrelatedGaussian
 from dpsql.mechanisms.noise import EntropySource
-from dpsql.plan import BlockPlan
+from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner import plan_block
+from dpsql.planner.budget import Budget
+from dpsql.planner.histograms import histogram_options
+from dpsql.planner.known_domain import known_domain_options
 from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
@@ -89,10 +94,10 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
     def exact(with_unit: bool) -> ExactRows:
         columns = np.array(without) + (np.array(rises) if with_unit else 0)
         present = (
-            np.flatnonzero(columns[0] > 0) if plan.score is not None else np.arange(len(columns[0]))
+            np.arange(len(columns[0])) if plan.declared else np.flatnonzero(columns[0] > 0)
         )
         order = present
-        if plan.score is not None:
+        if plan.score is not None and not plan.declared:
             order = present[np.argsort(-columns[plan.score][present], kind="stable")]
             order = order[: plan.selection.fetch]
         measures = {plan.block.measure_column(i): c[order] for i, c in enumerate(columns)}
@@ -104,11 +109,12 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
     def draw(with_unit: bool, source: EntropySource) -> Hashable:
         released = release(plan, rows[with_unit], source)
         # Which groups came out, and all noisy values summed: the direction a unit pushes in.
-        keys = released.keys["k"].tolist() if isinstance(released.keys, dict) else []
+        keys = (released.keys["k"] if isinstance(released.keys, dict) else released.row_ids).tolist()
         names = keys if plan.selection.score_noise is None else sorted(keys)
-        total = sum(float(values.sum()) for values in released.values.values())
-        width = max(1.0, plan.noise_of(0).scale / 4)
-        return (tuple(names), round(total / width))
+        total = 0.0
+        for index, values in enumerate(released.values.values()):
+            total += float(values.sum()) / max(1.0, plan.noise_of(index).scale / 4)
+        return (tuple(names), round(total))
 
     return draw
 
@@ -169,6 +175,145 @@ def test_the_audit_notices_noise_made_for_a_fraction_of_the_sensitivity(
     b, mechanism, without, rises = CASES[case]
     plan = plan_block(b, mechanism)
     multiplied = [[factor * rise for rise in column] for column in rises]
+    assert audit(sampler(plan, without, multiplied)) > EPSILON
+
+
+# -- the largest groups -----------------------------------------------------------------------
+
+ONCE = Composition.BASIC
+LARGEST: dict[str, tuple[Block, str, Composition, list[list[int]], list[list[int]], int]] = {
+    "gumbel_top_k, capped": (
+        block(PARAMETERS, UNITS, limit=2), "gumbel_top_k", Composition.ZCDP,
+        [[30, 30, 29, 20]], [[1, 0, 1, 0]], 4,
+    ),
+    "gumbel_top_k, capped, at the edge": (
+        block(PARAMETERS, UNITS, limit=3), "gumbel_top_k", Composition.ZCDP,
+        [[0, 0, 0, 0]], [[1, 1, 0, 0]], 15,
+    ),
+    "gumbel_top_k_chosen_k_bar": (
+        block(FREE, UNITS, limit=1), "gumbel_top_k_chosen_k_bar", Composition.ZCDP,
+        [[30, 30, 29, 20]], [[1, 0, 1, 1]], 4,
+    ),
+    "correlated_top_k": (
+        block(FREE, UNITS, limit=3), "correlated_top_k", Composition.ZCDP,
+        [[60, 50, 45, 2]], [[1, 1, 1, 0]], 4,
+    ),
+    "correlated_top_k, fresh": (
+        block(FREE, UNITS, limit=3), "correlated_top_k", Composition.ZCDP,
+        [[60, 0, 0, 0]], [[0, 1, 1, 0]], 8,
+    ),
+    "correlated_top_k, once": (
+        block(FREE, UNITS, limit=3), "correlated_top_k", ONCE,
+        [[60, 50, 45, 2]], [[1, 1, 1, 0]], 4,
+    ),
+    "laplace_top_k": (
+        block(PARAMETERS, UNITS, limit=3), "laplace_top_k", ONCE,
+        [[60, 50, 9, 8]], [[1, 1, 0, 0]], 4,
+    ),
+    "laplace_top_k, at the edge": (
+        block(PARAMETERS, UNITS, limit=3), "laplace_top_k", ONCE,
+        [[60, 8, 8, 8]], [[1, 0, 0, 1]], 8,
+    ),
+    "fixed_threshold": (
+        block(FREE, UNITS, limit=2), "fixed_threshold", ONCE,
+        [[28, 28, 5, 4]], [[1, 1, 0, 0]], 4,
+    ),
+    "known_domain_top_k": (
+        block(FREE, ROWS, domain=6, limit=2), "known_domain_top_k", Composition.ZCDP,
+        [[9, 9, 8, 7, 0, 0]], [[3, 0, 3, 3, 0, 0]], 4,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LARGEST)
+def test_the_largest_groups_stay_within_the_claimed_epsilon(case: str) -> None:
+    b, mechanism, composition, without, rises, _ = LARGEST[case]
+    plan = plan_block(b, mechanism, composition)
+    assert audit(sampler(plan, without, rises)) <= EPSILON
+
+
+@pytest.mark.parametrize("case", LARGEST)
+def test_the_audit_notices_a_unit_that_raises_the_largest_groups_further(case: str) -> None:
+    b, mechanism, composition, without, rises, factor = LARGEST[case]
+    plan = plan_block(b, mechanism, composition)
+    multiplied = [[factor * rise for rise in column] for column in rises]
+    assert audit(sampler(plan, without, multiplied)) > EPSILON
+
+
+def test_the_audit_notices_a_cap_that_the_rewriting_does_not_enforce() -> None:
+    """The stopping symbol of one group per unit, and a unit that touches them all."""
+    narrow = replace(PARAMETERS, max_groups_contributed=1, k_bar=40, delta=0.04)
+    plan = plan_block(block(narrow, UNITS, limit=1), "gumbel_top_k")
+    assert plan.bounding == Bounding.sample(1)
+    nothing, everywhere = [[0] * 40], [[1] * 40]
+    assert audit(sampler(plan, nothing, [[1] + [0] * 39])) <= EPSILON
+    assert audit(sampler(plan, nothing, everywhere)) > EPSILON
+
+
+# -- for a single publication -----------------------------------------------------------------
+
+BASIC = Budget.of(PARAMETERS, Composition.BASIC)
+SUM = summed(PARAMETERS, 0, 7)
+PUBLICATIONS: dict[str, tuple[Block, str, str, list[list[int]], list[list[int]]]] = {
+    "sparse histogram": (
+        block(PARAMETERS, UNITS), "gaussian_sparse_histogram", "", [[30, 25, 0, 0]], [[1, 1, 0, 0]],
+    ),
+    "sparse histogram, fresh": (
+        block(PARAMETERS, UNITS), "gaussian_sparse_histogram", "", [[30, 0, 0, 0]], [[0, 0, 1, 1]],
+    ),
+    "sparse histogram with a sum": (
+        block(PARAMETERS, UNITS, SUM), "gaussian_sparse_histogram", "",
+        [[60, 55, 0], [90, 90, 0]], [[1, 1, 0], [21, 21, 0]],
+    ),
+    "sparse histogram with a sum, one fresh": (
+        block(PARAMETERS, UNITS, SUM), "gaussian_sparse_histogram", "",
+        [[60, 0, 0], [90, 0, 0]], [[1, 1, 0], [21, 21, 0]],
+    ),
+    "Laplace counts with a sum": (
+        block(PARAMETERS, UNITS, SUM), "laplace_positive_counts", "pure epsilon",
+        [[60, 55, 0], [90, 90, 0]], [[1, 1, 0], [21, 21, 0]],
+    ),
+    "known domain, Gaussian": (
+        block(PARAMETERS, ROWS, SUM, domain=3), "known_domain",
+        "at most 2 groups per unit, exact Gaussian",
+        [[5] * 3, [9] * 3], [[3, 3, 0], [21, 21, 0]],
+    ),
+    "known domain, correlated": (
+        block(FREE, SUM, domain=5), "known_domain",
+        "a unit may touch every group, exact Gaussian",
+        [[9] * 5], [[21] * 5],
+    ),
+    "known domain, Laplace": (
+        block(PARAMETERS, ROWS, SUM, domain=3), "known_domain",
+        "at most 2 groups per unit, Laplace",
+        [[5] * 3, [9] * 3], [[3, 3, 0], [21, 21, 0]],
+    ),
+}  # fmt: skip
+
+
+def published(b: Block, mechanism: str, variant: str) -> BlockPlan:
+    """The plan of one of the options that only a single publication has."""
+    known = b.known_domain
+    options = known_domain_options(b, BASIC) if known else histogram_options(b, BASIC)
+    (plan,) = (o.plan for o in options if (o.mechanism, o.variant) == (mechanism, variant))
+    assert plan is not None
+    return replace(plan, one_shot=BASIC.loss)
+
+
+@pytest.mark.parametrize("case", PUBLICATIONS)
+def test_one_publication_stays_within_the_claimed_epsilon(case: str) -> None:
+    b, mechanism, variant, without, rises = PUBLICATIONS[case]
+    plan = published(b, mechanism, variant)
+    assert isinstance(plan.noise_of(0), CorrelatedGaussian) == case.endswith("correlated")
+    assert audit(sampler(plan, without, rises)) <= EPSILON
+
+
+@pytest.mark.parametrize("case", PUBLICATIONS)
+def test_the_audit_notices_one_publication_of_a_unit_that_counts_four_times(case: str) -> None:
+    """The broken twin; a fresh group then has four units."""
+    b, mechanism, variant, without, rises = PUBLICATIONS[case]
+    plan = published(b, mechanism, variant)
+    multiplied = [[4 * rise for rise in column] for column in rises]
     assert audit(sampler(plan, without, multiplied)) > EPSILON
 
 
