@@ -10,13 +10,15 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +33,7 @@ from dpsql.figures import printable
 from dpsql.ledger import Ledger
 from dpsql.policy import PARAMETER_NAMES
 from dpsql.policy_file import load_policy
+from dpsql.release import Percent
 from dpsql.scaffold import Finding, check_policy, draft_policy
 from dpsql.session import budget_report, connect
 
@@ -82,6 +85,35 @@ def show_error(error: Error) -> None:
     """Print an error to stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(render.error_panel(error))
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Percent]:
+    """A bar on a terminal's stderr once units are weighed: percent and time, no number of units.
+
+    That number is private. How fast the bar fills is not protected, as timing never is.
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("Weighing privacy units"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task("", total=100)
+
+    def tell(percent: int) -> None:
+        if console.is_terminal:
+            bar.start()
+            bar.update(task, completed=percent)
+
+    try:
+        yield tell
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 # -- options ----------------------------------------------------------------------------------
@@ -247,7 +279,10 @@ def query(
 ) -> None:
     """Answer SQL under differential privacy. Use - to read it from standard input."""
     text = _query_text(sql)
-    with connect(database, policies, ledger, analyst) as connection:
+    with (
+        _progress_bar() as progress,
+        connect(database, policies, ledger, analyst, progress=progress) as connection,
+    ):
         result = connection.sql(text, **_given(options))
         if format_ == "json":
             click.echo(output.result_json(result, confidence))
