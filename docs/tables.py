@@ -1,27 +1,30 @@
-"""Writes the tables of docs/mechanisms/accounting.md from the package itself: ``make pictures``.
+"""Writes the tables of docs/mechanisms from the package and its benchmarks: ``make pictures``.
 
 A table lives between ``<!-- table: name -->`` and ``<!-- end -->``; what is between is replaced.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from dpsql.accounting import Budget, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting import Amount, Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.composition import comparisons, queries_that_fit
 from dpsql.mechanisms.additive import gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.topk import GumbelTopK, gumbel_top_k
 
-PAGE = Path(__file__).parent / "mechanisms" / "accounting.md"
+HERE = Path(__file__).parent
+PAGES = sorted((HERE / "mechanisms").glob("*.md"))
+MEASURED = HERE.parent / "benchmarks" / "results" / "utility.json"
 
 ACCOUNT = PrivacyLoss(0.0, 1e-6, 1.0)
-QUERY = PrivacyLoss(0.0, 1e-10, 0.125)
+QUERY = Amount.limit(PrivacyLoss(0.0, 1e-10, 0.1)).loss  # in whole ledger units, as planned
 K, K_BAR = 10, 100
 
 
@@ -99,10 +102,29 @@ def accounts_table() -> str:
     )
 
 
+def weighting_table() -> str:
+    """What sampling and weighting came to in benchmarks/utility.py."""
+    worth = json.loads(MEASURED.read_text(encoding="utf-8"))["worth"]
+    found = {(row["max_groups_contributed"], row["bounding"]): row for row in worth}
+    caps = sorted({cap for cap, _ in found})
+    kinds = ("sample", "weight")
+    return _table(
+        [
+            "max_groups_contributed",
+            *(f"{kind}: {x}" for kind in kinds for x in ("groups", "error")),
+        ],
+        [
+            [str(cap)] + [f"{found[cap, k][x]:,.0f}" for k in kinds for x in ("groups", "error")]
+            for cap in caps
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "composition": composition_table,
     "session": session_table,
     "accounts": accounts_table,
+    "weighting": weighting_table,
 }
 
 
@@ -132,7 +154,8 @@ def _table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def main() -> None:
-    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
