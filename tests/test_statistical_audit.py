@@ -93,9 +93,7 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
 
     def exact(with_unit: bool) -> ExactRows:
         columns = np.array(without) + (np.array(rises) if with_unit else 0)
-        present = (
-            np.arange(len(columns[0])) if plan.declared else np.flatnonzero(columns[0] > 0)
-        )
+        present = np.arange(len(columns[0])) if plan.declared else np.flatnonzero(columns[0] > 0)
         order = present
         if plan.score is not None and not plan.declared:
             order = present[np.argsort(-columns[plan.score][present], kind="stable")]
@@ -109,7 +107,9 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
     def draw(with_unit: bool, source: EntropySource) -> Hashable:
         released = release(plan, rows[with_unit], source)
         # Which groups came out, and all noisy values summed: the direction a unit pushes in.
-        keys = (released.keys["k"] if isinstance(released.keys, dict) else released.row_ids).tolist()
+        keys = (
+            released.keys["k"] if isinstance(released.keys, dict) else released.row_ids
+        ).tolist()
         names = keys if plan.selection.score_noise is None else sorted(keys)
         total = 0.0
         for index, values in enumerate(released.values.values()):
@@ -242,7 +242,7 @@ def test_the_audit_notices_a_unit_that_raises_the_largest_groups_further(case: s
 
 def test_the_audit_notices_a_cap_that_the_rewriting_does_not_enforce() -> None:
     """The stopping symbol of one group per unit, and a unit that touches them all."""
-    narrow = replace(PARAMETERS, max_groups_contributed=1, k_bar=40, delta=0.04)
+    narrow = replace(PARAMETERS, max_groups_contributed=1, k_bar=40)
     plan = plan_block(block(narrow, UNITS, limit=1), "gumbel_top_k")
     assert plan.bounding == Bounding.sample(1)
     nothing, everywhere = [[0] * 40], [[1] * 40]
