@@ -230,8 +230,8 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select count(*) from visits for update", "clause_not_allowed"),
         ("select count(*) from visits cluster by k", "clause_not_allowed"),
         ("select as struct count(*) from visits", "clause_not_allowed"),
-        ("select k, count(*) from visits group by rollup(k)", "grouping_sets"),
-        ("select k, count(*) from visits group by grouping sets ((k), ())", "grouping_sets"),
+        ("select k, count(*) from visits group by rollup(k)", ANSWERS),
+        ("select k, count(*) from visits group by grouping sets ((k), ())", ANSWERS),
         (
             "select k, count(*) from visits where k in (select k from shops) group by k",
             "expression_not_allowed",

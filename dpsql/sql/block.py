@@ -214,16 +214,8 @@ class _BlockBuilder:
             return [item for item in items if not _has_aggregate(item)]
         if not any(group.args.values()):
             raise self._refuse("GROUP BY names no keys", "empty_group_by", self.select)
-        extra = [
-            clause for clause, value in group.args.items() if value and clause != "expressions"
-        ]
-        if extra or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
-            raise self._refuse(
-                "ROLLUP, CUBE and GROUPING SETS are not available yet",
-                "grouping_sets",
-                group,
-                hint="Ask each grouping as its own query.",
-            )
+        if any(value for clause, value in group.args.items() if clause != "expressions"):
+            raise self._refuse("this form of GROUP BY is not available", "group_by_form", group)
         return [self._ordinal(expression, items).unnest() for expression in group.expressions]
 
     def _distinct_keys(self) -> list[exp.Expr]:

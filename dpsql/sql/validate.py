@@ -18,6 +18,7 @@ from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
+from dpsql.sql.grouping import expand_grouping_sets
 from dpsql.sql.lineage import Bind, Cte, Lineage, Scope
 from dpsql.sql.options import refuse_options, take_options
 from dpsql.sql.outputs import plain_tail, trace_outputs
@@ -102,6 +103,8 @@ class _Splitter:
             private = self.lineage.of_from(query, ctes)
             if private is None:
                 refuse_options(query, self.text)
+                self._visit_children(query, ctes)
+            elif expand_grouping_sets(query, self.text):
                 self._visit_children(query, ctes)
             else:
                 self._build(query, self.lineage.settled(private), ctes)

@@ -1,0 +1,108 @@
+# ruff: noqa: E501
+"""ROLLUP, CUBE and GROUPING SETS: the rows DuckDB gives, one priced release for each set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from support import FILL, TABLES, connect, planned, policy
+from test_sql import SCHEMA
+
+from dpsql.errors import QueryRefused
+
+QUESTIONS = [
+    "SELECT k, s, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k, s)",
+    "SELECT k, s, COUNT(*) AS n FROM visits GROUP BY CUBE (k, s)",
+    "SELECT s, flag, COUNT(DISTINCT uid) FROM visits GROUP BY GROUPING SETS ((s, flag), (s), ())",
+    "SELECT k % 3, flag, SUM(n) FROM visits GROUP BY k % 3, ROLLUP (flag)",
+    "SELECT k AS key, COUNT(*) AS n FROM visits v GROUP BY ROLLUP (key)",
+    "SELECT v.k, COUNT(*) AS n FROM visits v GROUP BY ROLLUP (k)",
+    "SELECT k, flag, COUNT(*) FROM visits GROUP BY 1, CUBE (2)",
+    "SELECT k, s, GROUPING(k), GROUPING(k, s) AS g, COUNT(*) FROM visits GROUP BY CUBE (k, s)",
+    "SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k) HAVING COUNT(*) > 171",
+    "SELECT k, s, COUNT(*) FROM visits GROUP BY GROUPING SETS (ROLLUP (k, s), (s))",
+    "SELECT k, s, COUNT(*) FROM visits GROUP BY ROLLUP ((k, s))",
+    "SELECT coalesce(s, 'all') AS t, SUM(n) AS total FROM visits WHERE flag GROUP BY ROLLUP (s)",
+    "SELECT max(n) FROM (SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k))",
+    "WITH t AS (SELECT k, s, COUNT(*) AS n FROM visits GROUP BY CUBE (k, s)) "
+    "SELECT s, sum(n) FROM t WHERE k IS NULL GROUP BY s",
+]
+
+
+def plain(sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(":memory:") as engine:
+        for statement in (*TABLES.values(), *FILL):
+            engine.execute(statement)
+        return engine.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_without_noise_the_answer_is_that_of_duckdb(
+    sql: str, tmp_path: Path, no_noise: None
+) -> None:
+    with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as con:
+        assert sorted(con.sql(sql).fetchall(), key=repr) == sorted(plain(sql), key=repr)
+
+
+def test_order_and_limit_apply_to_all_sets_together(tmp_path: Path, no_noise: None) -> None:
+    sql = (
+        "SELECT k, COUNT(*) AS n, SUM(n) FROM visits GROUP BY ROLLUP (k) "
+        "ORDER BY COUNT(*) DESC, k NULLS LAST LIMIT 4 OFFSET 1"
+    )
+    with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as con:
+        assert con.sql(sql).fetchall() == plain(sql)
+
+
+def test_names_are_those_of_duckdb(tmp_path: Path) -> None:
+    sql = "SELECT k, COUNT(*), SUM(n) AS total FROM visits GROUP BY ROLLUP (k)"
+    with connect(tmp_path) as con:
+        assert con.sql(sql).columns == ["k", "count_star()", "total"]
+
+
+def test_each_set_pays_its_own_price(tmp_path: Path) -> None:
+    with connect(tmp_path) as con:
+        one = con.explain("SELECT k, s, COUNT(*) FROM visits GROUP BY k, s").reserved
+        cube = con.explain("SELECT k, s, COUNT(*) FROM visits GROUP BY CUBE (k, s)")
+    assert len(cube.blocks) == 4
+    assert cube.reserved.rho == pytest.approx(4 * one.rho, rel=1e-6)
+
+
+def test_options_hold_for_every_set() -> None:
+    sql = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.25) k, COUNT(*) "
+        "FROM visits GROUP BY ROLLUP (k)"
+    )
+    blocks = planned(sql, SCHEMA, policy()).query.blocks
+    assert [block.parameters.epsilon for block in blocks] == [0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT uid, COUNT(*) FROM visits GROUP BY ROLLUP (uid)", "groups_by_unit"),
+        ("SELECT k, s FROM visits GROUP BY CUBE (k)", "column_not_grouped"),
+        ("SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k) ORDER BY SUM(n)", "order_not_selected"),
+        (
+            "SELECT COUNT(*) FROM visits GROUP BY CUBE (k, s, n, flag, d, c)",
+            "too_many_grouping_sets",
+        ),
+        ("SELECT k, GROUPING(s), COUNT(*) FROM visits GROUP BY ROLLUP (k)", "aggregate_not_supported"),
+        ("SELECT k FROM visits GROUP BY ROLLUP (k)", "raw_rows"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_answered_is_refused(sql: str, code: str) -> None:
+    with pytest.raises(QueryRefused) as refused:
+        planned(sql, SCHEMA, policy())
+    assert refused.value.code == code
+
+
+def test_a_public_tail_keeps_its_own_grouping_sets(tmp_path: Path, no_noise: None) -> None:
+    sql = (
+        "SELECT k, s, sum(n) FROM (SELECT k, s, COUNT(*) AS n FROM visits GROUP BY k, s) "
+        "GROUP BY ROLLUP (k, s)"
+    )
+    with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as con:
+        assert sorted(con.sql(sql).fetchall(), key=repr) == sorted(plain(sql), key=repr)
+        assert len(con.explain(sql).blocks) == 1
