@@ -12,7 +12,7 @@ import pytest
 import dpsql
 import dpsql.engines.duckdb as engine_module
 import dpsql.tail as tail_module
-from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column
 
@@ -63,16 +63,30 @@ def database(path: Path, key_type: str, literals: list[str]) -> None:
 
 @pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
 @pytest.mark.parametrize("key_type", list(KEYS))
+@pytest.mark.parametrize(
+    ("sql", "mechanism"),
+    [
+        ("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k", None),
+        ("SELECT DISTINCT k FROM t", "policy_laplace_set_union"),
+        ("SELECT DISTINCT k FROM t", "weighted_gaussian_set_union"),
+    ],
+    ids=["counts", "policy", "weighted"],
+)
 def test_keys_of_every_type_arrive_unchanged(
-    key_type: str, few: int, tmp_path: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
+    sql: str,
+    mechanism: str | None,
+    key_type: str,
+    few: int,
+    tmp_path: Path,
+    ledger: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tail_module, "_FEW_ROWS", few)
     path = tmp_path / "data.duckdb"
     database(path, key_type, KEYS[key_type])
     with dpsql.connect(path, policy("t"), ledger, "ana") as con:
-        sql = "SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k"
         outer = f"SELECT k::VARCHAR AS text, typeof(k) AS type FROM ({sql})"
-        rows = con.sql(outer).fetchall()
+        rows = con.sql(outer, mechanism=mechanism).fetchall()
     with duckdb.connect(str(path)) as plain:
         expected = plain.execute("SELECT DISTINCT k::VARCHAR, typeof(k) FROM t").fetchall()
     assert sorted(rows, key=str) == sorted(expected, key=str)
@@ -111,6 +125,98 @@ def test_row_numbers_follow_the_total_order_of_top_k(tied: DuckDBEngine, key_typ
     assert keys[1000] == 2 + 4 * 250
     if isinstance(rows.keys, dict):
         assert rows.keys["k"].tolist() == keys.tolist()
+
+
+# -- stages ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[DuckDBEngine]:
+    """A locked engine on a file that is open for reading only."""
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("CREATE TABLE t AS SELECT range AS k, range * 2 AS v FROM range(1000)")
+    engine = DuckDBEngine(path)
+    engine.lock()
+    yield engine
+    engine.close()
+
+
+def tables_of(stage: DuckDBStage) -> int:
+    found = stage._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
+    return int(found.fetchall()[0][0])
+
+
+def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) -> None:
+    with locked.stage() as one, locked.stage() as two:
+        assert one.store("x", "SELECT * FROM t WHERE k < 10") == 10
+        assert two.store("x", "SELECT * FROM t WHERE k < 20") == 20
+        assert one.store("y", "SELECT v + 1 AS w FROM x ORDER BY v DESC") == 10
+        one.drop("x")
+        (w,) = one.integers("SELECT w FROM y WHERE w >= ? AND w < ? ORDER BY w", 3, 9)
+        assert w.tolist() == [3, 5, 7]
+        assert w.dtype == np.int64
+        with pytest.raises(dpsql.EngineError):
+            one.integers("SELECT v FROM x")
+        assert (tables_of(one), tables_of(two)) == (1, 1)
+    assert (tables_of(one), tables_of(two)) == (0, 0)
+    with locked.stage() as three, pytest.raises(dpsql.EngineError):
+        three.integers("SELECT w FROM y")
+
+
+def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: DuckDBEngine) -> None:
+    stage = locked.stage()
+
+    def interrupted() -> None:
+        with stage:
+            stage.store("x", "SELECT * FROM t")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert tables_of(stage) == 0
+
+
+@pytest.mark.parametrize("key_type", ["BIGINT", "HUGEINT"], ids=["numpy", "arrow"])
+def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) -> None:
+    sql = 'SELECT "__dpsql_rid", k FROM x WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]))'
+    stored = f'SELECT k + 1 AS "__dpsql_rid", (-k)::{key_type} AS k FROM t'
+    with locked.stage() as stage:
+        stage.store("x", stored)
+        found = stage.keys(sql, [Column("k", key_type)], np.array([900, 2, 7]))
+    assert found.row_ids.tolist() == [2, 7, 900]
+    if isinstance(found.keys, dict):
+        assert found.keys["k"].tolist() == [-1, -6, -899]
+    else:
+        with duckdb.connect() as other:
+            other.register("keys", found.keys)
+            rows = other.execute("SELECT k::BIGINT FROM keys ORDER BY k DESC").fetchall()
+        assert rows == [(-1,), (-6,), (-899,)]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda stage: stage.store("x", "SELECT error('row 4711')"),
+        lambda stage: stage.integers("SELECT error('row 4711')"),
+        lambda stage: stage.integers("SELECT 'row 4711'::BIGINT"),
+        lambda stage: stage.keys("SELECT error('row 4711'), ?", [], np.array([1])),
+    ],
+)
+def test_an_error_on_a_stage_quotes_no_row(locked: DuckDBEngine, step) -> None:
+    with locked.stage() as stage, pytest.raises(dpsql.EngineError) as caught:
+        step(stage)
+    assert "4711" not in repr(caught.value)
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+def test_an_interrupted_stage_is_an_interrupt() -> None:
+    def interrupted() -> None:
+        raise RuntimeError("Query interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        engine_module._discreetly(interrupted)
 
 
 def test_large_releases_take_the_same_answer_as_small_ones(

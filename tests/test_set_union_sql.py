@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from audit import Lab, Row, normal
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from support import SALT, Planned, planned
 
 import dpsql
 from dpsql import release as release_step
+from dpsql.cli import cli
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.errors import QueryRefused
 from dpsql.mechanisms.noise import EntropySource
@@ -430,6 +432,28 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(tmp_path: 
         told.append(calls)
         assert min(spent) > 0
     assert told == [list(range(101))] * 4
+
+
+def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "policies.yaml").write_text(
+        "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 0.001}}\n"
+        "tables: {r: {privacy_unit: {name: unit, column: u}}}\n"
+    )
+    with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
+        writer.execute("CREATE TABLE r AS SELECT range AS u, range % 3 AS a FROM range(4711)")
+    files = {"-d": "r.duckdb", "-p": "policies.yaml", "-l": "budget.db"}
+    options = [part for flag, name in files.items() for part in (flag, str(tmp_path / name))]
+    command = ["query", "SELECT DISTINCT a FROM r", "-a", "ana", *options]
+    shown = []
+    for terminal in ({}, {"FORCE_COLOR": "1"}):
+        outcome = CliRunner(env=terminal).invoke(cli, command)
+        assert outcome.exit_code == 0
+        shown.append(outcome.stderr)
+    assert shown[0] == ""
+    assert "Weighing privacy units" in shown[1]
+    assert "4711" not in shown[1].replace(",", "")
 
 
 def test_a_failing_stage_keeps_its_reservation_and_quotes_nothing(
