@@ -33,7 +33,7 @@ def rows(plan: BlockPlan, columns: list[list[int]], keys: list[tuple[object, ...
         plan.block.measure_column(i): np.array(column, dtype=np.int64)
         for i, column in enumerate(columns)
     }
-    if plan.score is None:
+    if plan.declared:
         measures[plan.block.key_column(0)] = np.array([k for (k,) in keys], dtype=np.int64)
         keys = []
     names = np.array([k for (k,) in keys], dtype=object)
@@ -52,6 +52,27 @@ def test_a_declared_domain_is_answered_whole_and_absent_groups_are_zero() -> Non
     assert released.keys is None
     assert np.abs(released.values["__dpsql_a0"] - [0, 90, 0, 70, 0]).max() < 5
     assert released.loss == plan.loss(None)
+
+
+def test_the_largest_declared_groups_come_out_in_order_with_their_values() -> None:
+    b = block(EXACT, ROWS, UNITS, domain=9, limit=3)
+    plan = plan_block(b, "known_domain_top_k")
+    keys: list[tuple[object, ...]] = [(4,), (2,), (9,)]
+    released = release(plan, rows(plan, [[7000, 90, 800], [6000, 80, 700]], keys), OSEntropy())
+    assert released.row_ids.tolist()[:2] == [3, 8]
+    assert released.row_ids.tolist()[2] == 1
+    assert released.keys is None
+    assert np.abs(released.values["__dpsql_a0"] - [7000, 800, 90]).max() < 9
+    assert np.abs(released.values["__dpsql_a1"] - [6000, 700, 80]).max() < 9
+    assert released.loss == plan.loss(None)
+
+
+def test_as_many_declared_groups_come_out_of_empty_data_for_the_same_charge() -> None:
+    plan = plan_block(block(USUAL, ROWS, domain=9, limit=3), "known_domain_top_k")
+    found = [release(plan, rows(plan, [[]], []), SeededSource(seed)) for seed in range(60)]
+    assert {r.count for r in found} == {3}
+    assert {r.loss for r in found} == {plan.loss(None)}
+    assert {i for r in found for i in r.row_ids.tolist()} == set(range(9))
 
 
 def test_empty_data_has_the_same_shape_and_charge_as_full_data() -> None:

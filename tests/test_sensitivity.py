@@ -17,6 +17,7 @@ from support import Planned, planned
 from dpsql.errors import QueryRefused
 from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
 from dpsql.plan import Bounding
+from dpsql.planner import TOP_K
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Schema, Table, schema_of
 from dpsql.sql import rows as private_rows
@@ -224,6 +225,48 @@ def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, m
     found = LAB.rows(statement)
     assert repr(found) == repr(LAB.rows(unlimited)[: plan.selection.fetch])
     assert [row[0] for row in found] == list(range(1, len(found) + 1))
+
+
+@examples_of(40)
+@given(
+    st.sampled_from(SCORES),
+    rows_of_units,
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from([("a", m) for m in TOP_K[:4]] + [("c", "known_domain_top_k")]),
+)
+def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
+    score, rows, groups, shape
+) -> None:
+    key, mechanism = shape
+    try:
+        found = planned(
+            f"SELECT {key}, {score} AS n, sum(j) FROM r GROUP BY {key} ORDER BY n DESC LIMIT 1",
+            SCHEMA,
+            RULES,
+            mechanism=mechanism,
+            max_groups_contributed=groups,
+            max_rows_contributed=2,
+            k_bar=EVERYTHING // 2,
+        )
+    except QueryRefused:
+        assert mechanism == "gaussian_top_k"
+        assert groups is None
+        return
+    assert audit(LAB, rows, 0, found.plans[0], found.statements[0]) == {}
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(score) -> None:
+    sql = f"SELECT a, {score} AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
+    found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", max_groups_contributed=3)
+    plan, statement = found.plans[0], found.statements[0]
+    assert plan.selection.crossing == 3
+    rows = [*unit_with_many_groups(12), (2, 5, 0.0, "1", "p", 5, 4, 3.5)]
+    assert audit(LAB, rows, 0, plan, statement) == {}
+    uncapped = re.sub(r'WHERE "__dpsql_rank" <= 3', "", statement)
+    assert uncapped != statement
+    violations = audit(LAB, rows, 0, plan, uncapped)
+    assert "12 groups change, more than 3" in violations[1]
 
 
 # -- bounds are reached ---------------------------------------------------------------------------
