@@ -26,13 +26,19 @@ from privacy import (
     outcome,
     tail,
     top_of,
+    upper_bound,
 )
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.noise import DiscreteLaplace
 from dpsql.mechanisms.topk import GaussianTopK
-from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, overtaking_delta
+from dpsql.mechanisms.topk_laplace import (
+    FixedThreshold,
+    LaplaceTopK,
+    fixed_threshold,
+    overtaking_delta,
+)
 
 # -- the chance of overtaking a noisy threshold -----------------------------------------------
 
@@ -255,6 +261,35 @@ def test_composition_is_the_better_of_basic_and_advanced() -> None:
     assert many.delta == pytest.approx(400e-9 + 1e-7, rel=1e-5)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("k", [1, 10, 2000])
+def test_a_calibrated_fixed_threshold_spends_its_epsilon_and_delta_and_no_more(
+    epsilon: float, k: int
+) -> None:
+    for delta in (1e-3, 1e-9):
+        found = fixed_threshold(epsilon, delta=delta, k=k, floor=0)
+        assert epsilon * (1 - 1e-9) <= found.epsilon <= epsilon
+        assert delta * 0.99 <= found.delta <= delta
+        assert found.threshold <= FixedThreshold(epsilon / k, k, delta / k, 0.0, 0).threshold + 1
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
+def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
+    probability: float,
+) -> None:
+    runs, source = 2500, SeededSource(19)
+    for mechanism in (LaplaceTopK(0.3, 2, 3, 1e-4, 0), FixedThreshold(0.3, 2, 1e-4, 0.0, 0)):
+        above = mechanism.appears_above(probability)
+        assert above is not None
+        for lower in (0, math.ceil(above / 3)):
+            scores = np.array([math.ceil(above) - lower], dtype=np.int64)
+            found = sum(len(mechanism.select(scores, source).indices) for _ in range(runs))
+            # At the threshold itself, half of the lattice's tie counts against the group.
+            tie = 0.1 if probability == 0.5 else 0.0
+            enough = upper_bound(found, runs) >= probability - tie
+            assert enough == (lower == 0)
+
+
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 def test_fixed_threshold_draws_follow_the_law_at_the_stated_scale_only(
     scale: float, passes: bool
@@ -288,6 +323,9 @@ def test_groups_level_with_the_base_are_never_named() -> None:
         lambda: LaplaceTopK(1.0, 1, 1, 0.0, 0),
         lambda: FixedThreshold(math.inf, 1, 1e-6, 0.0, 0),
         lambda: FixedThreshold(1.0, 1, 1e-6, 1.0, 0),
+        lambda: LaplaceTopK(20.0, 6, 9, 1e-6, 0),
+        lambda: fixed_threshold(0.0, delta=1e-6, k=1, floor=0),
+        lambda: fixed_threshold(1.0, delta=1.0, k=1, floor=0),
     ],
 )
 def test_senseless_parameters_are_refused(make: object) -> None:
