@@ -391,7 +391,7 @@ crowded_rows = st.lists(
 )
 
 
-@examples_of(150)
+@examples_of(80)
 @given(
     st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True),
     crowded_rows,
