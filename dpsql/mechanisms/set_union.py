@@ -183,7 +183,7 @@ class SetUnion:
         less than the other, for epsilon up to 10 and 2 to 300 groups. No guarantee rests on it.
         """
         if self.weighting is not Weighting.POLICY:
-            return float(self.item_weights[-1])
+            return float(_fresh_weight(self.weighting, self.norm, self.groups))
         return STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
 
     def appears_above(self, probability: float) -> float | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpsql.errors import ParameterError
 from dpsql.mechanisms.set_union import (
     SetUnion,
     Weighting,
@@ -21,7 +20,7 @@ from dpsql.mechanisms.set_union import (
 )
 from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner.budget import Budget, Split
-from dpsql.planner.option import Option, impossible
+from dpsql.planner.option import Option, attempted, impossible
 from dpsql.query import Block
 
 _SHAPES = {
@@ -51,26 +50,21 @@ def set_union_options(block: Block, budget: Budget) -> list[Option]:
             "with min_units_per_group above 1 only unit counts can name groups",
             "Ask for positive counts.",
         )
-    return [_option(block, budget, name, cap) for name in NAMES]
+    return [attempted(name, partial(_option, block, budget, cap, name)) for name in NAMES]
 
 
-def _option(block: Block, budget: Budget, name: str, cap: int) -> Option:
+def _option(block: Block, budget: Budget, cap: int, name: str) -> Option:
+    """A set union by the account's composition. Raises ``ParameterError`` if none is in range."""
     weighting, norm = _SHAPES[name]
-    build = partial(_planned, block, cap)
-    try:
-        if budget.one_shot:
-            exact = set_union_one_shot(
-                weighting, norm, budget.epsilon, groups=cap, delta=budget.delta
-            )
-            return build(exact, 0.0)
 
-        def under(split: Split) -> Option:
-            union = set_union_for_rho(weighting, norm, split.rho, groups=cap, delta=split.delta)
-            return build(union, split.conversion)
+    def composed(split: Split) -> Option:
+        union = set_union_for_rho(weighting, norm, split.rho, groups=cap, delta=split.delta)
+        return _planned(block, cap, union, split.conversion)
 
-        return budget.tightest(under)
-    except ParameterError as error:
-        return impossible(name, error.reason)
+    if not budget.one_shot:
+        return budget.tightest(composed)
+    union = set_union_one_shot(weighting, norm, budget.epsilon, groups=cap, delta=budget.delta)
+    return _planned(block, cap, union, 0.0)
 
 
 def _planned(block: Block, cap: int, union: SetUnion, conversion: float) -> Option:
