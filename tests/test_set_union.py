@@ -120,9 +120,9 @@ def test_discrete_gaussian_noise_is_as_private_as_stated(
 
 def test_lattice_noise_costs_no_more_than_sixteen_steps_of_variance() -> None:
     wide = lattice_gaussian_sigma(1.0, 1e-6, 1000.0)
-    assert wide**2 == pytest.approx(analytic_gaussian_sigma(1.0, 1e-6, 1000.0) ** 2 + 16, rel=1e-12)
+    assert wide**2 == pytest.approx(analytic_gaussian_sigma(1.0, 1e-6, 1000.0) ** 2 + 4, rel=1e-12)
     assert lattice_gaussian_delta(1.0, wide, 1000.0) <= 1e-6 * (1 + 1e-9)
-    assert lattice_gaussian_delta(1.0, 4.0, 1.0) == 1.0
+    assert lattice_gaussian_delta(1.0, 2.0, 1.0) == 1.0
 
 
 @pytest.mark.parametrize("bad", [(0.0, 1e-6, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0), (1.0, 0.1, 0)])

@@ -458,4 +458,4 @@ def test_senseless_parameters_are_refused(epsilon: float, delta: float) -> None:
 
 def test_noise_narrower_than_the_smoothing_is_refused() -> None:
     with pytest.raises(ParameterError):
-        weighted_histogram_delta(1.0, DiscreteGaussian(3.9), 10 * STEPS, Weights(1, 7))
+        weighted_histogram_delta(1.0, DiscreteGaussian(1.9), 10 * STEPS, Weights(1, 7))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.numeric import checked_positive, mills_ratio
 
-SMOOTHING_VARIANCE = 16.0
+SMOOTHING_VARIANCE = 4.0
 """What a discrete Gaussian needs on top of sigma**2 to be as private as a continuous one."""
 
 _MILLS_ERROR = 4e-13  # of the terms below, relative to the larger one
@@ -77,15 +77,15 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
 
 
 def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
-    """``gaussian_delta`` for discrete Gaussian noise on integer vectors, sigma > 4 lattice steps.
+    """``gaussian_delta`` for discrete Gaussian noise on integer vectors, sigma > 2 lattice steps.
 
-    Why a continuous analysis covers discrete noise. Let s**2 = sigma**2 - 16. Releasing x + N(0,
+    Why a continuous analysis covers discrete noise. Let s**2 = sigma**2 - 4. Releasing x + N(0,
     s**2) and rounding it at random to the lattice, y with probability proportional to exp(-(y -
-    g)**2/32), is post-processing of the continuous mechanism. The sum of exp(-(y - g)**2/32) over
-    all integers y depends on g by a relative 2.1*exp(-32 pi**2) < 1e-136 only (Poisson summation),
-    so the result has, but for a factor 1 +- 1e-135 per coordinate, exactly the law of x plus a
-    discrete Gaussian of variance s**2 + 16. For up to 2**63 coordinates that is far below the
-    rounding allowance of ``gaussian_delta`` (after Peikert 2010, Theorem 3.1).
+    g)**2/8), is post-processing of the continuous mechanism. The sum of exp(-(y - g)**2/8) over all
+    integers y depends on g by a relative 2.1*exp(-8 pi**2) < 2e-34 only (Poisson summation), so the
+    result has, but for a factor 1 +- 2e-34 per coordinate, exactly the law of x plus a discrete
+    Gaussian of variance s**2 + 4. For up to 2**63 coordinates that is less than 2e-15, far below
+    the rounding allowance of ``gaussian_delta`` (after Peikert 2010, Theorem 3.1).
     """
     if sigma * sigma <= SMOOTHING_VARIANCE:
         return 1.0
@@ -96,7 +96,7 @@ def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> 
 def lattice_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """A sigma for which discrete Gaussian noise on integer vectors is (epsilon, delta)-DP.
 
-    The continuous one of ``analytic_gaussian_sigma`` plus a variance of 16 lattice steps,
+    The continuous one of ``analytic_gaussian_sigma`` plus a variance of 4 lattice steps,
     negligible when a lattice step is small. Arguments and errors are those of the continuous one.
     """
     continuous = analytic_gaussian_sigma(epsilon, delta, sensitivity)

@@ -270,7 +270,7 @@ def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
 
     The worst, over the number j of groups that both neighbours have, of the chance that one of the
     others appears plus the delta of the noise on j groups, as in ``correlated_delta``. A discrete
-    Gaussian is post-processing of a continuous one with 16 less variance (see
+    Gaussian is post-processing of a continuous one with 4 less variance (see
     ``lattice_gaussian_delta``), here in half-steps; 1.0 if there is not so much.
     """
     bound = _one_shot_bound(mechanism, epsilon)

@@ -46,10 +46,10 @@ search both. The maximum over f in [0, 1] bounds delta; f ranges over a grid who
 evaluated at their worse corners. At f = 0 this is 1 - exp(L), as above.
 
 **Discrete noise.** The tails in h(n) are those of the discrete Gaussian that is drawn, rounded up.
-H is that of continuous noise of variance sigma**2 - 16 (in steps), by the smoothing lemma of
+H is that of continuous noise of variance sigma**2 - 4 (in steps), by the smoothing lemma of
 :func:`dpsql.mechanisms.calibration.lattice_gaussian_delta`: the discrete law is, up to a factor
-1 +- 1e-135 for each group, a randomised rounding of the continuous one. Such factors move H(e) by
-less than 1e-127 P[event], far below the relative allowance in ``gaussian_delta``.
+1 +- 2e-34 for each group, a randomised rounding of the continuous one. Such factors move H(e) by
+less than 1e-24 P[event], far below the relative allowance in ``gaussian_delta``.
 """
 
 from __future__ import annotations
