@@ -2,7 +2,9 @@
 
 Run ``python benchmarks/set_union.py [--units N] [--repeats N]``. It prints how many items each of
 the six algorithms names, next to the published figures, and how many privacy units a second the
-policies weigh; and writes both to ``benchmarks/results/set_union.json``.
+policies weigh; and writes both to ``benchmarks/results/set_union.json``. With ``--sql`` it asks for
+the same through SQL, ``SELECT DISTINCT word`` over a DuckDB file, all of the query included, and
+writes ``benchmarks/results/set_union_sql.json``.
 
 The paper's corpus, 223,388 Reddit users and their distinct words, is described by three tables. Set
 sizes are drawn from Table 1's distribution, interpolated between its quantiles. Words follow
@@ -17,17 +19,22 @@ import argparse
 import json
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+import dpsql
+from dpsql.accounting import Composition
 from dpsql.mechanisms.noise import OSEntropy
 from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_one_shot
 from dpsql.mechanisms.set_union_weights import UnitItems
+from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 UNITS = 223_388
 EPSILON, DELTA = 3.0, math.exp(-10)
@@ -48,6 +55,16 @@ PUBLISHED = {
     "weighted_gaussian": (3194, 6591, 8570, 8904, 8996, 8936),
     "policy_laplace": (4482, 12840, 15268, 14739, 14173, 13870),
     "policy_gaussian": (3169, 11010, 16181, 16954, 17113, 17022),
+}
+# Counting units names the same keys with or without their counts. The planner calibrates counts
+# more tightly than the paper: Gaussian ones exactly, Laplace ones through zCDP where that gains.
+SQL_NAMES = {
+    "count_laplace": "laplace_positive_counts",
+    "count_gaussian": "gaussian_sparse_histogram",
+    "weighted_laplace": "weighted_laplace_set_union",
+    "weighted_gaussian": "weighted_gaussian_set_union",
+    "policy_laplace": "policy_laplace_set_union",
+    "policy_gaussian": "policy_gaussian_set_union",
 }
 
 
@@ -175,6 +192,57 @@ def measure(data: Corpus, repeats: int, groups: tuple[int, ...] = GROUPS) -> lis
     return rows
 
 
+def database(data: Corpus, path: Path, rng: np.random.Generator) -> None:
+    """A table of authors and words, its rows in random order."""
+    order = rng.permutation(len(data.items))
+    columns = {
+        "author": np.repeat(np.arange(data.units), np.diff(data.starts))[order],
+        "item": data.items[order],
+    }
+    with duckdb.connect(str(path)) as writer:
+        writer.register("columns", columns)
+        writer.execute("CREATE TABLE words AS SELECT author, 'w' || item AS word FROM columns")
+
+
+def measure_sql(data: Corpus, repeats: int, groups: tuple[int, ...] = GROUPS) -> list[Row]:
+    """Every algorithm at every cap as whole queries: planning, ledger, engine, noise, answer."""
+    rows = []
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "corpus.duckdb"
+        database(data, path, np.random.default_rng(SEED + 2))
+        rules = Policy(
+            "corpus",
+            defaults=Parameters(epsilon=EPSILON, delta=DELTA),
+            accounts={"bench": AccountPolicy("bench", 1000.0, 0.4, Composition.BASIC)},
+            tables={"words": TablePolicy("words", PrivacyUnit("author", "author"))},
+        )
+        with dpsql.connect(path, rules, Path(directory) / "budget.db", "bench") as connection:
+            for cap in groups:
+                for name, mechanism in SQL_NAMES.items():
+                    outcomes = [asked(connection, mechanism, cap) for _ in range(repeats)]
+                    counts = [count for count, _ in outcomes]
+                    rows.append(
+                        Row(
+                            name,
+                            cap,
+                            statistics.mean(counts),
+                            statistics.pstdev(counts),
+                            PUBLISHED[name][GROUPS.index(cap)],
+                            data.units / statistics.median(seconds for _, seconds in outcomes),
+                        )
+                    )
+    return rows
+
+
+def asked(connection: dpsql.Connection, mechanism: str, cap: int) -> tuple[int, float]:
+    """How many words a query names, and the seconds it took."""
+    start = time.perf_counter()
+    result = connection.sql(
+        "SELECT DISTINCT word FROM words", mechanism=mechanism, max_groups_contributed=cap
+    )
+    return len(result), time.perf_counter() - start
+
+
 def show(rows: list[Row], data: Corpus) -> None:
     sizes = np.diff(data.starts)
     users = np.bincount(data.items)
@@ -186,7 +254,8 @@ def show(rows: list[Row], data: Corpus) -> None:
     for k, count in COMMON.items():
         print(f"  items of at least {k:>2} units: {(users >= k).sum():>6,}  (Table 3: {count:,})")
     print("\nItems named, and in brackets Table 2; eps = 3, delta = exp(-10), alpha = 5")
-    print(f"{'max_groups_contributed':<22}" + "".join(f"{cap:>18}" for cap in GROUPS))
+    caps = sorted({row.groups for row in rows})
+    print(f"{'max_groups_contributed':<22}" + "".join(f"{cap:>18}" for cap in caps))
     for name in PUBLISHED:
         cells = [row for row in rows if row.algorithm == name]
         print(f"{name:<22}" + "".join(f"{r.named:>9,.0f} ({r.published:>6,})" for r in cells))
@@ -201,9 +270,13 @@ def main() -> None:
     parser.add_argument("--units", type=int, default=UNITS)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--pure-zipf", action="store_true")
+    parser.add_argument("--sql", action="store_true")
     options = parser.parse_args()
     data = corpus(options.units, exponent=1.0 if options.pure_zipf else 1.7)
-    rows = measure(data, options.repeats)
+    if options.sql:
+        rows = measure_sql(data, options.repeats, GROUPS[1:])  # at 1 there is nothing to weigh
+    else:
+        rows = measure(data, options.repeats)
     show(rows, data)
     result = {
         "units": options.units,
@@ -213,8 +286,8 @@ def main() -> None:
         "repeats": options.repeats,
         "rows": [asdict(row) for row in rows],
     }
-    name = "set_union_zipf.json" if options.pure_zipf else "set_union.json"
-    path = Path(__file__).parent / "results" / name
+    name = "set_union" + "_sql" * options.sql + "_zipf" * options.pure_zipf
+    path = Path(__file__).parent / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

@@ -21,6 +21,7 @@ from support import SALT, Planned, planned
 
 import dpsql
 from dpsql import release as release_step
+from dpsql.accounting import Composition
 from dpsql.cli import cli
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.errors import QueryRefused
@@ -28,6 +29,8 @@ from dpsql.mechanisms.noise import EntropySource
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
+from dpsql.plan import BlockPlan
+from dpsql.planner import plan_block
 from dpsql.policy import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.release import release_set_union
 from dpsql.schema import Column, Schema, Table, schema_of
@@ -488,6 +491,37 @@ def test_policies_are_taken_wherever_a_unit_may_have_several_keys() -> None:
             name = chosen(epsilon=epsilon, max_groups_contributed=groups)
             assert name == "policy_gaussian_set_union"
         assert chosen(epsilon=epsilon, max_groups_contributed=1) == "gaussian_positive_counts"
+
+
+def one_publication(mechanism: str | None, cap: int, epsilon: float, delta: float) -> BlockPlan:
+    parameters = {"epsilon": epsilon, "delta": delta, "max_groups_contributed": cap}
+    block = planned("SELECT DISTINCT a FROM r", SCHEMA, RULES, **parameters).plans[0].block
+    return plan_block(block, mechanism, Composition.BASIC)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("epsilon", [0.2, 3.0])
+def test_a_single_publication_is_calibrated_by_its_exact_analysis(
+    mechanism: str, epsilon: float
+) -> None:
+    plan = one_publication(mechanism, 10, epsilon, 1e-6)
+    session = planned(
+        "SELECT DISTINCT a FROM r", SCHEMA, RULES, mechanism=mechanism, epsilon=epsilon, delta=1e-6
+    )
+    union = plan.selection
+    assert isinstance(union, SetUnion)
+    loss = plan.loss(None)
+    assert (loss.rho, loss.delta, loss.epsilon) == pytest.approx((0.0, 1e-6, epsilon), rel=1e-9)
+    assert union.delta_at(loss.epsilon) <= loss.delta
+    assert union.delta_at(epsilon * 0.99) > 1e-6
+    assert union.threshold < union_of(session).threshold
+
+
+def test_laplace_noise_is_taken_for_few_keys_and_gaussian_noise_for_many_as_measured() -> None:
+    """The paper's setting: of the published set sizes, policies' are largest at every cap."""
+    for cap, kind in {2: "laplace", 10: "laplace", 50: "gaussian", 300: "gaussian"}.items():
+        plan = one_publication(None, cap, 3.0, math.exp(-10))
+        assert plan.selection.name == f"policy_{kind}_set_union"
 
 
 def test_a_minimum_of_units_is_left_to_counts() -> None:
