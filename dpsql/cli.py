@@ -89,13 +89,13 @@ def show_error(error: Error) -> None:
 
 @contextmanager
 def _progress_bar() -> Iterator[Percent]:
-    """A bar on a terminal's stderr once units are weighed: percent and time, no number of units.
+    """A bar on a terminal's stderr while a set union reads: percent and time, no number of rows.
 
-    That number is private. How fast the bar fills is not protected, as timing never is.
+    Such numbers are private. How fast the bar fills is not protected, as timing never is.
     """
     console = Console(stderr=True)
     bar = Progress(
-        TextColumn("Weighing privacy units"),
+        TextColumn("Reading private rows"),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),

@@ -22,10 +22,11 @@ from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 _PAIRS_AT_ONCE = 2**19
 
 Percent = Callable[[int], None]
-"""Told 0, 1, ..., 100 in this order while units are weighed in sequence.
+"""Told 0, 1, ..., 100 in this order while a set union reads private rows.
 
 Each number comes once, whatever the data. When it comes is not protected, as timing never is.
 """
+_STORED = 60  # percent, once what a policy reads is stored
 Values = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -90,11 +91,15 @@ def release_set_union(
     """
     union = plan.selection
     assert isinstance(union, SetUnion)
-    rows = {name: stage.store(name, select) for name, select in sql.tables}
+    progress = _Progress(percent)
+    rows = {}
+    for number, (name, select) in enumerate(sql.tables, 1):
+        rows[name] = stage.store(name, select)
+        progress.reach((_STORED if sql.weights is None else 100) * number // len(sql.tables))
     for name in sql.scratch:
         stage.drop(name)
     if sql.weights is None:
-        weights = _weighed(union, stage, rows[UNITS], rows[PAIRS], percent)
+        weights = _weighed(union, stage, rows[UNITS], rows[PAIRS], progress)
     else:
         (weights,) = stage.integers(sql.weights)
     named = union.select(weights, source).indices
@@ -102,27 +107,35 @@ def release_set_union(
     return ReleasedRows(exact.row_ids, exact.keys, {}, plan.loss(len(named)))
 
 
+class _Progress:
+    """Tells every percent up to the one that is reached, each once; 0 at the start."""
+
+    def __init__(self, percent: Percent) -> None:
+        self._percent = percent
+        self._next = 0
+        self.reach(0)
+
+    def reach(self, percent: int) -> None:
+        while self._next <= percent:
+            self._percent(self._next)
+            self._next += 1
+
+
 def _weighed(
-    union: SetUnion, stage: Stage, units: int, pairs: int, percent: Percent
+    union: SetUnion, stage: Stage, units: int, pairs: int, progress: _Progress
 ) -> NDArray[np.int64]:
     """The keys' weights after a policy's pass over all units, some of them at a time."""
-    told = 0
 
     def tell(done: int, total: int | None) -> None:
-        nonlocal told
-        reached = 100 * done // (total or done)
-        for number in range(told + 1, reached + 1):
-            percent(number)
-        told = reached
+        progress.reach(_STORED + (100 - _STORED) * done // (total or done))
 
-    percent(0)
     step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
     batches = (
         UnitItems(*stage.integers(PAIRS_BETWEEN, first, first + step))
         for first in range(0, units, step)
     )
     weights = union.weigh(batches, tell, units)
-    tell(1, 1)  # where there are no units
+    progress.reach(100)  # where there are no units
     return weights
 
 

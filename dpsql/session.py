@@ -398,9 +398,9 @@ def connect(
     ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
     policies file. ``ledger``: the SQLite file that keeps the budget, created if missing;
     None for a connection that can explain and do nothing else.
-    ``analyst``: an account of the policy. ``progress``: told 0, 1, ..., 100 percent while units are
-    weighed one after the other, which takes long on large tables; the numbers are the same for all
-    data, but not when they come. ``parameters``: privacy parameters for all queries of
+    ``analyst``: an account of the policy. ``progress``: told 0, 1, ..., 100 percent while a
+    query for keys alone reads its rows, which takes long on large tables; the numbers are the same
+    for all data, but not when they come. ``parameters``: privacy parameters for all queries of
     this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``, ``ParameterError`` or
     ``InterfaceError``, saying what is wrong and where.
     """
