@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+import test_poison as poison
 from audit import Lab, Row, normal
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
@@ -405,6 +406,27 @@ def test_common_keys_come_out_and_rare_ones_do_not(connection: dpsql.Connection)
         for mechanism in MECHANISMS:
             result = connection.sql(sql, mechanism=mechanism, epsilon=10.0)
             assert [row[0] for row in result.fetchall()] == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("mechanism", ["policy_laplace_set_union", "weighted_gaussian_set_union"])
+def test_no_value_of_any_type_makes_a_set_union_fail_or_cost_more(
+    mechanism: str, tmp_path: Path
+) -> None:
+    rules = Policy(
+        "poison",
+        accounts={"ana": AccountPolicy("ana", 10_000.0, 0.4)},
+        tables={"t": TablePolicy("t", PrivacyUnit("unit", "u"))},
+    )
+    costs = set()
+    for poisoned in (False, True):
+        path = poison.database(tmp_path / f"{poisoned}.duckdb", poisoned=poisoned)
+        with dpsql.connect(path, rules, tmp_path / f"{poisoned}.db", "ana") as connection:
+            for keys in [*poison.COLUMNS, "x, s, iv, list", "st, r, dec, tz"]:
+                sql = f"SELECT count(*) AS n FROM (SELECT DISTINCT {keys} FROM t)"
+                result = connection.sql(sql, mechanism=mechanism)
+                assert [row[0] for row in result.fetchall()] == [1]
+                costs.add(result.cost)
+    assert len(costs) == 1
 
 
 def test_the_charge_is_the_same_whatever_comes_out(connection: dpsql.Connection) -> None:
