@@ -33,10 +33,11 @@ from dpsql.errors import (
 )
 
 if TYPE_CHECKING:
+    from dpsql.budget import BudgetReport
     from dpsql.engines.duckdb import DuckDBEngine
     from dpsql.explain import Explanation
     from dpsql.result import Cost, Interval, Result
-    from dpsql.session import BudgetReport, Connection, connect
+    from dpsql.session import Connection, connect
 
 __version__ = "0.1.0"
 
@@ -71,7 +72,7 @@ __all__ = [
 
 # DuckDB, sqlglot and NumPy take half a second to load: they are loaded when first needed.
 _LATER = {
-    "BudgetReport": "dpsql.session",
+    "BudgetReport": "dpsql.budget",
     "Connection": "dpsql.session",
     "Cost": "dpsql.result",
     "DuckDBEngine": "dpsql.engines.duckdb",

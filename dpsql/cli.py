@@ -25,6 +25,7 @@ from rich.text import Text
 import dpsql
 from dpsql import calibrate as calculator
 from dpsql import output, render, render_calibrate
+from dpsql.budget import budget_report
 from dpsql.calibrate.registry import MECHANISMS
 from dpsql.calibrate.request import ANALYSES
 from dpsql.engines.duckdb import open_database
@@ -35,7 +36,7 @@ from dpsql.policy import PARAMETER_NAMES
 from dpsql.policy_file import load_policy
 from dpsql.release import Percent
 from dpsql.scaffold import Finding, check_policy, draft_policy
-from dpsql.session import budget_report, connect
+from dpsql.session import connect
 
 FAILED, INTERNAL, INTERRUPTED = 2, 70, 130
 

@@ -17,13 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql import render
+from dpsql.budget import BudgetReport
 from dpsql.demo_data import database
 from dpsql.errors import Error, InterfaceError, PolicyError
 from dpsql.figures import printable, significant
 from dpsql.policy import Policy
 from dpsql.policy_file import load_policy
 from dpsql.result import Result
-from dpsql.session import BudgetReport, Connection, connect
+from dpsql.session import Connection, connect
 
 ANALYST: Final = "ana"
 DATASET: Final = "dpsql-demo"

@@ -24,7 +24,7 @@ catalog alone, and whatever an engine says is replaced by one fixed sentence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,18 @@ class Place:
             column=start - line_start + 1,
             length=length,
             excerpt=text[line_start:line_end],
+        )
+
+    def after(self, text: str) -> Place:
+        """The same place where ``text`` comes before the whole of the old text."""
+        if self.line > 1 or not text:
+            return replace(self, line=self.line + text.count("\n"))
+        line = text[text.rfind("\n") + 1 :]
+        return replace(
+            self,
+            line=1 + text.count("\n"),
+            column=self.column + len(line),
+            excerpt=line + self.excerpt,
         )
 
     def pointer(self, width: int = 100) -> str:

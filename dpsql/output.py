@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
+from dpsql.budget import BudgetReport
 from dpsql.explain import Explanation
 from dpsql.result import Result
-from dpsql.session import BudgetReport
 
 
 def result_json(result: Result, confidence: float) -> str:

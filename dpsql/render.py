@@ -38,8 +38,8 @@ from dpsql.figures import (
 from dpsql.render_plan import INDENT, explanation_panel, sql_panel
 
 if TYPE_CHECKING:
+    from dpsql.budget import BudgetReport
     from dpsql.result import Interval, Result
-    from dpsql.session import BudgetReport
 
 __all__ = [
     "budget_panel",
@@ -115,6 +115,8 @@ _STYLE = {
 
 def result_html(result: Result) -> str:
     """A result as a self-contained HTML table for notebooks. All text is escaped."""
+    if not result.released and result.plan.blocks:
+        return f"<pre>{escape(explanation_text(result.plan))}</pre>"
     columns, hidden = _columns(result, 0.95, MAX_ROWS)
     head = "".join(
         f'<th style="{_STYLE["head"].format(c.justify)}">{escape(c.title)}</th>'
@@ -129,7 +131,7 @@ def result_html(result: Result) -> str:
         for index in range(len(result) - hidden)
     )
     more = f"<div>{_more(hidden)}</div>" if hidden else ""
-    foot = "<br>".join(escape(line) for line in _footer_lines(result))
+    foot = "<br>".join(escape(line) for line in _footer_lines(result) if result.released)
     return (
         f'<div><table style="{_STYLE["table"]}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table>{more}"
@@ -165,8 +167,15 @@ class _Column:
 def result_panel(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> Group:
-    """A result with its footer: what answered it, what it cost, what the intervals cover."""
+    """A result with its footer: what answered it, what it cost, what the intervals cover.
+
+    What EXPLAIN, SHOW and the like answer has no footer, as nothing was released for it.
+    """
+    if not result.released and result.plan.blocks:
+        return explanation_panel(result.plan)
     table = result_table(result, confidence, max_rows)
+    if not result.released:
+        return Group(table)
     return Group(table, Text(), result_footer(result, confidence))
 
 
@@ -183,7 +192,7 @@ def result_table(
             table.add_column(Text(_level(confidence)), style="dim", no_wrap=True)
     for index in range(len(result) - hidden):
         table.add_row(*(text for column in columns for text in _texts(column, index)))
-    if not len(result):
+    if not len(result) and result.released:
         return Group(table, Text("no groups were released", style="italic dim"))
     return Group(table, Text(_more(hidden), style="dim")) if hidden else table
 

@@ -25,8 +25,9 @@ def explanation_panel(explanation: Explanation) -> Group:
     for number, block in enumerate(blocks, start=1):
         which = f" {number} of {len(blocks)}" if len(blocks) > 1 else ""
         parts += _block_parts(block, f"Private block{which}")
-    parts += [_heading("Public tail", "sees released rows only, costs nothing")]
-    parts += [sql_panel(_laid_out(explanation.tail))]
+    if explanation.tail:
+        parts += [_heading("Public tail", "sees released rows only, costs nothing")]
+        parts += [sql_panel(_laid_out(explanation.tail))]
     return Group(*parts)
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting import ZERO, PrivacyLoss
 from dpsql.errors import InterfaceError, ParameterError
 from dpsql.explain import Explanation
 from dpsql.plan import BlockPlan
-from dpsql.query import AggregateKind, OutputColumn, Query
+from dpsql.query import AggregateKind, OutputColumn
 from dpsql.release import is_whole
 from dpsql.tail import Answer, Row
 
@@ -58,35 +58,54 @@ class Interval:
     high: NDArray[np.float64]
 
 
-class Result:
-    """The answer to one query.
+FREE = Cost(ZERO, ZERO, 0.0)
+"""The cost of an answer that took nothing from private rows."""
 
-    ``columns``: names. ``cost``: a :class:`Cost`. ``plan``: an :class:`Explanation`.
-    Rows come as Python tuples (``fetchall``), Arrow, pandas or polars.
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What is known of the noise in an answer: of which plans, in which columns.
+
+    ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
+    each plan's block. An answer without noise has none of these.
+    """
+
+    outputs: tuple[OutputColumn | None, ...] = ()
+    supports: tuple[OutputColumn, ...] = ()
+    plans: tuple[BlockPlan, ...] = ()
+    released: tuple[int, ...] = ()
+
+
+class Result:
+    """The answer to one statement.
+
+    ``columns``: names. ``cost``: a :class:`Cost`. ``plan``: an :class:`Explanation`, with no blocks
+    where nothing private was asked for. Rows come as Python tuples (``fetchall``), Arrow, pandas or
+    polars.
     """
 
     def __init__(
         self,
-        *,
         answer: Answer,
-        query: Query,
-        plans: tuple[BlockPlan, ...],
-        released: tuple[int, ...],
-        cost: Cost,
         explain: Callable[[], Explanation],
+        cost: Cost = FREE,
+        noise: Noise = Noise(),
     ) -> None:
         self._answer = answer
-        self._width = len(answer.names) - len(query.supports)
-        self._query = query
-        self._plans = plans
-        self._released = released
+        self._width = len(answer.names) - len(noise.supports)
+        self._noise = noise
         self._explain = explain
         self.cost = cost
 
     @property
     def plan(self) -> Explanation:
-        """How the query was answered and priced."""
+        """How the query was answered and priced, or would be."""
         return self._explain()
+
+    @property
+    def released(self) -> bool:
+        """True if the rows were computed from private ones, by drawing noise."""
+        return bool(self._noise.plans)
 
     @property
     def columns(self) -> list[str]:
@@ -146,17 +165,17 @@ class Result:
         return {
             name: self._interval(position, output, confidence)
             for position, (name, output) in enumerate(
-                zip(self.columns, self._query.outputs, strict=False)
+                zip(self.columns, self._noise.outputs, strict=False)
             )
             if output is not None
         }
 
     def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
-        plan = self._plans[output.block]
+        plan = self._noise.plans[output.block]
         aggregate = plan.block.aggregates[output.aggregate]
         values = self._numbers(position)
         if aggregate.kind is AggregateKind.AVG:
-            support = self._numbers(self._width + self._query.supports.index(output))
+            support = self._numbers(self._width + self._noise.supports.index(output))
             return self._average_interval(plan, output, values, support, confidence)
         margin = self._margin(output, aggregate.measures[0], confidence)
         return Interval(values - margin, values + margin)
@@ -167,9 +186,9 @@ class Result:
 
     def _margin(self, output: OutputColumn, index: int, confidence: float) -> float:
         """Half the interval's width: the noise's margin, and what rounding can add."""
-        plan = self._plans[output.block]
+        plan = self._noise.plans[output.block]
         measure = plan.measures[index].measure
-        groups = plan.spread_groups(self._released[output.block])
+        groups = plan.spread_groups(self._noise.released[output.block])
         margin = plan.noise_of(index).margin(confidence, groups)
         whole = is_whole(plan.block.aggregates[output.aggregate], measure)
         if measure.weights is not None:

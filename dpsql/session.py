@@ -11,22 +11,31 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from dpsql.accounting import ZERO, Amount, Budget, Composition, PrivacyLoss
+from dpsql import show
+from dpsql.accounting import ZERO, Amount, PrivacyLoss
+from dpsql.budget import BudgetReport, budget_report, ledger_account
 from dpsql.engines.base import Engine, ExactRows
 from dpsql.engines.duckdb import open_database
-from dpsql.errors import InterfaceError, PolicyError
+from dpsql.errors import (
+    Error,
+    InterfaceError,
+    ParameterError,
+    Place,
+    PolicyError,
+    ProgrammingError,
+)
 from dpsql.explain import Explanation, explain, plan_record
-from dpsql.ledger import Account, Charge, Ledger, Spent
+from dpsql.ledger import Charge, Ledger
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
-from dpsql.policy import Overrides, Parameters, Policy, resolve
+from dpsql.policy import Overrides, Parameters, Policy, check_setting, resolve
 from dpsql.query import Query
 from dpsql.release import Percent, ReleasedRows, release, release_set_union
-from dpsql.result import Cost, Result
+from dpsql.result import Cost, Noise, Result
 from dpsql.scaffold import check_policy
 from dpsql.schema import Column, Table
 from dpsql.sql.check import check_sql
@@ -34,57 +43,22 @@ from dpsql.sql.expressions import plain_column
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
 from dpsql.sql.set_union import set_union_sql
+from dpsql.sql.statements import (
+    Describe,
+    Explain,
+    Reset,
+    Select,
+    Set,
+    Show,
+    Shown,
+    read_statement,
+)
 from dpsql.sql.validate import validate
 from dpsql.sql.values import Values, bind_values, values_key
 from dpsql.tail import TailRoom, released_columns
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _Key: TypeAlias = tuple[str, object, str | None, Parameters]
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetReport:
-    """Where an account stands.
-
-    ``epsilon`` and ``delta`` are its limits. Under basic composition the epsilon and delta of
-    queries add up to ``epsilon_spent`` and ``delta_spent``, and rho is 0 throughout. Under zCDP
-    their rho adds up, ``epsilon_spent`` is what all of it amounts to, and ``delta_limit`` is less
-    than ``delta``, part of which is kept for that conversion. ``queries`` counts all queries,
-    ``unsettled`` those that failed after reserving and keep their whole reservation.
-    """
-
-    account: str
-    composition: Composition
-    epsilon: float
-    delta: float
-    rho_limit: float
-    delta_limit: float
-    rho_spent: float
-    delta_spent: float
-    epsilon_spent: float
-    queries: int
-    unsettled: int
-
-    @property
-    def epsilon_remaining(self) -> float:
-        """How far ``epsilon_spent`` may still rise. Under zCDP, queries buy more with it than
-        their own epsilons add up to."""
-        return max(0.0, self.epsilon - self.epsilon_spent)
-
-    @property
-    def rho_remaining(self) -> float:
-        """zCDP still available."""
-        return max(0.0, self.rho_limit - self.rho_spent)
-
-    @property
-    def delta_remaining(self) -> float:
-        """Delta still available to queries."""
-        return max(0.0, self.delta_limit - self.delta_spent)
-
-    def __repr__(self) -> str:
-        from dpsql.render import budget_text
-
-        return budget_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +100,25 @@ class _Question:
         return self.text, values_key(self.values), self.mechanism, self.parameters
 
 
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """What comes beside the text of a query."""
+
+    values: Values
+    mechanism: str | None
+    parameters: dict[str, object]
+
+    def refuse(self) -> None:
+        """Refuse to be given to a statement that has no use for it."""
+        if self.values or self.mechanism is not None or self.parameters:
+            raise ProgrammingError(
+                "this statement takes no values and no privacy parameters",
+                code="arguments_not_taken",
+                hint="They belong to SELECT and EXPLAIN SELECT. For the rest of the connection, "
+                "write SET epsilon = 0.5.",
+            )
+
+
 class Connection:
     """Answers one analyst's queries. Made by :func:`connect`; safe to use from several threads."""
 
@@ -146,11 +139,12 @@ class Connection:
         self._ledger = ledger
         self._analyst = analyst
         self._settings = settings
+        self._session: dict[str, object] = {}  # what SET has set
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
         if ledger is not None and owns_ledger:
             self._owned.append(ledger)
         self._composition = policy.account(analyst).composition
-        self._account = _account(policy, analyst)
+        self._account = ledger_account(policy, analyst)
         resolve(policy, settings)
         self._tail = TailRoom(engine)
         self._source: EntropySource = OSEntropy()
@@ -167,7 +161,10 @@ class Connection:
         mechanism: str | None = None,
         **parameters: object,
     ) -> Result:
-        """Answer a query under differential privacy.
+        """Answer a query under differential privacy, or one of the statements beside SELECT.
+
+        Those are EXPLAIN SELECT, SET and RESET of a privacy parameter for the rest of this
+        connection, SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS and DESCRIBE: they cost nothing.
 
         ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
         and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
@@ -176,7 +173,17 @@ class Connection:
         a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was spent.
         """
         with self._turn:
-            return self._execute(self._question(query, values, mechanism, parameters))
+            self._refuse_closed()
+            statement = read_statement(query)
+            asked = _Arguments(values, mechanism, parameters)
+            match statement:
+                case Select():
+                    return self._execute(self._question(statement.text, asked))
+                case Explain():
+                    return self._explained(self._explanation(statement, asked))
+                case _:
+                    asked.refuse()
+                    return self._told(query, self._listing(statement))
 
     def explain(
         self,
@@ -188,7 +195,11 @@ class Connection:
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
         with self._turn:
-            return self._prepare(self._question(query, values, mechanism, parameters)).explain()
+            self._refuse_closed()
+            statement, asked = read_statement(query), _Arguments(values, mechanism, parameters)
+            if isinstance(statement, Explain):
+                return self._explanation(statement, asked)
+            return self._prepare(self._question(query, asked)).explain()
 
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
@@ -209,14 +220,60 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # -- statements beside SELECT -------------------------------------------------------------
+
+    def _explanation(self, statement: Explain, asked: _Arguments) -> Explanation:
+        try:
+            return self._prepare(self._question(statement.text, asked)).explain()
+        except Error as error:
+            if error.place is not None and error.place.source == "query":
+                error.place = error.place.after(statement.before)
+            raise
+
+    def _explained(self, explanation: Explanation) -> Result:
+        listing = show.lines(str(explanation), "plan")
+        return Result(self._tail.hold(listing.columns, listing.rows), lambda: explanation)
+
+    def _told(self, text: str, listing: show.Listing) -> Result:
+        nothing = Explanation(text, "", (), ZERO, 0.0, 0.0)
+        return Result(self._tail.hold(listing.columns, listing.rows), lambda: nothing)
+
+    def _listing(self, statement: Set | Reset | Show | Describe) -> show.Listing:
+        """Obey or look up; nothing here reads a row or costs anything."""
+        match statement:
+            case Set(name, value, place):
+                self._session[name] = _checked(self._policy, name, value, place)
+                return show.parameters(self._policy, self._layers(), name)
+            case Reset(name):
+                self._session.pop(name, None)
+                return show.parameters(self._policy, self._layers(), name)
+            case Show(what):
+                return self._shown(what)
+            case Describe(table, place):
+                return show.describe(self._policy, self._engine.schema(), table, place)
+
+    def _shown(self, what: Shown) -> show.Listing:
+        match what:
+            case Shown.BUDGET:
+                return show.budget(self.budget())
+            case Shown.TABLES:
+                return show.tables(self._policy)
+            case Shown.PARAMETERS:
+                return show.parameters(self._policy, self._layers())
+
+    def _layers(self) -> tuple[show.Layer, ...]:
+        """What was given to the connection, from far to near."""
+        return (
+            show.Layer("connect()", self._settings),
+            show.Layer("SET", Overrides.of(self._session)),
+        )
+
     # -- one query ----------------------------------------------------------------------------
 
-    def _question(
-        self, text: Any, values: Values, mechanism: Any, parameters: dict[str, object]
-    ) -> _Question:
-        self._refuse_closed()
-        settings = resolve(self._policy, self._settings, Overrides.of(parameters))
-        return _Question(text, values, mechanism, settings)
+    def _question(self, text: str, asked: _Arguments) -> _Question:
+        layers = [layer.given for layer in self._layers()]
+        settings = resolve(self._policy, *layers, Overrides.of(asked.parameters))
+        return _Question(text, asked.values, asked.mechanism, settings)
 
     def _execute(self, question: _Question) -> Result:
         prepared = self._prepare(question)
@@ -321,15 +378,14 @@ class Connection:
     def _present(
         self, prepared: _Prepared, released: tuple[ReleasedRows, ...], settled: PrivacyLoss
     ) -> Result:
-        plans = prepared.plan.blocks
-        answer = self._tail.run(prepared.query, plans, prepared.keys, released, prepared.names)
+        query, plans = prepared.query, prepared.plan.blocks
+        answer = self._tail.run(query, plans, prepared.keys, released, prepared.names)
+        counts = tuple(rows.count for rows in released)
         return Result(
-            answer=answer,
-            query=prepared.query,
-            plans=plans,
-            released=tuple(rows.count for rows in released),
-            cost=Cost(prepared.plan.reserved, settled, prepared.plan.conversion_delta),
-            explain=prepared.explain,
+            answer,
+            prepared.explain,
+            Cost(prepared.plan.reserved, settled, prepared.plan.conversion_delta),
+            Noise(query.outputs, query.supports, plans, counts),
         )
 
     def _paying_ledger(self) -> Ledger:
@@ -346,38 +402,13 @@ class Connection:
             raise InterfaceError("the connection is closed", code="closed")
 
 
-def budget_report(policy: Policy, analyst: str, ledger: Ledger | None) -> BudgetReport:
-    """Where an analyst's account stands; without a ledger, nothing has been spent.
-
-    Raises ``UnknownName`` for an analyst without an account, and ``LedgerError``.
-    """
-    budget, account = _budget(policy, analyst), _account(policy, analyst)
-    spent = Spent() if ledger is None else ledger.spent(account.path)
-    account.require_same_composition(spent.amount)
-    limit, total = account.limit.loss, spent.amount.loss
-    return BudgetReport(
-        account=account.path,
-        composition=budget.composition,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        rho_limit=limit.rho,
-        delta_limit=limit.delta,
-        rho_spent=total.rho,
-        delta_spent=total.delta,
-        epsilon_spent=budget.epsilon_spent(total),
-        queries=spent.queries,
-        unsettled=spent.unsettled,
-    )
-
-
-def _budget(policy: Policy, analyst: str) -> Budget:
-    account = policy.account(analyst)
-    return Budget.of(account.epsilon, account.delta, account.composition)
-
-
-def _account(policy: Policy, analyst: str) -> Account:
-    """The ledger account of an analyst: named after the dataset, so a new file buys no budget."""
-    return Account(f"{policy.dataset}/{analyst}", _budget(policy, analyst).limit)
+def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
+    """The value of a parameter, checked as an argument of ``connect`` is; errors have a place."""
+    try:
+        return check_setting(policy, name, value)
+    except ParameterError as error:
+        error.place = place
+        raise
 
 
 def _untold(percent: int) -> None:

@@ -185,6 +185,12 @@ class TailRoom:
         finally:
             self._dropped.extend(map(quote, loaded))
 
+    def hold(self, columns: Sequence[Column], rows: list[Row]) -> Answer:
+        """Rows that were not released, because there was nothing private in them, as an answer."""
+        return HeldAnswer(
+            self._connection, [c.name for c in columns], [c.type for c in columns], rows
+        )
+
     def close(self) -> None:
         """Leave the room. Answers that are still referred to keep theirs."""
         self._drop_unused()

@@ -1,7 +1,8 @@
 # ruff: noqa: E501
 """Statements an attacker might try: what each must lead to, and why.
 
-``outcome`` is the code of the error, which costs nothing, or ``ANSWERS``.
+``outcome`` is the code of the error, which costs nothing, or ``ANSWERS``, or ``TELLS`` for what is
+answered at no cost, from the policy, the schema and the account alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ANSWERS = "answers"
+TELLS = "tells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +257,12 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select count(*) from visits where k = any([1])", "expression_not_allowed"),
     ],
     "only queries are run, one at a time": [
-        ("show tables", "not_a_query"),
-        ("describe visits", "not_a_query"),
+        ("show tables", TELLS),
+        ("describe visits", TELLS),
         ("summarize visits", "not_a_query"),
-        ("describe select count(*) from visits", "not_a_query"),
+        ("describe select count(*) from visits", "syntax_error"),
+        ("describe secret", "unknown_table"),
+        ("show parameters; drop table visits", "several_statements"),
         ("select * from (describe visits)", "statement_not_allowed"),
         ("select * from (summarize visits)", "raw_rows"),
         ("select * from (show tables)", "unknown_table"),
@@ -279,9 +283,11 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("attach 'x.db'", "not_a_query"),
         ("detach x", "not_a_query"),
         ("pragma table_info('visits')", "not_a_query"),
-        ("set threads=1", "not_a_query"),
-        ("set epsilon = 5", "not_a_query"),
-        ("reset threads", "not_a_query"),
+        ("set threads=1", "unknown_parameter"),
+        ("set epsilon = 5", TELLS),
+        ("set epsilon = 1e9", "parameter_out_of_range"),
+        ("set variable a = 1", "unknown_parameter"),
+        ("reset threads", "unknown_parameter"),
         ("install httpfs", "not_a_query"),
         ("load httpfs", "not_a_query"),
         ("call pragma_version()", "not_a_query"),
@@ -292,8 +298,9 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("vacuum", "not_a_query"),
         ("analyze", "not_a_query"),
         ("export database 'x'", "syntax_error"),
-        ("explain select count(*) from visits", "not_a_query"),
-        ("explain analyze select count(*) from visits", "not_a_query"),
+        ("explain select count(*) from visits", TELLS),
+        ("explain delete from visits", "not_a_query"),
+        ("explain analyze select count(*) from visits", "explain_analyze"),
         ("prepare a as select count(*) from visits", "not_a_query"),
         ("execute a", "not_a_query"),
         ("use main", "not_a_query"),

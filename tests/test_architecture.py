@@ -18,9 +18,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("render",),
     ("render_plan", "render_calibrate"),
     ("session",),
+    ("show",),
     ("result",),
     ("tail",),
-    ("release", "explain", "scaffold"),
+    ("release", "explain", "scaffold", "budget"),
     ("planner", "engines", "sql", "policy_file", "calibrate"),
     ("plan", "yaml_tree"),
     ("query", "ledger"),
@@ -36,7 +37,7 @@ LAZY = {
     ("result", "render"),
     ("explain", "render"),
     ("explain", "render_plan"),
-    ("session", "render"),
+    ("budget", "render"),
 }
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from attacks import ANSWERS, ATTACKS, Attack
+from attacks import ANSWERS, ATTACKS, TELLS, Attack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import connect
@@ -28,6 +28,10 @@ def test_an_attack_has_its_stated_outcome_and_a_refusal_is_free(attack: Attack, 
     if attack.outcome == ANSWERS:
         connection.sql(attack.sql)
         assert connection.budget().rho_spent > before.rho_spent, attack.why
+        return
+    if attack.outcome == TELLS:
+        connection.sql(attack.sql)
+        assert connection.budget() == before, attack.why
         return
     with pytest.raises(dpsql.Error) as caught:
         connection.sql(attack.sql)

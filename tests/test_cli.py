@@ -182,6 +182,22 @@ def test_confidence_widens_the_intervals(world):
     assert width("0.5") < width("0.999")
 
 
+def test_statements_beside_select_work_on_the_command_line_and_cost_nothing(world):
+    budget = ok("query", "SHOW BUDGET")
+    assert "epsilon" in budget
+    assert "paid" not in budget
+    assert ok("query", f"EXPLAIN {GROUPED}").startswith("Reserves")
+    described = json.loads(ok("query", "DESCRIBE visits", "--format", "json"))
+    assert "privacy unit" in str(described["rows"])
+    assert (described["intervals"], described["mechanisms"]) == ({}, [])
+    assert described["cost"]["settled"] == {"epsilon": 0.0, "rho": 0.0, "delta": 0.0}
+    tables = ok("query", "show tables", "--format", "csv")
+    assert tables.splitlines()[0] == "name,access,privacy_unit"
+    assert ok("explain", f"EXPLAIN {GROUPED}").startswith("Reserves")
+    assert run("query", "SHOW BUDGET", "--epsilon", "1").exit_code == 2
+    assert spent(world).queries == 0
+
+
 # -- bad input --------------------------------------------------------------------------------
 
 
@@ -204,7 +220,7 @@ def nothing(world: Path) -> None:
 
 BAD: dict[str, tuple[list[str], str, Callable[[Path], None]]] = {
     "malformed SQL": (["SELECT color FROM visits GROUP BY ("], "not valid SQL", nothing),
-    "not a query": (["DROP TABLE visits"], "only queries can be run", nothing),
+    "not a query": (["DROP TABLE visits"], "this is not a query", nothing),
     "several statements": (["SELECT 1; SELECT 2"], "one statement", nothing),
     "empty SQL": ([""], "the query is empty", nothing),
     "unknown table": (["SELECT COUNT(*) FROM visit"], "Did you mean visits?", nothing),
@@ -304,7 +320,7 @@ def dpsql_process(*arguments: str, **options: object) -> subprocess.Popen[str]:
 
 
 def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the diagnosis flu")
 
     monkeypatch.setattr(cli, "connect", fail)
@@ -318,7 +334,7 @@ def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch)
 
 
 def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatch):
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "connect", interrupt)

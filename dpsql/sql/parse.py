@@ -3,19 +3,50 @@
 from __future__ import annotations
 
 import logging
+import re
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
+from dpsql.schema import fold
 from dpsql.sql.dialect import PrivateDuckDB
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
 
-_OPENERS = {"(": ")", "[": "]", "{": "}"}
+_OPENERS, _CLOSERS = "([{", ")]}"
+_BLANKS = re.compile(r"(?:\s+|--[^\n]*)*")
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+_WORD = re.compile(r"\w*")
+
+_READ_ONLY = "The database is open for reading only; write SELECT … and aggregate."
+_SETTINGS = (
+    "The engine's settings and functions are out of reach. Privacy parameters are set with "
+    "SET epsilon = 0.5, and SHOW PARAMETERS lists them."
+)
+_ONE_DATABASE = "A connection reads one database, named when it is opened; tables have plain names."
+_NO_TRANSACTIONS = "Queries are charged one by one; there is nothing to commit or to roll back."
+_SAVE = "Answers are saved by the program that asked: result.df(), or dpsql query --format csv."
+_INSTEAD: Final = {
+    **dict.fromkeys(("insert", "update", "delete", "merge", "truncate"), _READ_ONLY),
+    **dict.fromkeys(("create", "drop", "alter", "comment", "vacuum", "analyze"), _READ_ONLY),
+    **dict.fromkeys(("pragma", "call", "install", "load", "checkpoint", "force"), _SETTINGS),
+    **dict.fromkeys(("use", "attach", "detach"), _ONE_DATABASE),
+    **dict.fromkeys(("begin", "start", "commit", "rollback", "abort", "end"), _NO_TRANSACTIONS),
+    **dict.fromkeys(("copy", "export", "import"), _SAVE),
+    **dict.fromkeys(
+        ("prepare", "execute", "deallocate"),
+        "Pass values beside the query: sql('SELECT … WHERE k = ?', [3]).",
+    ),
+    **dict.fromkeys(("pivot", "unpivot"), "Aggregate first: SELECT * FROM (SELECT …) PIVOT (…)."),
+    "summarize": "DESCRIBE shows columns and declared bounds; ask for counts and averages.",
+    "explain": "EXPLAIN takes one SELECT.",
+    "values": "Constants alone are nothing to protect: write SELECT … FROM a private table.",
+}
 
 # The parser warns on stderr, with the text, about statements it does not know; they are refused.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
@@ -27,28 +58,81 @@ def parse(text: str) -> exp.Query:
     Raises ``SQLSyntaxError`` for text that is not SQL and ``QueryRefused`` for statements that
     are not queries, for several statements, and for text too long or too deeply nested to be safe.
     """
-    if not isinstance(text, str):
-        raise SQLSyntaxError("a query must be a string", code="syntax_error")
-    _refuse_oversized(text)
+    check_text(text)
     statements = [tree for tree in _parse_all(text) if tree is not None]
     if not statements:
         raise SQLSyntaxError("the query is empty", code="syntax_error", hint="Write a SELECT.")
     if len(statements) > 1 or isinstance(statements[0], exp.Block):
-        raise QueryRefused(
-            "only one statement can be run at a time",
-            code="several_statements",
-            hint="Send each SELECT on its own, without a semicolon between them.",
-        )
+        raise several_statements()
     tree = statements[0]
     if not isinstance(tree, exp.Query):
-        raise QueryRefused(
-            "only queries can be run: this is another kind of statement",
-            code="not_a_query",
-            place=Place.in_text(text, len(text) - len(text.lstrip()), len(text)),
-            hint="dpsql answers SELECT statements. Parameters are set through connect() or sql().",
-        )
+        raise _not_a_query(text)
     refuse_deep(tree)
     return tree
+
+
+def check_text(text: str) -> None:
+    """Refuse what is not safe to parse: no text, not Unicode, too long, nested too deeply.
+
+    Raises ``QueryRefused`` or ``SQLSyntaxError``.
+    """
+    if not isinstance(text, str):
+        raise SQLSyntaxError("a query must be a string", code="syntax_error")
+    if len(text) > MAX_LENGTH:
+        raise QueryRefused(
+            f"the query is longer than {MAX_LENGTH:,} characters",
+            code="query_too_long",
+            hint="Long lists of values belong in a public table that the query joins.",
+        )
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise SQLSyntaxError("the query is not valid Unicode text", code="syntax_error")
+    if sum(map(text.count, _OPENERS)) > MAX_NESTING:
+        _refuse_nested(text)
+
+
+def after_blanks(text: str, start: int = 0) -> int:
+    """Where a text goes on after blanks and comments, which nest."""
+    while True:
+        start = _end_of(_BLANKS, text, start)
+        if not text.startswith("/*", start):
+            return start
+        depth = 0
+        for mark in _COMMENT_MARK.finditer(text, start):
+            depth += 1 if mark.group() == "/*" else -1
+            if depth == 0:
+                start = mark.end()
+                break
+        else:
+            return len(text)
+
+
+def several_statements(place: Place | None = None) -> QueryRefused:
+    """The error for a text of more than one statement."""
+    return QueryRefused(
+        "only one statement can be run at a time",
+        code="several_statements",
+        place=place,
+        hint="Send each statement on its own, without a semicolon between them.",
+    )
+
+
+def _not_a_query(text: str) -> QueryRefused:
+    start = after_blanks(text)
+    end = _end_of(_WORD, text, start)
+    word = fold(text[start:end])
+    return QueryRefused(
+        "this is not a query: dpsql answers SELECT statements",
+        code="not_a_query",
+        place=Place.in_text(text, start, end),
+        hint=_INSTEAD.get(
+            word, "Beside SELECT there are EXPLAIN SELECT, SET, RESET, SHOW and DESCRIBE."
+        ),
+    )
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return start if found is None else found.end()
 
 
 def refuse_deep(tree: exp.Expr) -> None:
@@ -103,20 +187,14 @@ def _syntax_error(text: str, error: ParseError) -> SQLSyntaxError:
     return SQLSyntaxError("the query is not valid SQL", code="syntax_error", place=place)
 
 
-def _refuse_oversized(text: str) -> None:
-    if len(text) > MAX_LENGTH:
-        raise QueryRefused(
-            f"the query is longer than {MAX_LENGTH:,} characters", code="query_too_long"
-        )
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise SQLSyntaxError("the query is not valid Unicode text", code="syntax_error")
+def _refuse_nested(text: str) -> None:
     depth = 0
     for character in text:
         if character in _OPENERS:
             depth += 1
             if depth > MAX_NESTING:
                 raise _too_deep()
-        elif character in ")]}":
+        elif character in _CLOSERS:
             depth -= 1
 
 
