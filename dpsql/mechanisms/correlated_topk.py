@@ -325,8 +325,8 @@ def one_shot_top_k(
     """The mechanism of which one release is (epsilon, delta)-DP, with a threshold near the lowest.
 
     The noise alone and the threshold alone may each take nearly all of delta, as no neighbours are
-    worst for both. For the analysis' sake sigma is never below about 3 k_bar^(1/4), so an epsilon
-    of 5 or more gains little. Raises ParameterError for parameters out of range.
+    worst for both. For the analysis' sake sigma is never below about 1.5 k_bar^(1/4), so a large
+    epsilon gains little. Raises ParameterError for parameters out of range.
     """
     check_parameters(epsilon, k_bar, delta)
     copies, root = (2 if with_counts else 1), math.sqrt(k_bar)
