@@ -10,7 +10,7 @@ from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.policy import ContributionBounding
-from dpsql.query import AggregateKind, Query
+from dpsql.query import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class ColumnFigure:
     """An aggregate of the query and the noise it will carry.
 
     ``noise_std`` and ``margin95`` (half the width of a 95% interval) are in the units of the
-    answer, for the most groups that can come out; None for averages, whose error depends on the
-    released count.
+    answer, for the most groups that can come out; None for averages and spreads, whose error
+    depends on the released count. ``noise_scale`` is then that of the centred sum.
     """
 
     aggregate: str
@@ -149,7 +149,8 @@ def _bounding(plan: BlockPlan) -> str:
         )
     if bounding is not None:
         weighing = parameters.contribution_bounding is ContributionBounding.WEIGHT
-        why = ", as this mechanism cannot weigh units" if weighing else ""
+        cannot = "this mechanism" if plan.block.weighted else "a count of distinct values"
+        why = f", as {cannot} cannot weigh units" if weighing else ""
         return f"at most {bounding.groups} groups per unit (sampled by a salted hash{why}), {rows}"
     if not plan.block.keys:
         return rows.replace("unit and group", "unit")
@@ -164,13 +165,13 @@ def _figure(plan: BlockPlan, index: int) -> ColumnFigure:
     noise, step = plan.noise_of(measure), plan.measures[measure].measure.step
     groups = plan.groups if plan.groups is not None else plan.max_released
     assert groups is not None
-    average = aggregate.kind is AggregateKind.AVG
+    composed = aggregate.kind.composed
     return ColumnFigure(
         aggregate=aggregate.text,
         noise=noise.name,
         noise_scale=noise.scale * step,
-        noise_std=None if average else noise.std(groups) * step,
-        margin95=None if average else noise.margin(0.95, groups) * step,
+        noise_std=None if composed else noise.std(groups) * step,
+        margin95=None if composed else noise.margin(0.95, groups) * step,
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.accounting import PrivacyLoss
+from dpsql.measures import Measure
 from dpsql.mechanisms.additive import Additive
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import KnownDomainTopK
 from dpsql.mechanisms.selection import Selection
-from dpsql.query import Block, Measure
+from dpsql.query import Block
 
 
 @dataclass(frozen=True, slots=True)

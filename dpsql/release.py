@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Stage
+from dpsql.estimates import estimate
+from dpsql.measures import Aggregate, Measure
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.plan import BlockPlan
-from dpsql.query import Aggregate, AggregateKind, Block, Measure
+from dpsql.query import Block
 from dpsql.schema import Column
 from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
@@ -165,11 +167,10 @@ def _answers(plan: BlockPlan, noisy: list[Steps]) -> dict[str, Values]:
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
         name = plan.block.aggregate_column(index)
-        if aggregate.kind is AggregateKind.AVG:
-            total, count = (noisy[m] for m in aggregate.measures)
-            count = count * measures[aggregate.measures[1]].step
-            answers[name] = _average(measures[aggregate.measures[0]], total, count)
-            answers[plan.block.support_column(index)] = count
+        if aggregate.kind.composed:
+            parts = [noisy[m] * measures[m].step for m in aggregate.measures]
+            answers[name] = estimate(aggregate, measures, parts)
+            answers |= dict(zip(plan.block.support_columns(index), parts, strict=True))
         else:
             answers[name] = _plain(aggregate, measures[aggregate.measures[0]], noisy)
     return answers
@@ -186,12 +187,4 @@ def _plain(aggregate: Aggregate, measure: Measure, noisy: list[Steps]) -> Values
 
 def is_whole(aggregate: Aggregate, measure: Measure) -> bool:
     """True for answers that are integers: counts, and sums of integers."""
-    return aggregate.kind is not AggregateKind.AVG and measure.integral
-
-
-def _average(measure: Measure, total: Steps, count: Steps) -> Steps:
-    """midpoint + noisy centred sum / noisy count, kept within the declared bounds."""
-    lattice = measure.lattice
-    assert lattice is not None
-    mean = lattice.midpoint * lattice.quantum + total * measure.step / np.maximum(1.0, count)
-    return np.clip(mean, lattice.lower, lattice.upper)
+    return not aggregate.kind.composed and measure.integral

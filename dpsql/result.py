@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from dpsql.accounting import ZERO, PrivacyLoss
 from dpsql.errors import InterfaceError, ParameterError
+from dpsql.estimates import Range, estimate_range
 from dpsql.explain import Explanation
 from dpsql.plan import BlockPlan
-from dpsql.query import AggregateKind, OutputColumn
+from dpsql.query import OutputColumn
 from dpsql.release import is_whole
 from dpsql.tail import Answer, Row
 
@@ -171,12 +172,10 @@ class Result:
         }
 
     def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
-        plan = self._noise.plans[output.block]
-        aggregate = plan.block.aggregates[output.aggregate]
+        aggregate = self._noise.plans[output.block].block.aggregates[output.aggregate]
         values = self._numbers(position)
-        if aggregate.kind is AggregateKind.AVG:
-            support = self._numbers(self._width + self._noise.supports.index(output))
-            return self._average_interval(plan, output, values, support, confidence)
+        if aggregate.kind.composed:
+            return self._composed_interval(output, confidence)
         margin = self._margin(output, aggregate.measures[0], confidence)
         return Interval(values - margin, values + margin)
 
@@ -199,29 +198,18 @@ class Result:
             margin = float(np.ceil(margin))
         return float(margin * measure.step)
 
-    def _average_interval(
-        self,
-        plan: BlockPlan,
-        output: OutputColumn,
-        mean: NDArray[np.float64],
-        support: NDArray[np.float64],
-        confidence: float,
-    ) -> Interval:
-        """All ratios that fit the intervals of sum and count, each at half the risk."""
-        total_index, count_index = plan.block.aggregates[output.aggregate].measures
-        lattice = plan.measures[total_index].measure.lattice
-        assert lattice is not None
-        each = 1 - (1 - confidence) / 2
-        total_margin = self._margin(output, total_index, each)
-        count_margin = self._margin(output, count_index, each)
-        middle = lattice.midpoint * lattice.quantum
-        total = (mean - middle) * np.maximum(1.0, support)
-        least = np.maximum(1.0, support - count_margin)
-        most = np.maximum(1.0, support + count_margin)
-        low, high = total - total_margin, total + total_margin
-        low = middle + np.minimum(low / least, low / most)
-        high = middle + np.maximum(high / least, high / most)
-        return Interval(np.maximum(low, lattice.lower), np.minimum(high, lattice.upper))
+    def _composed_interval(self, output: OutputColumn, confidence: float) -> Interval:
+        """All values that fit the intervals of the measures, which share the risk equally."""
+        plan = self._noise.plans[output.block]
+        aggregate = plan.block.aggregates[output.aggregate]
+        each = 1 - (1 - confidence) / len(aggregate.measures)
+        first = self._width + self._noise.supports.index(output)
+        parts = [
+            Range.around(self._numbers(first + i), self._margin(output, measure, each))
+            for i, measure in enumerate(aggregate.measures)
+        ]
+        found = estimate_range(aggregate, [m.measure for m in plan.measures], parts)
+        return Interval(found.low, found.high)
 
     def __repr__(self) -> str:
         from dpsql.render import result_text

@@ -22,7 +22,7 @@ from dpsql.engines.base import ArrowStream, Engine
 from dpsql.engines.duckdb import lock_down, numpy_safe, raise_if_interrupted
 from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
-from dpsql.query import ROW_ID, AggregateKind, Block, PlainTail, Query
+from dpsql.query import ROW_ID, Block, PlainTail, Query
 from dpsql.quoting import literal, quote
 from dpsql.release import ReleasedRows, Values, is_whole
 from dpsql.schema import Column, is_text
@@ -288,14 +288,13 @@ class TailRoom:
 
 
 def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
-    """The columns of a block's released table: keys, then aggregates and what averages need."""
+    """The columns of a block's released table: keys, aggregates, what their intervals need."""
     block = plan.block
     columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
     for index, aggregate in enumerate(block.aggregates):
         whole = is_whole(aggregate, plan.measures[aggregate.measures[0]].measure)
         columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
-        if aggregate.kind is AggregateKind.AVG:
-            columns.append(Column(block.support_column(index), "DOUBLE"))
+        columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
     return columns
 
 

@@ -7,18 +7,9 @@ from typing import cast
 
 from sqlglot import exp
 
+from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.policy import Parameters
-from dpsql.query import (
-    Aggregate,
-    AggregateKind,
-    Block,
-    Key,
-    Measure,
-    MeasureKind,
-    Query,
-    Source,
-    TopK,
-)
+from dpsql.query import Block, Key, Query, Source, TopK
 from dpsql.schema import Column, Table
 from dpsql.sql.bounds import lattice_for
 

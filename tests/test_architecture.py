@@ -23,8 +23,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tail",),
     ("release", "explain", "scaffold", "budget"),
     ("planner", "engines", "sql", "policy_file", "calibrate"),
-    ("plan", "yaml_tree"),
+    ("plan", "yaml_tree", "estimates"),
     ("query", "ledger"),
+    ("measures",),
     ("mechanisms", "composition"),
     ("policy",),
     ("accounting",),
@@ -76,7 +77,7 @@ def test_imports_point_inwards(path: Path) -> None:
 @pytest.mark.parametrize(
     ("library", "homes"),
     [
-        ("sqlglot", {"sql", "query"}),
+        ("sqlglot", {"sql", "query", "measures"}),
         ("duckdb", {"engines", "tail", "demo", "demo_data"}),
         ("sqlite3", {"ledger"}),
         ("pydantic", {"policy_file"}),

@@ -15,11 +15,11 @@ from privacy import SeededSource
 
 import dpsql
 from dpsql.engines.base import ExactRows
+from dpsql.measures import Measure, MeasureKind
 from dpsql.mechanisms.noise import OSEntropy
 from dpsql.plan import BlockPlan
 from dpsql.planner import plan_block
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.query import Measure, MeasureKind
 from dpsql.release import ReleasedRows, release
 from dpsql.tail import _sorted_lists
 
@@ -125,7 +125,7 @@ def test_averages_stay_within_their_bounds_and_near_the_truth_with_little_noise(
         released = release(plan, exact, OSEntropy())
         means = released.values["__dpsql_a0"]
         assert bool(((means >= -10) & (means <= 30)).all())
-        assert "__dpsql_n0" in released.values
+        assert "__dpsql_n0_1" in released.values
         if epsilon > 1:
             assert np.abs(means[[0, 2]] - [13, -10]).max() < 2
 

@@ -16,6 +16,7 @@ import dpsql
 from dpsql.accounting import Composition, rho_from_epsilon
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.explain import explain_block
+from dpsql.measures import Measure
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.mechanisms.noise import DiscreteGaussian
@@ -36,7 +37,6 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.query import Measure
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6, contribution_bounding=ContributionBounding.WEIGHT)
 SETS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsql.measures import Measure, MeasureKind
 from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
@@ -15,8 +16,7 @@ from dpsql.planner.noise import (
 )
 from dpsql.planner.option import Option, attempted, impossible
 from dpsql.planner.weighted import weighted_options
-from dpsql.policy import ContributionBounding
-from dpsql.query import Block, Measure, MeasureKind
+from dpsql.query import Block
 
 UNITS = Measure(MeasureKind.UNITS)
 
@@ -38,7 +38,7 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
         names = NAMES if budget.one_shot else NAMES[:2]
         return [impossible(name, reason, hint) for name in names]
     histogram = _Histogram(block, budget, cap)
-    if block.parameters.contribution_bounding is ContributionBounding.WEIGHT:
+    if block.weighted:
         return weighted_options(block, budget, cap, histogram.measures, histogram.score)
     options = [
         budget.tightest(histogram.gaussian_positive_counts),

@@ -28,7 +28,6 @@ from dpsql.planner.noise import (
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.policy import ContributionBounding
 from dpsql.query import Block, TopK
 
 NAMES = ("known_domain", "known_domain_top_k")
@@ -57,8 +56,7 @@ def _caps(block: Block, groups: int) -> Sequence[int | None]:
 
 
 def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
-    weighing = block.parameters.contribution_bounding is ContributionBounding.WEIGHT
-    if weighing and cap is not None:
+    if block.weighted and cap is not None:
         return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), len(block.measures)
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"

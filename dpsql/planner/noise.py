@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dpsql.measures import Measure
 from dpsql.mechanisms.additive import (
     Additive,
     correlated_gaussian,
@@ -17,7 +18,7 @@ from dpsql.mechanisms.additive import (
     one_shot_gaussian,
     one_shot_laplace,
 )
-from dpsql.query import Block, Measure
+from dpsql.query import Block
 
 NoiseOf = Callable[[Measure, int, bool], Additive]
 

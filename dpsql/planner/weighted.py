@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsql.measures import Measure
 from dpsql.mechanisms.weighted_histogram import (
     STEPS,
     WeightedPositiveCounts,
@@ -15,7 +16,7 @@ from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.noise import NoiseOf, exact_gaussian_noise, gaussian_noise
 from dpsql.planner.option import Option, attempted
-from dpsql.query import Block, Measure
+from dpsql.query import Block
 
 NAMES = ("weighted_gaussian_positive_counts", "weighted_gaussian_sparse_histogram")
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
-from dpsql.query import INTERNAL_PREFIX, AggregateKind, Block, Key, Source, TopK
+from dpsql.query import INTERNAL_PREFIX, Block, Key, Source, TopK
 from dpsql.schema import fold
 from dpsql.sql.aggregates import Aggregates, output_name
+from dpsql.sql.call import is_aggregate
 from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.lineage import Lineage
 from dpsql.sql.options import Asked
@@ -276,14 +277,7 @@ class _BlockBuilder:
         if key is not None:
             node.replace(_column(f"{INTERNAL_PREFIX}k{key}"))
             return
-        if isinstance(node, exp.Filter):
-            raise self._refuse(
-                "FILTER is not available yet",
-                "filter_not_supported",
-                node,
-                hint="Write COUNT(CASE WHEN … THEN 1 END) or SUM(CASE WHEN … THEN x END).",
-            )
-        if isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window):
+        if is_aggregate(node):
             index = self.aggregates.add(node)
             node.replace(_column(f"{INTERNAL_PREFIX}a{index}"))
             return
@@ -364,7 +358,7 @@ class _BlockBuilder:
             return None
         aggregate = self.aggregates.found[int(score.name.removeprefix(prefix))]
         measure = aggregate.measures[0]
-        if aggregate.kind is AggregateKind.AVG or not self.aggregates.measures[measure].monotone:
+        if aggregate.kind.composed or not self.aggregates.measures[measure].monotone:
             return None
         return TopK(measure, wanted)
 

@@ -2,17 +2,28 @@
 
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, mechanism = 'gumbel_top_k') ...
 
+    SUM(x, contribution_bounds_per_row => (0, 100), contribution_bounds_per_group => (0, 300))
+
 The clause stands where a hint would, straight after SELECT, and the parser leaves it there: in
-``hint`` of the syntax tree's SELECT. Query parameters may be written ``?``, ``$1``, ``$name`` and
-``:name``; each remembers its place in the text.
+``hint`` of the syntax tree's SELECT. An aggregate with bounds is wrapped in ``BoundedAggregate``.
+Query parameters may be written ``?``, ``$1``, ``$name`` and ``:name``; each remembers its place in
+the text.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar, cast
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
+
+from dpsql.schema import fold
+
+BOUNDS_PREFIX = "contribution_bounds"
+_Node = TypeVar("_Node", bound=exp.Expr)
 
 
 class PrivacyOption(exp.Expression):
@@ -27,10 +38,31 @@ class PrivacyOptions(exp.Hint):
     arg_types = {"expressions": False}  # noqa: RUF012
 
 
+class BoundedAggregate(exp.Expression):
+    """An aggregate and the bounds given in its brackets: ``this`` and ``Kwarg`` ``expressions``."""
+
+    arg_types = {"this": True, "expressions": True}  # noqa: RUF012
+
+
+def _bounds_among(arguments: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [argument for argument in arguments if _is_bound(argument)]
+
+
+def _without_bounds(arguments: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [argument for argument in arguments if not _is_bound(argument)]
+
+
+def _is_bound(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Kwarg) and fold(node.this.name).startswith(BOUNDS_PREFIX)
+
+
 class PrivateDuckDB(DuckDB):
     """What analysts write. Nothing generates it: the clause never reaches an engine."""
 
     class Parser(DuckDBParser):
+        # The arguments of the last function with known arguments, and the bounds among them.
+        _bounded: tuple[list[exp.Expr], list[exp.Expr]] = ([], [])
+
         def _parse_hint(self) -> exp.Hint | None:
             start = self._curr
             if start is None or not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
@@ -54,6 +86,36 @@ class PrivateDuckDB(DuckDB):
             if self._curr is not None and self._curr.token_type == TokenType.SELECT:
                 return Parser._parse_expression(self)
             return super()._parse_expression()
+
+        def _parse_disjunction(self) -> exp.Expr | None:
+            # After DISTINCT, arguments are plain expressions to the parser.
+            name = self._curr
+            following = self._next
+            if name and following and following.token_type == TokenType.FARROW:
+                self._advance(2)
+                return exp.Kwarg(this=exp.var(name.text), expression=self._parse_disjunction())
+            return super()._parse_disjunction()
+
+        def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+            parsed = super()._parse_function_args(alias)
+            if alias:  # the function is unknown, and so is what its arguments mean
+                return parsed
+            arguments, bounds = _without_bounds(parsed), _bounds_among(parsed)
+            for distinct in arguments:
+                if isinstance(distinct, exp.Distinct):
+                    bounds += _bounds_among(distinct.expressions)
+                    distinct.set("expressions", _without_bounds(distinct.expressions))
+            self._bounded = (arguments, bounds)
+            return arguments
+
+        def validate_expression(
+            self, expression: _Node, args: list[exp.Expr] | None = None
+        ) -> _Node:
+            valid = super().validate_expression(expression, args)
+            arguments, bounds = self._bounded
+            if args is arguments and bounds:
+                return cast(_Node, BoundedAggregate(this=valid, expressions=bounds))
+            return valid
 
         def _parse_privacy_option(self) -> exp.Expr | None:
             start = self._curr

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dpsql.query import (
-    INTERNAL_PREFIX,
-    AggregateKind,
-    Block,
-    OutputColumn,
-    PlainTail,
-    SortTerm,
-)
+from dpsql.query import INTERNAL_PREFIX, Block, OutputColumn, PlainTail, SortTerm
 from dpsql.schema import fold
 from dpsql.sql.totality import is_sure_condition
 
@@ -25,9 +18,10 @@ _NOT_PLAIN = -1
 def trace_outputs(
     tree: exp.Query, blocks: Sequence[Block]
 ) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
-    """Which answer columns are aggregates as released, and the columns added for averages.
+    """Which answer columns are aggregates as released, and which had hidden columns added.
 
-    An average's interval needs its noisy count, so that is appended to the select list. Only a
+    The interval of an average or a variance needs the noisy measures that it is computed from, so
+    these are appended to the select list. Only a
     statement whose outermost SELECT is itself a block is traced; for others both are empty.
     """
     index = _root_block(tree, blocks)
@@ -35,14 +29,18 @@ def trace_outputs(
         return (), ()
     assert isinstance(tree, exp.Select)
     outputs = tuple(_pass_through(item, index) for item in tree.expressions)
-    averages = dict.fromkeys(o for o in outputs if o is not None and _is_average(blocks, o))
+    composed = dict.fromkeys(o for o in outputs if o is not None and _is_composed(blocks, o))
     if tree.args.get("distinct"):
-        return tuple(None if o in averages else o for o in outputs), ()
-    for output in averages:
-        name = blocks[index].support_column(output.aggregate)
+        return tuple(None if o in composed else o for o in outputs), ()
+    supports = [
+        (output, name)
+        for output in composed
+        for name in blocks[index].support_columns(output.aggregate)
+    ]
+    for _, name in supports:
         column = exp.column(exp.to_identifier(name, quoted=True))
         tree.append("expressions", exp.alias_(column, name, quoted=True))
-    return outputs, tuple(averages)
+    return outputs, tuple(output for output, _ in supports)
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block]) -> PlainTail | None:
@@ -78,8 +76,8 @@ def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
     return names.index(from_.this.name) if from_.this.name in names else None
 
 
-def _is_average(blocks: Sequence[Block], output: OutputColumn) -> bool:
-    return blocks[output.block].aggregates[output.aggregate].kind is AggregateKind.AVG
+def _is_composed(blocks: Sequence[Block], output: OutputColumn) -> bool:
+    return blocks[output.block].aggregates[output.aggregate].kind.composed
 
 
 def _pass_through(item: exp.Expr, block: int) -> OutputColumn | None:

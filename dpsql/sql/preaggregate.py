@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.quoting import quote
-from dpsql.sql.bounds import is_integral
+from dpsql.sql.intervals import is_integral
 from dpsql.sql.expressions import check_row_expression, refusal
 from dpsql.sql.relation import Field, Relation
 from dpsql.sql.text import to_sql

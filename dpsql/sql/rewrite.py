@@ -4,11 +4,14 @@ The rewriting bounds what one unit contributes and computes exact, integer-value
 group. No user text is copied: expressions come from the checked tree, are made total, and names
 are quoted. Shapes, with ``salt`` a fresh random number for each query:
 
-* unit counts only: COUNT(DISTINCT unit) straight on the rows, of which a unit keeps those of its
-  first ``max_groups_contributed`` keys in the order of a salted hash;
+* counts of distinct units or values only: COUNT(DISTINCT …) straight on the rows, of which a unit
+  keeps those of its first ``max_groups_contributed`` keys in the order of a salted hash, and of
+  values its first ones in each group;
 * other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
   sums over units;
-* weighted units: one row per (unit, key) in either case, each with its unit's weight, then sums of
+* distinct values beside other measures: the row of a (unit, key) holds its values as a list, which
+  is laid out again beside the contributions before both are counted up;
+* weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
   contributions times weights (:mod:`dpsql.sql.weighting`);
 * top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1.
 
@@ -19,18 +22,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsql.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Bounding
-from dpsql.query import ROW_ID, Measure, MeasureKind
+from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import quote
 from dpsql.schema import Table
+from dpsql.sql.contributions import clamped, gathered, step, summed
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total
-from dpsql.sql.weighting import weighted, weighted_sum
+from dpsql.sql.weighting import weighted
 
-_SATURATION = 2**62
+_KEPT = quote(f"{INTERNAL_PREFIX}kept")
 
 
 def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
@@ -56,17 +61,23 @@ class _Rewriter:
         return self.rows.plan
 
     def sql(self) -> str:
-        measures = [m.measure for m in self.plan.measures]
-        if all(measure.kind is MeasureKind.UNITS for measure in measures):
-            groups = self._count_units(measures)
-        else:
-            groups = self._sum_over_units(measures)
+        groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
         if self.plan.selection.fetch is not None:
             assert self.plan.score is not None
             terms = [f"{self.rows.measures[self.plan.score]} DESC", *self.rows.keys]
             groups += f" ORDER BY {', '.join(terms)} LIMIT {self.plan.selection.fetch}"
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
         return f"SELECT row_number() OVER () AS {quote(ROW_ID)}, {columns} FROM ({groups})"
+
+    @property
+    def _measures(self) -> list[tuple[Measure, str]]:
+        """The measures with their columns."""
+        measures = [noisy.measure for noisy in self.plan.measures]
+        return list(zip(measures, self.rows.measures, strict=True))
+
+    @property
+    def _max_rows(self) -> int:
+        return self.plan.block.parameters.max_rows_contributed
 
     @property
     def _minimum(self) -> int | None:
@@ -76,128 +87,125 @@ class _Rewriter:
 
     # -- shapes -------------------------------------------------------------------------------
 
-    def _count_units(self, measures: list[Measure]) -> str:
+    def _groups(self, kinds: set[MeasureKind]) -> str:
         bounding = self.plan.bounding
         if bounding is not None and bounding.weighted:
+            assert MeasureKind.DISTINCT not in kinds
+            return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})
+        if kinds <= COUNTED_DISTINCT:
+            return self._count_distinct()
+        units = self.rows.capped(self._per_unit())
+        if MeasureKind.DISTINCT in kinds:
+            return self._sum_beside_values(units)
+        sums = [
+            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
+        ]
+        return self._grouped(sums, "count(*)", units)
+
+    def _count_distinct(self) -> str:
+        """What is counted once however often it occurs, straight on the rows."""
+        outputs = [f"count(DISTINCT {_counted(m.kind, name)})" for m, name in self._measures]
+        return self._grouped(outputs, f"count(DISTINCT {UNIT})", self.rows.capped(self._steps()))
+
+    def _per_unit(self) -> str:
+        """One row per (unit, key) with what the unit's rows add to the group."""
+        keys = ", ".join([UNIT, *self.rows.keys])
+        columns = ", ".join(
+            f"{gathered(measure, name, self._max_rows)} AS {name}"
+            for measure, name in self._measures
+        )
+        return f"SELECT {keys}, {columns} FROM ({self._steps()}) GROUP BY {keys}"
+
+    def _sum_beside_values(self, units: str) -> str:
+        """Sums over units, and distinct values out of the lists that units have of them."""
+        values = {name for m, name in self._measures if m.kind is MeasureKind.DISTINCT}
+        keys = "".join(f"{key}, " for key in self.rows.keys)
+        clamps = ", ".join(
+            name if name in values else f"{self._clamped(measure, name)} AS {name}"
+            for measure, name in self._measures
+        )
+        kept = f"SELECT {UNIT}, {keys}{clamps} FROM {units}"
+        names = self.rows.measures
+        parts = [_part(f"{UNIT}, {keys}", names, set(names) - values)]
+        parts += [_part(f"NULL, {keys}", names, set(), unnested=name) for name in sorted(values)]
+        outputs = [
+            f"count(DISTINCT {name})" if name in values else self._sum(measure, name, UNIT)
+            for measure, name in self._measures
+        ]
+        grouped = self._grouped(outputs, f"count({UNIT})", f"({' UNION ALL '.join(parts)})")
+        return f"WITH {_KEPT} AS MATERIALIZED ({kept}) {grouped}"
+
+    def _weighted(self, bounding: Bounding, *, only_units: bool) -> str:
+        """Sums over weighted units, of one row per (unit, key)."""
+        if only_units:
             columns = ", ".join([UNIT, *self.rows.keys])
             pairs = f"SELECT DISTINCT {columns} FROM ({self.rows.select()})"
-            return self._weighted(measures, bounding, pairs)
-        rows = self.rows.capped(self.rows.select())
-        count = f"count(DISTINCT {UNIT})"
-        outputs = [
-            f"{count} AS {name}" for _, name in zip(measures, self.rows.measures, strict=True)
+        else:
+            pairs = self._per_unit()
+        names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
+        clause, rows = weighted(self.rows, bounding, pairs, names)
+        sums = [
+            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
-        return self._grouped(outputs, count, rows)
+        return f"{clause} {self._grouped(sums, 'count(*)', rows)}"
 
-    def _sum_over_units(self, measures: list[Measure]) -> str:
-        """One row per (unit, key) with bounded contributions, then sums over units."""
-        names = self.rows.measures
-        per_unit = [
-            f"{self._gathered(measure, name)} AS {name}"
-            for measure, name in zip(measures, names, strict=True)
-        ]
-        keys = ", ".join([UNIT, *self.rows.keys])
-        units = (
-            f"SELECT {keys}, {', '.join(per_unit)} FROM ({self._steps(measures)}) GROUP BY {keys}"
-        )
-        bounding = self.plan.bounding
-        if bounding is not None and bounding.weighted:
-            return self._weighted(measures, bounding, units)
-        return self._grouped(self._sums(measures), "count(*)", self.rows.capped(units))
+    # -- their parts --------------------------------------------------------------------------
 
-    def _weighted(self, measures: list[Measure], bounding: Bounding, pairs: str) -> str:
-        """Sums over weighted units; ``pairs`` has one row per (unit, key)."""
-        columns = [
-            name
-            for measure, name in zip(measures, self.rows.measures, strict=True)
-            if measure.kind is not MeasureKind.UNITS
-        ]
-        clause, rows = weighted(self.rows, bounding, pairs, columns)
-        return f"{clause} {self._grouped(self._sums(measures), 'count(*)', rows)}"
-
-    def _sums(self, measures: list[Measure]) -> list[str]:
-        return [
-            f"{self._summed(measure, name)} AS {name}"
-            for measure, name in zip(measures, self.rows.measures, strict=True)
-        ]
-
-    def _steps(self, measures: list[Measure]) -> str:
-        """Rows with each measure's argument as it is counted or summed: an integer or NULL."""
-        named = [
-            (measure, f"{to_sql(total(measure.argument, self.rows.table))} AS {name}", name)
-            for measure, name in zip(measures, self.rows.measures, strict=True)
-            if measure.argument is not None
-        ]
-        rows = self.rows.select([argument for _, argument, _ in named])
-        if not named:
+    def _steps(self) -> str:
+        """Rows with each measure's argument as it is counted or summed; NULL where it is not."""
+        arguments, steps = [], []
+        for measure, name in self._measures:
+            if measure.argument is None:
+                continue
+            arguments.append(f"{to_sql(total(measure.argument, self.rows.table))} AS {name}")
+            steps.append(f"{self._step(measure, name)} AS {name}")
+        rows = self.rows.select(arguments)
+        if not steps:
             return rows
-        steps = [f"{self._step(measure, name)} AS {name}" for measure, _, name in named]
-        columns = ", ".join([UNIT, *self.rows.keys, *steps])
-        return f"SELECT {columns} FROM ({rows})"
+        return f"SELECT {', '.join([UNIT, *self.rows.keys, *steps])} FROM ({rows})"
+
+    def _step(self, measure: Measure, name: str) -> str:
+        if measure.kind is not MeasureKind.DISTINCT:
+            return step(measure, name)
+        # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
+        group = [UNIT, *self.rows.keys]
+        order = f"{name} IS NULL, {self.rows.hashed([*group, name])}, {name}"
+        rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
+        return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
+
+    def _clamped(self, measure: Measure, name: str) -> str:
+        return clamped(measure, name, self._max_rows)
+
+    def _sum(self, measure: Measure, contribution: str, units: str = "*") -> str:
+        if measure.kind is MeasureKind.UNITS and measure.weights is None:
+            return f"count({units})"
+        return summed(measure, contribution, self._max_rows)
 
     def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
         keys = self.rows.keys
-        text = f"SELECT {', '.join([*keys, *outputs])} FROM {rows}"
+        named = [f"{out} AS {name}" for out, name in zip(outputs, self.rows.measures, strict=True)]
+        text = f"SELECT {', '.join([*keys, *named])} FROM {rows}"
         if not keys:
             return text
         having = "" if self._minimum is None else f" HAVING {units} >= {self._minimum}"
         return f"{text} GROUP BY {', '.join(keys)}{having}"
 
-    def _step(self, measure: Measure, name: str) -> str:
-        """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN."""
-        if measure.kind is MeasureKind.VALUES:
-            return name
-        lattice = measure.lattice
-        if lattice is None:
-            return f"CASE WHEN NOT isnan(CAST({name} AS DOUBLE)) THEN 1 END"
-        if lattice.integral and lattice.quantum == 1.0:
-            clamped = f"greatest({lattice.low}, least({lattice.high}, {name}))"
-            return f"CASE WHEN {name} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
-        value = f"CAST({name} AS DOUBLE)"
-        clamped = f"greatest({lattice.lower!r}, least({lattice.upper!r}, {value}))"
-        rounded = f"CAST(round({clamped} / {lattice.quantum!r}) AS BIGINT)"
-        # isnan(NULL) is NULL, so NULL falls through to NULL as NaN does.
-        return f"CASE WHEN NOT isnan({value}) THEN {rounded} END"
 
-    def _gathered(self, measure: Measure, name: str) -> str:
-        """A unit's contribution to one group, before clamping."""
-        if measure.argument is None:
-            return "count(*)"
-        if measure.kind in (MeasureKind.VALUES, MeasureKind.NUMBERS):
-            return f"count({name})"
-        if measure.kind is MeasureKind.SUM:
-            return f"coalesce(sum({name}), 0)"
-        assert measure.lattice is not None
-        rows = self.plan.block.parameters.max_rows_contributed
-        centred = f"coalesce(sum({name} - ({measure.lattice.midpoint})), 0)"
-        # With more rows than allowed, scale the sum down: the unit's average is kept.
-        return (
-            f"CASE WHEN count({name}) > {rows} THEN {centred} * {rows} // count({name}) "
-            f"ELSE {centred} END"
-        )
+def _counted(kind: MeasureKind, name: str) -> str:
+    """What is counted, NULL on rows that do not matter."""
+    if kind is MeasureKind.MATCHING_UNITS:
+        return f"CASE WHEN {name} IS NOT NULL THEN {UNIT} END"
+    return UNIT if kind is MeasureKind.UNITS else name
 
-    def _clamped(self, measure: Measure, name: str) -> str:
-        """A unit's contribution to one group, within what one unit may add."""
-        rows = self.plan.block.parameters.max_rows_contributed
-        lattice = measure.lattice
-        if lattice is None:
-            return f"least({name}, {rows})"
-        if measure.kind is MeasureKind.SUM:
-            low, high = min(0, rows * lattice.low), max(0, rows * lattice.high)
-        else:
-            low, high = -rows * lattice.half_width, rows * lattice.half_width
-        return f"greatest({low}, least({high}, {name}))"
 
-    def _summed(self, measure: Measure, name: str) -> str:
-        """The group's total of clamped contributions, saturated far above any real total."""
-        clamped = self._clamped(measure, name)
-        if measure.weights is not None:
-            rows = self.plan.block.parameters.max_rows_contributed
-            value = weighted_sum(measure, clamped, measure.reach(rows))
-        elif measure.kind is MeasureKind.UNITS:
-            return "count(*)"
-        else:
-            value = f"coalesce(sum({clamped}), 0)"
-            if measure.lattice is not None and measure.lattice.coarsening > 1:
-                value = f"({value} // {measure.lattice.coarsening})"
-        return f"CAST(greatest(-{_SATURATION}, least({_SATURATION}, {value})) AS BIGINT)"
+def _part(head: str, names: list[str], shown: set[str], unnested: str = "") -> str:
+    """Rows of the kept (unit, key) pairs with some measures: those shown, or one list laid out."""
+    columns = [
+        f"unnest({name}) AS {name}"
+        if name == unnested
+        else name
+        if name in shown
+        else f"NULL AS {name}"
+        for name in names
+    ]
+    return f"SELECT {head}{', '.join(columns)} FROM {_KEPT}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from dpsql.sql.dialect import BoundedAggregate
+
 DIALECT = "duckdb"
 _dialect = Dialect.get_or_raise(DIALECT)
 
@@ -15,14 +17,16 @@ def to_sql(node: exp.Expr) -> str:
 
 
 def display(node: exp.Expr) -> str:
-    """An expression as DuckDB would name it: unquoted, functions in lower case."""
-    bare = node.copy()
+    """An expression as DuckDB would name it: unquoted, functions in lower case, without bounds."""
+    bare = exp.Paren(this=node.copy())
+    for wrapper in list(bare.find_all(BoundedAggregate)):
+        wrapper.replace(wrapper.this)
     for column in bare.find_all(exp.Column):
         column.this.set("this", column.meta.get("name", column.name))
     for identifier in bare.find_all(exp.Identifier):
         identifier.set("quoted", False)
     generator = _dialect.generator(comments=False, normalize_functions="lower")
-    return str(generator.generate(bare, copy=False))
+    return str(generator.generate(bare.this, copy=False))
 
 
 def pretty(sql: str) -> str:

@@ -18,6 +18,7 @@ from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
+from dpsql.sql.call import refuse_bounds
 from dpsql.sql.grouping import expand_grouping_sets
 from dpsql.sql.lineage import Bind, Cte, Lineage, Scope
 from dpsql.sql.options import refuse_options, take_options
@@ -149,6 +150,7 @@ class _Splitter:
         for child in list(node.iter_expressions()):
             if isinstance(child, exp.With):
                 continue
+            refuse_bounds(child, self.text)
             if isinstance(child, exp.Table):
                 self._check_tail_table(child, ctes)
                 self._visit_children(child, ctes)
@@ -216,7 +218,9 @@ def _fingerprint(tail: str, blocks: list[Block]) -> str:
         arguments = [measure.argument for measure in block.measures]
         nodes = [block.condition, *(key.expression for key in block.keys), *arguments]
         texts = ["" if node is None else to_sql(node) for node in nodes]
-        kinds = [measure.kind.value for measure in block.measures]
-        parts += [block.source.sql, block.unit_column, *texts, *kinds, repr(block.parameters)]
+        bounds = [repr((m.kind, m.lattice, m.per_group)) for m in block.measures]
+        kinds = [repr((a.kind, a.measures)) for a in block.aggregates]
+        parts += [block.source.sql, block.unit_column, *texts, *bounds, *kinds]
+        parts += [repr(block.parameters)]
         parts += [block.mechanism or ""]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

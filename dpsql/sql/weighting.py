@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsql.measures import Measure, MeasureKind
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.plan import Bounding
-from dpsql.query import INTERNAL_PREFIX, Measure, MeasureKind
+from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import quote
 from dpsql.sql.rows import UNIT, PrivateRows
 

@@ -1,0 +1,222 @@
+"""What noise is added to: integers per group, how far one unit moves them, in which steps.
+
+An aggregate is what an analyst wrote; it is computed from one measure or from several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sqlglot import exp
+
+RELEASED_BITS = 20
+"""Sensitivities of sums are kept near this many bits, well inside the samplers' range."""
+
+
+class MeasureKind(Enum):
+    """An integer-valued statistic of a group, the thing noise is added to."""
+
+    UNITS = "units"  # privacy units in the group
+    MATCHING_UNITS = "matching_units"  # privacy units with a row whose argument is not NULL
+    ROWS = "rows"  # rows in the group
+    VALUES = "values"  # rows whose argument is not NULL
+    NUMBERS = "numbers"  # rows whose argument is neither NULL nor NaN
+    DISTINCT = "distinct"  # different values of the argument, a few of each unit
+    SUM = "sum"  # clamped sum of the argument, in lattice steps
+    CENTERED_SUM = "centered_sum"  # sum of (argument - midpoint), in lattice steps
+    CENTERED_SQUARES = "centered_squares"  # the same of its squared distance from the middle
+
+
+COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.DISTINCT})
+"""The kinds that count something once however often it occurs."""
+
+
+class AggregateKind(Enum):
+    """The aggregate an analyst wrote."""
+
+    COUNT_UNITS = "count_units"
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+    VAR_POP = "var_pop"
+    VAR_SAMP = "var_samp"
+    STDDEV_POP = "stddev_pop"
+    STDDEV_SAMP = "stddev_samp"
+
+    @property
+    def composed(self) -> bool:
+        """True if the answer is computed from several noisy measures."""
+        return self is AggregateKind.AVG or self.spread
+
+    @property
+    def spread(self) -> bool:
+        """True for variances and standard deviations."""
+        return self in _SPREADS
+
+    @property
+    def root(self) -> bool:
+        """True for standard deviations."""
+        return self in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP)
+
+    @property
+    def sample(self) -> bool:
+        """True for the unbiased estimates from a sample, which divide by one less."""
+        return self in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP)
+
+
+_SPREADS = frozenset(
+    {
+        AggregateKind.VAR_POP,
+        AggregateKind.VAR_SAMP,
+        AggregateKind.STDDEV_POP,
+        AggregateKind.STDDEV_SAMP,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The fixed-point grids of a bounded value.
+
+    Rows are rounded to steps of ``quantum`` (1 for moderate integers, else a power of two, so that
+    grid points are exact doubles) and summed exactly. A group's total is then divided by
+    ``coarsening``, which keeps noise scales in the range of the samplers without rounding each row.
+    ``low`` and ``high`` enclose the bounds, in steps of ``quantum``. ``integral`` says that the
+    values are integers: their sums are shown as integers and none can be NaN. ``root`` is set where
+    the values are squared distances from the midpoint of another lattice.
+    """
+
+    lower: float
+    upper: float
+    quantum: float
+    low: int
+    high: int
+    coarsening: int
+    integral: bool
+    root: Lattice | None = None
+
+    @property
+    def midpoint(self) -> int:
+        """The step that averages are centred on."""
+        return (self.low + self.high) // 2
+
+    @property
+    def half_width(self) -> int:
+        """The largest distance of a step from the midpoint."""
+        return max(self.high - self.midpoint, self.midpoint - self.low)
+
+    def squares(self, max_rows_contributed: int) -> Lattice:
+        """The lattice of squared distances from the midpoint."""
+        high, quantum = self.half_width**2, self.quantum**2
+        coarsening = coarsening_for(max_rows_contributed * high)
+        upper = high * quantum
+        return Lattice(0.0, upper, quantum, 0, high, coarsening, self.integral, self)
+
+    def released(self, fine_sensitivity: int) -> int:
+        """Sensitivity after coarsening: integer division can add one step, never more."""
+        if self.coarsening == 1:
+            return max(1, fine_sensitivity)
+        return fine_sensitivity // self.coarsening + 1
+
+
+def coarsening_for(fine_sensitivity: int) -> int:
+    """The power of two that brings a sensitivity down to RELEASED_BITS."""
+    return 1 << max(0, (max(1, fine_sensitivity) - 1).bit_length() - RELEASED_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightGrid:
+    """The fixed-point grid of what a unit adds to a group times the unit's weight.
+
+    A whole weight is ``steps``. Each product is divided by ``coarsening``, towards zero, before it
+    is summed: rounding a group's total instead would let every group of a unit move by a step more.
+    """
+
+    steps: int
+    coarsening: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One noisy integer per group: its kind, its argument (and its text) and its grids.
+
+    ``per_group`` bounds what a unit adds to a group it has values in, in steps of the lattice's
+    quantum; without it ``max_rows_contributed`` decides. ``weights`` is set where units with many
+    groups are weighted; then it replaces the lattice's own coarsening.
+    """
+
+    kind: MeasureKind
+    argument: exp.Expr | None = None
+    text: str = ""
+    lattice: Lattice | None = None
+    per_group: tuple[int, int] | None = None
+    weights: WeightGrid | None = None
+
+    def weighted(self, steps: int, max_rows_contributed: int) -> Measure:
+        """The same measure of weighted units, a whole weight being ``steps``."""
+        products = self.reach(max_rows_contributed) * steps
+        return replace(self, weights=WeightGrid(steps, coarsening_for(products)))
+
+    def contribution(self, max_rows_contributed: int) -> tuple[int, int]:
+        """The least and the most that one unit adds to one group, in steps of the quantum."""
+        if self.per_group is not None:
+            return min(0, self.per_group[0]), max(0, self.per_group[1])
+        if self.kind in (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS):
+            return 0, 1
+        rows, lattice = max_rows_contributed, self.lattice
+        if lattice is None:
+            return 0, rows
+        if self.kind is MeasureKind.SUM:
+            return min(0, rows * lattice.low), max(0, rows * lattice.high)
+        return -rows * lattice.half_width, rows * lattice.half_width
+
+    def reach(self, max_rows_contributed: int) -> int:
+        """The most that one unit moves one group, in steps of the lattice's quantum."""
+        low, high = self.contribution(max_rows_contributed)
+        return max(-low, high)
+
+    def sensitivity(self, max_rows_contributed: int) -> int:
+        """How far one unit can move this measure in one group (Δ∞), in released steps.
+
+        With weights it also bounds the l2 norm over all groups: a unit whose weights have the l2
+        norm of g whole ones moves them by at most sqrt(g) times as much.
+        """
+        reach = self.reach(max_rows_contributed)
+        if self.weights is not None:
+            return max(1, -(-reach * self.weights.steps // self.weights.coarsening))
+        return reach if self.lattice is None else self.lattice.released(reach)
+
+    @property
+    def monotone(self) -> bool:
+        """True if adding a unit can only raise the measure (so selection costs half as much)."""
+        return self.contribution(1)[0] >= 0
+
+    @property
+    def step(self) -> float:
+        """The value of one released step, in the units of the answer."""
+        if self.weights is not None:
+            quantum = 1.0 if self.lattice is None else self.lattice.quantum
+            return quantum * self.weights.coarsening / self.weights.steps
+        return 1.0 if self.lattice is None else self.lattice.quantum * self.lattice.coarsening
+
+    @property
+    def integral(self) -> bool:
+        """True if the measure is shown as an integer: counts, and sums of integers."""
+        if self.lattice is None:
+            return True
+        return self.lattice.integral and self.lattice.quantum * self.lattice.coarsening >= 1.0
+
+    @property
+    def name(self) -> str:
+        """A name for plans: ``units``, ``rows``, ``sum(dep_delay)``."""
+        return f"{self.kind.value}({self.text})" if self.text else self.kind.value
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate of the select list: its kind and the measures (by index) it is computed from."""
+
+    kind: AggregateKind
+    measures: tuple[int, ...]
+    text: str
