@@ -1,8 +1,9 @@
 """Unknown keys, the largest groups only.
 
 Options are compared by the score, counted from the (k_bar+1)-th, that comes out with probability
-95%. What the data would decide is left to whoever asks: a privately chosen k_bar, and a threshold
-that counts from the (k+1)-th score, are taken by name only.
+95%; one that samples the groups of a unit has to be a quarter better than one that does not. What
+the data would decide is left to whoever asks: a privately chosen k_bar, and a threshold that counts
+from the (k+1)-th score, are taken by name only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ ONE_SHOT = ("laplace_top_k", "fixed_threshold")
 NAMES = (*COMPOSED, *ONE_SHOT)
 
 _ONLY_BY_NAME = "only if asked for"
+_CAP_GAIN = 1.25  # a cap leaves out what units have beyond it, which no figure here shows
 _EXACT_GAIN = 1.5  # more than what the exact analysis of a single publication ever gains
 
 
@@ -258,7 +260,8 @@ class _TopK:
         variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
         needed = selection.appears_above(0.95)
         assert needed is not None
-        return Option(selection.name, plan, needed, variant=variant)
+        rank = needed if cap is None else needed * _CAP_GAIN
+        return Option(selection.name, plan, rank, variant=variant)
 
 
 def _error(values: tuple[NoisyMeasure, ...], groups: int) -> float:
