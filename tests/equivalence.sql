@@ -102,3 +102,39 @@ SELECT k, [count(*), sum(n)] AS both FROM visits GROUP BY k ORDER BY k
 SELECT c, count(*) FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY c
 SELECT c, avg(n), sum(x) FROM visits WHERE c IN ('red', 'green', 'blue') GROUP BY c ORDER BY c DESC
 SELECT k, count(*) FROM visits WHERE s = 'it''s "quoted" -- not a comment' GROUP BY k
+SELECT count(*) FILTER (WHERE n > 3), count(s) FILTER (WHERE k > 2), sum(n) FILTER (WHERE flag) FROM visits
+SELECT k, count(*) FILTER (WHERE n > 3) AS high, avg(x) FILTER (WHERE x > 0 AND n < 15) AS mean FROM visits GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT uid) FILTER (WHERE n > 12), count(DISTINCT uid) FROM visits GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT CASE WHEN n > 12 THEN uid END) AS some FROM visits GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT CASE WHEN flag THEN CASE WHEN n > 2 THEN uid END END) FILTER (WHERE s = 's1') AS some FROM visits GROUP BY k ORDER BY k
+SELECT count(DISTINCT CASE WHEN n > 12 THEN uid END), count(*), sum(n) FROM visits
+SELECT k, sum(CASE WHEN flag THEN n END) FILTER (WHERE s = 's1') AS t FROM visits WHERE n > 0 GROUP BY k ORDER BY k
+SELECT k, sum(n) FILTER (WHERE CAST(right(s, 1) AS INT) > 1) AS t, count(*) FROM visits GROUP BY k ORDER BY k
+SELECT k, sum(n) FILTER (s IS NULL) FROM visits GROUP BY k HAVING count(*) FILTER (WHERE flag) > 20 ORDER BY k
+SELECT count_if(n > 3) AS a, count_if(s IS NULL) AS b, count_if(NOT flag) AS c, count_if(flag), countif(flag) FROM visits
+SELECT k, count_if(n > 3) FILTER (WHERE flag) AS c FROM visits GROUP BY k ORDER BY c DESC, k LIMIT 3
+SELECT sum(flag), sum(n > 3) AS t, sum(CAST(flag AS INT)) AS u FROM visits
+SELECT k, count(*) FILTER (WHERE flag) AS c FROM visits GROUP BY k ORDER BY c DESC, k LIMIT 2
+SELECT k, sum(count(*)) FILTER (WHERE k > 2) OVER () AS t FROM visits GROUP BY k ORDER BY k
+SELECT count(DISTINCT s), count(DISTINCT k), count(DISTINCT x), count(DISTINCT d) FROM visits
+SELECT k, count(DISTINCT s) FROM visits GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT s) AS a, count(DISTINCT uid) AS b, count(*) AS c, sum(n) AS d, avg(x) AS e FROM visits GROUP BY k ORDER BY k
+SELECT count(DISTINCT s), count(DISTINCT n), sum(n), count(*), count(DISTINCT uid) FROM visits WHERE k = 2
+SELECT k, count(DISTINCT n) FILTER (WHERE flag) AS a, count(DISTINCT n % 3) AS b FROM visits GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT s) AS c FROM visits GROUP BY k ORDER BY c DESC, k LIMIT 3
+SELECT k, count(DISTINCT n) AS c, avg(n) FROM visits GROUP BY k ORDER BY c DESC, k LIMIT 4
+SELECT c, count(DISTINCT s), sum(n) FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY c
+SELECT count(DISTINCT x) FROM visits WHERE x IS NULL
+SELECT var_pop(n), var_samp(n), variance(n), stddev_pop(n), stddev_samp(n), stddev(n) FROM visits
+SELECT k, var_pop(x), stddev(x), avg(x), stddev_pop(n) FROM visits GROUP BY k ORDER BY k
+SELECT k, var_samp(n) FILTER (WHERE flag) AS v, stddev(amount) FROM visits GROUP BY k ORDER BY k
+SELECT c, stddev(big), variance(n * 2) FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY c
+SELECT k FROM visits GROUP BY k HAVING stddev(n) > 6.3 ORDER BY k
+SELECT k, stddev(n) / avg(n + 10) AS spread FROM visits GROUP BY k ORDER BY k
+SELECT sum(n / 2), sum(n // 2), sum(n % 7), sum(abs(n)), sum(x / 3), sum(abs(x)), avg(n / 4) FROM visits
+SELECT sum(coalesce(n, 0)), sum(coalesce(x, 1)), sum(nullif(n, 3)) AS a, avg(nullif(n, 3)) AS b, sum(round(x)), sum(round(x, 1)) FROM visits
+SELECT sum(floor(x)), sum(ceil(x)), sum(trunc(x)), sum(sign(n)), sum(CAST(x AS INT)) AS i, sum(CAST(n AS DOUBLE)) FROM visits
+SELECT sum(month(d)), avg(day(d)), sum(hour(ts)), avg(extract(dow FROM ts)), sum(quarter(d)) FROM visits
+SELECT sum(least(greatest(k, 0), 3)), sum(if(flag, n, 0)), sum(n * n), avg(x * x), sum(n ** 2), sum(sqrt(big)) FROM visits
+SELECT k, sum(x * (1 - amount / 100)) AS discounted, sum(CASE WHEN flag THEN big ELSE -n END) FROM visits GROUP BY k ORDER BY k
+SELECT sum(big + amount * 2 - x) AS t, avg(coalesce(x, n, 0) / 2) AS u FROM visits

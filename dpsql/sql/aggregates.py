@@ -9,9 +9,10 @@ from sqlglot import exp
 from dpsql.errors import QueryRefused
 from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.policy import Parameters
+from dpsql.schema import fold
 from dpsql.sql.bounds import lattice_for, room_for, steps_of
 from dpsql.sql.call import PER_GROUP, PER_ROW, Call, read_call
-from dpsql.sql.dialect import BoundedAggregate
+from dpsql.sql.dialect import WRITTEN_NAME, BoundedAggregate
 from dpsql.sql.expressions import check_row_expression, refusal
 from dpsql.sql.intervals import (
     Interval,
@@ -21,6 +22,7 @@ from dpsql.sql.intervals import (
     is_integral,
     is_number,
     is_truth,
+    with_truths,
 )
 from dpsql.sql.relation import Identity, Relation
 from dpsql.sql.text import display
@@ -44,9 +46,8 @@ class Aggregates:
     def __init__(self, relation: Relation, parameters: Parameters, text: str) -> None:
         assert relation.unit is not None
         self.relation = relation
-        self.policy = relation.policy
+        self.policy = with_truths(relation.policy, relation.table)
         self.table = relation.table
-        self.relation = relation
         self.parameters = parameters
         self.text = text
         self.measures: list[Measure] = []
@@ -296,7 +297,17 @@ def output_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Column):
         return str(node.meta.get("name", node.name))
     if isinstance(node, exp.Filter):
-        return f"{output_name(node.this)} FILTER ({display(node.expression).strip()})"
+        return f"{output_name(node.this)} FILTER ({_condition_name(node.expression)})"
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return "count_star()"
-    return display(node)
+    written = node.meta.get(WRITTEN_NAME) if isinstance(node, exp.AggFunc) else None
+    if written is None:
+        return display(node)
+    return f"{fold(written)}({display(node).partition('(')[2]}"
+
+
+def _condition_name(where: exp.Expr) -> str:
+    text = display(where).strip()
+    keyword, _, condition = text.partition(" ")
+    plain = isinstance(where.this, exp.Column | exp.Func | exp.Paren)
+    return text if plain else f"{keyword} ({condition})"

@@ -58,8 +58,10 @@ _FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Concat,
     exp.Contains,
     exp.DateDiff,
+    exp.Day,
     exp.DayOfMonth,
     exp.DayOfWeek,
+    exp.DayOfWeekIso,
     exp.DayOfYear,
     exp.Exp,
     exp.Extract,
@@ -80,6 +82,7 @@ _FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Quarter,
     exp.Right,
     exp.Round,
+    exp.Second,
     exp.Sign,
     exp.Sqrt,
     exp.StartsWith,
@@ -90,6 +93,7 @@ _FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Trunc,
     exp.Upper,
     exp.Week,
+    exp.WeekOfYear,
     exp.Year,
 )
 ROW_NODES = frozenset(_OPERATORS + _LEAVES + _FUNCTIONS)

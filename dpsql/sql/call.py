@@ -53,8 +53,10 @@ def refuse_bounds(node: exp.Expr, text: str) -> None:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """True for an aggregate over private rows: one that no window function is made of."""
-    found = _function(node)
-    return isinstance(found, exp.AggFunc) and not isinstance(node.parent, exp.Window)
+    above = node.parent
+    while isinstance(above, WRAPPERS):
+        above = above.parent
+    return isinstance(_function(node), exp.AggFunc) and not isinstance(above, exp.Window)
 
 
 def read_call(node: exp.Expr, text: str) -> Call:

@@ -22,6 +22,8 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.schema import fold
 
+WRITTEN_NAME = "written"
+"""The key, among the metadata of a function, of its name as it was written."""
 BOUNDS_PREFIX = "contribution_bounds"
 _Node = TypeVar("_Node", bound=exp.Expr)
 
@@ -58,6 +60,8 @@ def _is_bound(node: exp.Expr) -> bool:
 
 class PrivateDuckDB(DuckDB):
     """What analysts write. Nothing generates it: the clause never reaches an engine."""
+
+    ORIGINAL_NAME_META_KEY = WRITTEN_NAME
 
     class Parser(DuckDBParser):
         # The arguments of the last function with known arguments, and the bounds among them.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.policy import TablePolicy
-from dpsql.schema import INTEGER_BITS, Table, base_type, is_integer, is_numeric
+from dpsql.policy import ColumnPolicy, TablePolicy
+from dpsql.schema import INTEGER_BITS, Table, base_type, fold, is_integer, is_numeric
 
 Interval = tuple[float, float]
 
@@ -49,13 +50,27 @@ _DATE_PARTS: dict[str, Interval] = {
 _DATE_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Month: "month",
     exp.Quarter: "quarter",
+    exp.Day: "day",
     exp.DayOfMonth: "day",
     exp.DayOfWeek: "dayofweek",
+    exp.DayOfWeekIso: "isodow",
     exp.DayOfYear: "dayofyear",
     exp.Week: "week",
+    exp.WeekOfYear: "week",
     exp.Hour: "hour",
     exp.Minute: "minute",
+    exp.Second: "second",
 }
+
+
+def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
+    """The policy, and what the type of BOOLEAN columns says: as numbers they are 0 or 1."""
+    truths = {
+        fold(column.name): replace(policy.column(column.name) or ColumnPolicy(), lower=0, upper=1)
+        for column in table.columns
+        if base_type(column.type) == "BOOLEAN"
+    }
+    return replace(policy, columns={**policy.columns, **truths}) if truths else policy
 
 
 def interval_of(node: exp.Expr, table: TablePolicy) -> Interval | None:
