@@ -24,8 +24,14 @@ from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts, one_sho
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.plan import BlockPlan, Bounding
-from dpsql.planner import MECHANISMS, TOP_K, plan_block, plan_query
-from dpsql.policy import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
+from dpsql.planner import MECHANISMS, ONE_SHOT_ONLY, TOP_K, plan_block, plan_query
+from dpsql.policy import (
+    COUNT_LIMITS,
+    DELTA_LIMITS,
+    EPSILON_LIMITS,
+    ContributionBounding,
+    Parameters,
+)
 from dpsql.query import Block
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6)
@@ -360,7 +366,7 @@ def test_mechanisms_made_for_unit_counts_refuse_scores_that_a_unit_moves_further
     with pytest.raises(QueryRefused, match="changes by one"):
         once(block(rows, ROWS, limit=3), name)
     assert once(block(replace(rows, max_rows_contributed=1), ROWS, limit=3), name)
-    with pytest.raises(QueryRefused, match="does not answer this shape"):
+    with pytest.raises(QueryRefused, match="no cost that a session can add up"):
         plan_block(block(USUAL, UNITS, limit=3), name)
 
 
@@ -492,6 +498,17 @@ def test_an_unknown_mechanism_and_one_that_does_not_fit_are_refused_by_name() ->
         plan_block(block(USUAL, UNITS), "magic")
     with pytest.raises(QueryRefused, match="known_domain does not answer"):
         plan_block(block(USUAL, UNITS), "known_domain")
+
+
+@pytest.mark.parametrize("name", sorted(ONE_SHOT_ONLY))
+def test_a_mechanism_without_a_composable_cost_needs_a_basic_account(name: str) -> None:
+    bounding = ContributionBounding.WEIGHT if "weighted" in name else ContributionBounding.SAMPLE
+    chosen = replace(USUAL, contribution_bounding=bounding)
+    b = block(chosen, UNITS, limit=5 if name in ("laplace_top_k", "fixed_threshold") else None)
+    assert plan_block(b, name, Composition.BASIC).selection.name == name
+    with pytest.raises(QueryRefused) as refused:
+        plan_block(b, name)
+    assert refused.value.code == "mechanism_needs_basic"
 
 
 def test_a_statement_reserves_the_sum_of_its_blocks() -> None:

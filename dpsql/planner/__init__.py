@@ -19,9 +19,11 @@ from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import NAMES as KNOWN_DOMAINS
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
+from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
 from dpsql.planner.set_union import NAMES as SET_UNIONS
 from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import NAMES as TOP_K
+from dpsql.planner.topk import ONE_SHOT as ONE_SHOT_TOP_K
 from dpsql.planner.topk import top_k_options
 from dpsql.planner.weighted import NAMES as WEIGHTED
 from dpsql.query import Block, Query
@@ -35,6 +37,9 @@ MECHANISMS = (
     *TOP_K,
     *SET_UNIONS,
 )
+
+ONE_SHOT_ONLY = frozenset({"gaussian_sparse_histogram", WEIGHTED[1], *ONE_SHOT_TOP_K})
+"""Mechanisms that state (epsilon, delta) and no zCDP."""
 
 
 def plan_query(
@@ -64,29 +69,30 @@ def plan_block(
             code="unknown_mechanism",
             hint=f"Mechanisms: {', '.join(MECHANISMS)}.",
         )
-    budget = Budget.of(block.parameters, composition)
+    budget = Budget.of(block.parameters, composition, share_without_quantiles(block))
     options = _options(block, budget)
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:
-        raise _no_mechanism(block, options, mechanism)
+        raise _no_mechanism(options, mechanism, budget)
     best = min(wanted, key=lambda option: option.rank)
     assert best.plan is not None
     candidates = tuple(o.candidate(o is best, mechanism is not None) for o in options)
-    return replace(_priced(best.plan, budget), candidates=candidates)
+    plan = replace(best.plan, quantiles=priced_quantiles(best.plan, budget))
+    return replace(_priced(plan, budget), candidates=candidates)
 
 
 def _priced(plan: BlockPlan, budget: Budget) -> BlockPlan:
     """Under basic composition all of a block costs its (epsilon, delta), however it is reached."""
-    if not budget.one_shot:
+    if not budget.basic:
         return plan
     return replace(plan, one_shot=budget.loss, conversion_delta=0.0)
 
 
 def _options(block: Block, budget: Budget) -> list[Option]:
     # Without aggregates the question is which keys exist, which a declared domain cannot answer.
-    if block.known_domain and block.measures:
+    if block.known_domain and block.aggregates:
         return known_domain_options(block, budget)
-    if not block.measures:
+    if not block.aggregates:
         return [*histogram_options(block, budget), *set_union_options(block, budget)]
     if block.top_k is None:
         return histogram_options(block, budget)
@@ -94,8 +100,14 @@ def _options(block: Block, budget: Budget) -> list[Option]:
     return [*top_k_options(block, block.top_k, budget), *last_resort]
 
 
-def _no_mechanism(block: Block, options: list[Option], mechanism: str | None) -> Error:
+def _no_mechanism(options: list[Option], mechanism: str | None, budget: Budget) -> Error:
     names = {option.mechanism for option in options}
+    if mechanism in ONE_SHOT_ONLY and not budget.one_shot:
+        return QueryRefused(
+            f"the mechanism {mechanism} states no cost that a session can add up",
+            code="mechanism_needs_basic",
+            hint="It is for accounts with `composition: basic`.",
+        )
     if mechanism is not None and mechanism not in names:
         return QueryRefused(
             f"the mechanism {mechanism} does not answer this shape of query",
