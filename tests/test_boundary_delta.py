@@ -81,6 +81,21 @@ def test_fresh_groups_are_named_with_probability_at_most_delta_and_no_lower_thre
         assert lower > delta * (1 - 1e-9), "the threshold is needlessly high"
 
 
+@pytest.mark.parametrize("noise", NOISES, ids=repr)
+@pytest.mark.parametrize("skipped", [1, 3])
+def test_leaving_out_small_groups_unnoticed_costs_more_than_all_of_delta(
+    noise: Noise, skipped: int
+) -> None:
+    """A raised group crosses the cut more often than a fresh one the threshold, but for a floor."""
+    for delta in DELTAS:
+        mechanism = positive(noise, 10, delta, 0)
+        crossing = any_of(tail(noise, mechanism.threshold - (skipped + 1)), 10)
+        assert crossing > delta * (1 - 1e-9)
+        with_floor = positive(noise, 10, delta, skipped)
+        assert with_floor.threshold == mechanism.threshold + skipped
+        assert any_of(tail(noise, with_floor.threshold - (skipped + 1)), 10) <= delta * (1 + 1e-11)
+
+
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 3.7])
 @pytest.mark.parametrize("groups", [1, 7])
 def test_the_boundary_holds_in_forty_digit_arithmetic(sigma: float, groups: int) -> None:
