@@ -6,6 +6,7 @@ A schema is a mapping from folded table name to :class:`Table`. Types are DuckDB
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,10 +67,14 @@ def fold(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's name, as the database spells it, and its DuckDB type text."""
+    """A column's name, as the database spells it, and its DuckDB type text.
+
+    ``collated`` columns compare text in a way that makes different values equal.
+    """
 
     name: str
     type: str
+    collated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +141,36 @@ def is_text(type_text: str) -> bool:
 def is_temporal(type_text: str) -> bool:
     """True for dates, times and timestamps (INTERVAL is a duration, not a moment)."""
     return base_type(type_text) in _TEMPORALS
+
+
+def same_values(one: str, other: str) -> bool:
+    """True if values of the two types are compared as what they are.
+
+    Otherwise one is cast, which can fail, or make two values equal: 2^53 and 2^53 + 1 are the same
+    DOUBLE, and HUGEINT meets UHUGEINT there.
+    """
+    if one == other:
+        return True
+    kinds = {base_type(one), base_type(other)}
+    return kinds <= INTEGER_BITS.keys() and not kinds & {"HUGEINT", "UHUGEINT"}
+
+
+def canonical(sql: str, type_text: str) -> str:
+    """SQL for one spelling of all values that compare as equal to the value of ``sql``.
+
+    Grouping keeps the spelling that it meets first (0.0 or -0.0, NaN with or without a sign, 30
+    days or a month), which depends on all rows and on the plan that the engine chose for them.
+    """
+    if is_float(type_text):
+        return (
+            f"CASE WHEN isnan({sql}) THEN CAST('NaN' AS {base_type(type_text)}) ELSE {sql} + 0 END"
+        )
+    return f"normalized_interval({sql})" if base_type(type_text) == "INTERVAL" else sql
+
+
+def has_one_spelling(type_text: str) -> bool:
+    """False for nested types that hold values which :func:`canonical` would have to change."""
+    kind = base_type(type_text)
+    nested = kind.endswith("]") or kind in ("STRUCT", "MAP", "UNION", "VARIANT")
+    parts = re.split(r"[^A-Z0-9]+", type_text.upper())
+    return not (nested and not {"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"}.isdisjoint(parts))

@@ -1,15 +1,22 @@
-"""Which joins keep every row with one privacy unit, and whose unit that is."""
+"""Which joins keep every row with one privacy unit, and whose unit that is.
+
+Writing R(u) for the rows of a relation that belong to unit u, a join of private R and S is legal if
+its rows that belong to u are a function of R(u), S(u) and public rows. So the condition must hold
+an equality of the units (or along a link) wherever a pair of rows is joined, matched, or kept from
+being kept (ANTI): any further condition only compares rows of one unit. A join with public rows is
+legal if each of its rows holds a private row. Checked by ``tests/test_lineage_sensitivity.py``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from dpsql.schema import base_type, is_integer
+from dpsql.schema import same_values
 from dpsql.sql.expressions import refusal
-from dpsql.sql.relation import Pending, Relation
+from dpsql.sql.relation import Identity, Pending, Relation
 
 
 class Pair(NamedTuple):
@@ -17,14 +24,6 @@ class Pair(NamedTuple):
 
     one: str
     other: str
-
-
-class Links(Protocol):
-    """What a join needs of the lineage: the text for messages, and following links."""
-
-    text: str
-
-    def settled(self, relation: Relation) -> Relation: ...
 
 
 _KEPT = {"": "inner", "INNER": "inner", "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
@@ -36,6 +35,7 @@ _WORDS = {
     "semi": "SEMI JOIN",
     "anti": "ANTI JOIN",
 }
+_PARTS = frozenset({"this", "on", "using", "method", "side", "kind"})
 
 
 def joined(
@@ -44,24 +44,29 @@ def joined(
     join: exp.Join,
     conditions: list[str],
     pairs: list[Pair],
-    links: Links,
+    text: str,
 ) -> Relation:
     """The join of two relations on conditions in generated SQL.
 
-    ``pairs`` are the equalities that hold for every row that the statement keeps. Raises
-    ``QueryRefused`` if a row could belong to two units or to none.
+    ``pairs`` are the equalities that hold for every joined pair of rows that the statement keeps.
+    Raises ``QueryRefused`` if a row could belong to two units or to none.
     """
-    kind = _kind(left, right, join, links)
+    kind = kind_of(join, text)
     if left.private and right.private:
-        left, right = _as_one_unit(left, right, pairs, join, links, kind)
+        left, right = _as_one_unit(left, right, pairs, join, kind, text)
     keeper, other = (right, left) if kind == "right" else (left, right)
-    if not keeper.private:
-        keeper, other = other, keeper
+    if not keeper.private and other.private:
+        if kind != "inner":
+            raise _keeps_public(join, text)
+        keeper = other
+    if kind == "left":
+        right = right.filled_with_nulls()
+    if kind == "right":
+        left = left.filled_with_nulls()
     on = " AND ".join(f"({c})" for c in conditions) or "TRUE"
-    visible = left.fields if kind in ("semi", "anti") else left.fields + right.fields
     return Relation(
         sql=f"{left.sql} {_WORDS[kind]} {right.sql} ON ({on})",
-        fields=visible,
+        fields=left.fields if kind in ("semi", "anti") else left.fields + right.fields,
         unit_name=keeper.unit_name,
         unit=keeper.unit,
         pending=keeper.pending,
@@ -69,56 +74,58 @@ def joined(
     )
 
 
-def _kind(left: Relation, right: Relation, join: exp.Join, links: Links) -> str:
+def kind_of(join: exp.Join, text: str) -> str:
+    """The kind of a join: inner, left, right, semi or anti. Raises ``QueryRefused`` for others."""
     method, side, kind = join.method, join.side, join.kind
     found = _OUTER.get(side) if side else _KEPT.get(kind)
-    if method not in ("", "NATURAL") or found is None or (side and kind not in ("", "OUTER")):
+    odd = {name for name, value in join.args.items() if value} - _PARTS
+    if odd or method not in ("", "NATURAL") or (side and kind not in ("", "OUTER")):
+        found = None
+    if found is None:
+        words = " ".join(filter(None, (method, side, kind)))
         raise refusal(
-            links.text,
-            f"{' '.join(filter(None, (method, side, kind)))} JOIN is not available over private "
-            "rows",
+            text,
+            f"{words or 'this form of'} JOIN is not available over private rows",
             "join_kind",
             join,
             hint="Available: INNER, LEFT, RIGHT, SEMI and ANTI JOIN.",
         )
-    drops_private = (found == "left" and not left.private) or (
-        found in ("right", "semi", "anti") and not (right if found == "right" else left).private
-    )
-    if drops_private:
-        raise refusal(
-            links.text,
-            "an outer join must keep the private side: public rows without a match belong to no "
-            "unit",
-            "join_keeps_public",
-            join,
-            hint="Exchange the sides, or aggregate first and join the result.",
-        )
     return found
 
 
+def _keeps_public(join: exp.Join, text: str) -> Exception:
+    return refusal(
+        text,
+        "an outer join must keep the private side: public rows without a match belong to no unit",
+        "join_keeps_public",
+        join,
+        hint="Exchange the sides, or aggregate first and join the result.",
+    )
+
+
 def _as_one_unit(
-    left: Relation, right: Relation, pairs: list[Pair], join: exp.Join, links: Links, kind: str
+    left: Relation, right: Relation, pairs: list[Pair], join: exp.Join, kind: str, text: str
 ) -> tuple[Relation, Relation]:
     """Both sides with the same unit in every joined row, or a refusal."""
     if left.unit_name != right.unit_name:
         raise refusal(
-            links.text,
+            text,
             f"{left.tables[0]} and {right.tables[0]} protect different privacy units",
             "join_units_differ",
             join,
             hint="Aggregate each on its own, then join the results in an outer query.",
         )
+    # A child's row goes with its parent's row, whatever unit that has.
     if right.pending is not None and _refers(right.pending, right, left, pairs):
-        # A child row goes with its parent's row: whatever unit that has.
-        return left, replace(right, unit=left.unit, pending=left.pending)
+        return left, right
     if left.pending is not None and _refers(left.pending, left, right, pairs):
-        if kind in ("semi", "anti"):
-            return left, right  # the parent's columns are not kept: the link is followed later
-        return replace(left, unit=right.unit, pending=right.pending), right
-    if _same_unit(left, right, pairs):
+        if kind == "inner":
+            return replace(left, unit=right.unit, pending=right.pending), right
+        return left, right  # the child may stand without its parent: its link is followed later
+    if _same_unit(left, right, pairs) or _same_parent(left, right, pairs):
         return left, right
     raise refusal(
-        links.text,
+        text,
         "a join of private tables must make each pair of rows belong to one privacy unit",
         "join_needs_unit",
         join,
@@ -127,14 +134,24 @@ def _as_one_unit(
 
 
 def _same_unit(left: Relation, right: Relation, pairs: list[Pair]) -> bool:
-    """Whether an equality compares the units themselves, or two references to one parent."""
-    if left.unit is not None and right.unit is not None:
-        return _equal(left.unit, left, right.unit, right, pairs)
-    if left.pending is not None and right.pending is not None:
-        same_parent = left.pending.parent == right.pending.parent
-        columns = (left.pending.column, left, right.pending.column, right)
-        return same_parent and _equal(*columns, pairs)
-    return False
+    """Whether two columns are compared that hold the unit: where they are equal, neither is NULL.
+
+    Only while neither side waits for its link: until then no column holds its unit for sure.
+    """
+    if left.unit is None or right.unit is None:
+        return False
+    ones, others = (
+        [f.column for f in side.fields if f.identity >= Identity.NULLABLE] for side in (left, right)
+    )
+    return any(_equal(one, left, other, right, pairs) for one in ones for other in others)
+
+
+def _same_parent(left: Relation, right: Relation, pairs: list[Pair]) -> bool:
+    """Whether two links to one parent are compared."""
+    one, other = left.pending, right.pending
+    if one is None or other is None or one.parent != other.parent:
+        return False
+    return _equal(one.column, left, other.column, right, pairs)
 
 
 def _refers(pending: Pending, child: Relation, parent: Relation, pairs: list[Pair]) -> bool:
@@ -147,9 +164,8 @@ def _equal(one: str, left: Relation, other: str, right: Relation, pairs: list[Pa
     """Whether two columns are compared, and as what they are: a cast could make two units one."""
     if Pair(one, other) not in pairs and Pair(other, one) not in pairs:
         return False
-    fields = left.field_of(one), right.field_of(other)
-    types = [base_type(f.type) for f in fields if f is not None]
-    return len(types) == 2 and (types[0] == types[1] or all(map(is_integer, types)))
+    a, b = left.field_of(one), right.field_of(other)
+    return a is not None and b is not None and same_values(a.type, b.type)
 
 
 def _hint(left: Relation, right: Relation) -> str:
@@ -158,8 +174,11 @@ def _hint(left: Relation, right: Relation) -> str:
 
 
 def _named(relation: Relation) -> str:
-    wanted: str | None = relation.unit if relation.pending is None else relation.pending.column
-    field = next((f for f in relation.fields if f.column == wanted), None)
-    if field is None:
-        return f"{relation.tables[0]}.unit"
-    return f"{field.qualifier}.{field.name}" if field.qualifier else field.name
+    """What the analyst calls the column that says whose row it is."""
+    if relation.pending is None:
+        found = next((f for f in relation.fields if f.identity is Identity.UNIT), None)
+    else:
+        found = relation.field_of(relation.pending.column)
+    if found is None:
+        return f"the {relation.unit_name} of {relation.tables[0]}"
+    return f"{found.qualifier}.{found.name}" if found.qualifier else found.name

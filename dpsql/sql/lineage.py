@@ -25,13 +25,15 @@ from dpsql.errors import QueryRefused, UnknownName
 from dpsql.policy import ColumnPolicy, Policy, TablePolicy
 from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import quote
-from dpsql.schema import Column, Schema, base_type, fold
-from dpsql.sql.bounds import interval_of
+from dpsql.schema import Column, Schema, Table, canonical, fold, has_one_spelling, same_values
+from dpsql.sql.aggregates import output_name
 from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
-from dpsql.sql.joins import Pair, joined
+from dpsql.sql.intervals import interval_of
+from dpsql.sql.joins import Pair, joined, kind_of
 from dpsql.sql.parse import place_of
 from dpsql.sql.preaggregate import per_unit
-from dpsql.sql.relation import Field, Pending, Relation
+from dpsql.sql.relation import Field, Identity, Pending, Relation
+from dpsql.sql.semijoins import semi_joined, subquery_test
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total, total_condition
 
@@ -49,7 +51,10 @@ Scope = Mapping[str, Cte]
 Bind = Callable[[str], tuple[Column, ...]]
 """The columns that a generated statement would return; reads no row."""
 
+MAX_GENERATED = 100_000
+"""Characters of a FROM clause: queries that use others twice can double it at every step."""
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
+_SOURCE_PARTS = frozenset({"this", "alias", "joins"})
 
 
 class Lineage:
@@ -61,63 +66,103 @@ class Lineage:
         self.schema = schema
         self.bind = bind
         self._named = 0
+        self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
     # -- FROM clauses -------------------------------------------------------------------------
 
     def of_from(self, select: exp.Select, scope: Scope) -> Relation | None:
-        """The rows a SELECT reads, or None if none of them are private.
+        """The rows that a block reads, or None if none of them are private.
 
-        Raises ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
+        Conditions with subqueries leave the SELECT: they become part of the rows. Raises
+        ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
         """
-        from_ = select.args.get("from_")
-        if from_ is None:
+        from_, where = select.args.get("from_"), select.args.get("where")
+        joins = select.args.get("joins") or ()
+        sources = [] if from_ is None else [from_.this, *(join.this for join in joins)]
+        if not any(self._may_be_private(source, scope) for source in sources):
             return None
-        joins = list(select.args.get("joins") or ())
-        if not any(self._may_be_private(source, scope) for source in _sources(from_.this, joins)):
-            return None
-        return self._of_sources(from_.this, joins, select.args.get("where"), scope)
+        relation = self.of_sources(select, scope)
+        if relation is None or where is None:
+            return relation
+        relation, rest = self._semi_joined(relation, where, scope)
+        select.set("where", rest)
+        return relation
 
     def _may_be_private(self, source: exp.Expr, scope: Scope) -> bool:
         """Whether a private table is in a position from which its rows could come through."""
+        joins = source.args.get("joins") or ()
+        if isinstance(source, exp.Query) and source.args.get("with_"):
+            scope = self._suspected(source, scope)
         if isinstance(source, exp.Table):
-            if any(self._may_be_private(j.this, scope) for j in source.args.get("joins") or ()):
-                return True
             if not source.db and fold(source.name) in scope:
-                return scope[fold(source.name)].private
-            table = self._table_policy(source)
-            return table is not None and not table.public
-        if isinstance(source, exp.Subquery):
-            return self._may_be_private(source.this, scope)
-        if isinstance(source, exp.SetOperation):
+                found = scope[fold(source.name)].private
+            else:
+                table = self._table_policy(source)
+                found = table is not None and not table.public
+        elif isinstance(source, exp.Subquery):
+            found = self._may_be_private(source.this, scope)
+        elif isinstance(source, exp.SetOperation):
             sides = (source.this, source.expression)
-            return any(self._may_be_private(side, scope) for side in sides)
-        if isinstance(source, exp.Select):
+            found = any(self._may_be_private(side, scope) for side in sides)
+        elif isinstance(source, exp.Select):
             from_ = source.args.get("from_")
-            joins = source.args.get("joins") or ()
-            inner = self.with_ctes(source, scope)
-            return from_ is not None and any(
-                self._may_be_private(s, inner) for s in _sources(from_.this, joins)
-            )
-        return False
+            found = from_ is not None and self._may_be_private(from_.this, scope)
+        else:
+            return False
+        return found or any(self._may_be_private(join.this, scope) for join in joins)
+
+    def _suspected(self, query: exp.Query, scope: Scope) -> Scope:
+        """The scope inside a query, its own CTEs taken for private where they may be."""
+        inner = dict(scope)
+        for cte in query.ctes:
+            suspect = self._may_be_private(cte.this, inner)
+            inner[fold(cte.alias)] = Cte(suspect, lambda: None)
+        return inner
+
+    def of_sources(self, select: exp.Select, scope: Scope) -> Relation | None:
+        """The rows of a SELECT's FROM clause, before its WHERE; None if they are not all rows.
+
+        None too if private tables are read but none of their rows come through: the statement
+        reads released groups. Raises as :meth:`of_from`.
+        """
+        joins = list(select.args.get("joins") or ())
+        return self._of_sources(select.args["from_"].this, joins, select.args.get("where"), scope)
 
     def _of_sources(
         self, first: exp.Expr, joins: list[exp.Join], where: exp.Where | None, scope: Scope
     ) -> Relation | None:
-        several = bool(joins) or bool(first.args.get("joins"))
-        relation = self._piece(first, scope, unique=several)
-        pieces = [(join, self._piece(join.this, scope, unique=True)) for join in joins]
-        if not any(piece is not None and piece.private for _, piece in [(None, relation), *pieces]):
-            return None  # released blocks in subqueries: this is a tail
-        if relation is None:
-            raise self._not_rows(first)
-        filters = [] if where is None else list(_conjuncts(where.this))
-        for join, piece in pieces:
+        sources = [first, *(join.this for join in joins)]
+        suspects = [i for i, s in enumerate(sources) if self._may_be_private(s, scope)]
+        pieces = {i: self._piece(sources[i], scope, unique=bool(joins)) for i in suspects}
+        private = any(piece is not None and piece.private for piece in pieces.values())
+        if suspects and not private:
+            return None
+        found: list[Relation] = []
+        for i, source in enumerate(sources):
+            piece = pieces[i] if i in pieces else self._piece(source, scope, unique=bool(joins))
             if piece is None:
-                raise self._not_rows(join.this)
+                if private:
+                    raise self._not_rows(source, scope)
+                return None
+            found.append(piece)
+        relation = found[0]
+        filters = [] if where is None else list(self._column_equalities(where, found))
+        for join, piece in zip(joins, found[1:], strict=True):
             relation = self._join(relation, piece, join, filters)
+        if any(map(_is_comma, joins)) and any(join.side == "RIGHT" for join in joins):
+            raise self._refuse(
+                "RIGHT JOIN after a comma is not available over private rows",
+                "join_kind",
+                next(join for join in joins if join.side == "RIGHT"),
+                hint="Write JOIN … ON instead of the comma.",
+            )
         return relation
 
-    def _not_rows(self, source: exp.Expr) -> QueryRefused:
+    def _not_rows(self, source: exp.Expr, scope: Scope) -> QueryRefused | UnknownName:
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+            known = not source.db and fold(source.name) in scope
+            if not known and self._table_policy(source) is None:
+                return self.unknown_table(source)
         return self._refuse(
             "private rows can be joined with tables and their rows only",
             "join_not_supported",
@@ -125,18 +170,40 @@ class Lineage:
             hint="Aggregate the private table first, then join the result in an outer query.",
         )
 
+    def unknown_table(self, table: exp.Table) -> UnknownName:
+        """The error for a table that the policy does not list."""
+        names = [policy.name for policy in self.policy.tables.values()]
+        close = difflib.get_close_matches(table.name, names, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
+        return UnknownName(
+            f"there is no table {to_sql(table)[:80]}",
+            code="unknown_table",
+            place=place_of(self.text, table),
+            hint=hint,
+        )
+
     def with_ctes(self, query: exp.Query, scope: Scope) -> Scope:
         """The scope inside a query that has a WITH clause."""
+        with_ = query.args.get("with_")
+        if with_ is None:
+            return scope
         inner = dict(scope)
-        for cte in query.ctes:
-            inner[fold(cte.alias)] = self.cte(cte.this, dict(inner))
+        for cte in with_.expressions:
+            if with_.args.get("recursive"):
+                inner[fold(cte.alias)] = Cte(False, lambda: None)
+            inner[fold(cte.alias)] = self.cte(cte, dict(inner))
         return inner
 
-    def cte(self, query: exp.Expr, scope: Scope) -> Cte:
-        """A CTE defined by ``query``, as yet unread."""
-        if not self._may_be_private(query, scope):
-            return Cte(False, lambda: self.of_query(query, scope))
-        relation = self.of_query(query, scope)
+    def cte(self, cte: exp.CTE, scope: Scope) -> Cte:
+        """A CTE, read now if it may be private and else when somebody joins it."""
+
+        def read() -> Relation | None:
+            found = self.of_query(cte.this, scope)
+            return None if found is None else self._named_as(cte, found)
+
+        if not self._may_be_private(cte.this, scope):
+            return Cte(False, read)
+        relation = read()
         return Cte(relation is not None and relation.private, lambda: relation)
 
     # -- one source ---------------------------------------------------------------------------
@@ -146,6 +213,11 @@ class Lineage:
 
         ``unique``: give its columns names that no other relation of the statement has.
         """
+        joins = source.args.get("joins")
+        if joins:  # FROM a JOIN b JOIN c ON … ON …: the second join is part of the first's right
+            bare = source.copy()
+            bare.set("joins", None)
+            return self._of_sources(bare, joins, None, scope)
         found: Relation | None = None
         if isinstance(source, exp.Table):
             found = self._of_table(source, scope)
@@ -153,29 +225,32 @@ class Lineage:
             found = self._of_subquery(source, scope)
         if found is None:
             return None
-        alias = source.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
+        extra = {name for name, value in source.args.items() if value} - _SOURCE_PARTS
+        if extra:
             raise self._refuse(
-                "column aliases of a table are not available here", "table_form_not_allowed", source
+                "a table is named plainly here: no schema, sample, pivot or limit",
+                "table_form_not_allowed",
+                source,
             )
         if source.alias_or_name:
-            found = found.renamed(source.alias_or_name)
+            found = self._named_as(source, found)
         return self._fresh(found) if unique else found
+
+    def _named_as(self, source: exp.Expr, found: Relation) -> Relation:
+        """The relation under the alias of a source, and under its column aliases."""
+        alias = source.args.get("alias")
+        names = [] if alias is None else [c.name for c in alias.args.get("columns") or ()]
+        if len(names) > sum(not f.merged for f in found.fields):
+            raise self._refuse(
+                "there are more column aliases than columns", "too_many_aliases", source
+            )
+        return found.named(source.alias_or_name, names)
 
     def _of_table(self, source: exp.Table, scope: Scope) -> Relation | None:
         if not source.db and not source.catalog and fold(source.name) in scope:
             return scope[fold(source.name)].read()
         table = self._table_policy(source)
-        if table is None:
-            return None
-        extra = {name for name, value in source.args.items() if value} - {"this", "alias", "joins"}
-        if extra:
-            raise self._refuse(
-                "a table is named plainly here: no schema, sample or pivot",
-                "table_form_not_allowed",
-                source,
-            )
-        return self._leaf(table)
+        return None if table is None else self._leaf(table)
 
     def _table_policy(self, source: exp.Table) -> TablePolicy | None:
         plain = isinstance(source.this, exp.Identifier) and not source.db and not source.catalog
@@ -184,24 +259,29 @@ class Lineage:
     def _leaf(self, policy: TablePolicy) -> Relation:
         table = self.schema[fold(policy.name)]
         name = fold(policy.name)
-        fields = tuple(
-            Field(name, c.name, c.name, c.type, policy.column(c.name), (name, fold(c.name)))
-            for c in table.columns
-        )
-        unit = None
+        unit, pending = None, None
         if policy.privacy_unit is not None:
-            column = table.column(policy.privacy_unit.column)
-            assert column is not None, "the policy is checked against the schema first"
-            unit = column.name
-        pending = None
+            unit = _spelled(table, policy.privacy_unit.column)
         if policy.link is not None:
-            column = table.column(policy.link.column)
-            assert column is not None, "the policy is checked against the schema first"
+            column = _spelled(table, policy.link.column)
             if self.policy.refers_to_unit(policy.link):
-                unit = column.name
+                unit = column
             else:
                 parent = (fold(policy.link.parent), fold(policy.link.parent_column))
-                pending = Pending(column.name, parent)
+                pending = Pending(column, parent)
+        fields = tuple(
+            Field(
+                qualifier=name,
+                name=c.name,
+                column=c.name,
+                type=c.type,
+                policy=policy.column(c.name),
+                origin=(name, fold(c.name)),
+                identity=Identity.UNIT if c.name == unit else Identity.NONE,
+            )
+            for c in table.columns
+            if not c.collated
+        )
         return Relation(
             sql=quote(table.name),
             fields=fields,
@@ -214,8 +294,7 @@ class Lineage:
 
     def _of_subquery(self, source: exp.Subquery, scope: Scope) -> Relation | None:
         if isinstance(source.this, exp.Table):  # a join in brackets
-            inner = source.this
-            return self._of_sources(inner, list(inner.args.get("joins") or ()), None, scope)
+            return self._piece(source.this, scope, unique=False)
         return self.of_query(source.this, scope)
 
     # -- names and types ----------------------------------------------------------------------
@@ -241,6 +320,26 @@ class Lineage:
             pending=None if pending is None else replace(pending, column=names[pending.column]),
             catalog=False,
         )
+
+    def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
+        """Rows that were made distinct or grouped, each value in one spelling of its equals.
+
+        Raises ``QueryRefused`` for columns of types that have no such spelling.
+        """
+        columns = {f.column: f for f in rows.fields}
+        odd = next((f for f in columns.values() if not has_one_spelling(f.type)), None)
+        if odd is not None:
+            raise self._refuse(
+                f"values of type {odd.type} cannot be told apart or grouped here",
+                "key_type",
+                node,
+            )
+        spelled = {name: canonical(quote(name), f.type) for name, f in columns.items()}
+        if all(text == quote(name) for name, text in spelled.items()):
+            return rows
+        selected = [f"{text} AS {quote(name)}" for name, text in spelled.items()]
+        selected += [quote(rows.unit)] if rows.unit is not None and rows.unit not in columns else []
+        return replace(rows, sql=f"(SELECT {', '.join(selected)} FROM {rows.sql})", catalog=False)
 
     def resolve(self, root: exp.Expr, relation: Relation) -> None:
         """Replace the analyst's column names below ``root`` by those of the relation, in place.
@@ -285,56 +384,69 @@ class Lineage:
     # -- joins --------------------------------------------------------------------------------
 
     def _join(
-        self, left: Relation, right: Relation, join: exp.Join, filters: list[exp.Expr]
+        self, left: Relation, right: Relation, join: exp.Join, filters: list[exp.EQ]
     ) -> Relation:
-        both = replace(left, fields=left.fields + right.fields, tables=left.tables + right.tables)
+        kind = kind_of(join, self.text)
+        both = _side_by_side(left, right)
         on = join.args.get("on")
         conditions: list[exp.Expr] = []
         if on is not None:
             condition = on.copy()
             self.resolve(condition, both)
             check_row_expression(condition, self.text)
-            conditions = list(_conjuncts(condition))
-        merged, equalities = self._using(left, right, join)
-        conditions += equalities
-        plain = not join.side and join.kind in ("", "INNER", "CROSS")
-        pairs = [*_pairs(conditions), *(self._filter_pairs(filters, both) if plain else ())]
-        right = replace(
-            right,
-            fields=tuple(replace(f, merged=f.merged or f.column in merged) for f in right.fields),
-        )
+            conditions = list(conjuncts(condition))
+        shared = self._using(left, right, join)
+        conditions += [exp.EQ(this=column_of(a), expression=column_of(b)) for a, b in shared]
+        pairs = [
+            *_pairs(conditions),
+            *(self._filter_pairs(filters, both) if kind == "inner" else ()),
+        ]
         texts = [to_sql(total_condition(c, both.table)) for c in conditions]
-        return joined(left, right, join, texts, pairs, self)
+        made = joined(left, right, join, texts, pairs, self.text)
+        self._check_size(made, join)
+        return _merged(made, [(a.column, b.column) for a, b in shared], kind)
 
-    def _using(
-        self, left: Relation, right: Relation, join: exp.Join
-    ) -> tuple[set[str], list[exp.Expr]]:
-        """The columns of the right side that USING or NATURAL merges, and the equalities."""
+    def _using(self, left: Relation, right: Relation, join: exp.Join) -> list[tuple[Field, Field]]:
+        """The columns of both sides that USING or NATURAL makes one."""
         names = [identifier.name for identifier in join.args.get("using") or ()]
         if join.method == "NATURAL":
             names = [f.name for f in left.fields if not f.merged and right.matches("", f.name)]
-        merged: set[str] = set()
-        equalities: list[exp.Expr] = []
-        for name in dict.fromkeys(names):
-            sides = [relation.matches("", name) for relation in (left, right)]
-            if any(len(side) != 1 for side in sides):
+            if not names:
+                raise self._refuse(
+                    "NATURAL JOIN needs a column of the same name on both sides",
+                    "join_column",
+                    join,
+                    hint="Write JOIN … ON with the columns to compare.",
+                )
+        shared: list[tuple[Field, Field]] = []
+        for name in dict.fromkeys(map(fold, names)):
+            one, other = (relation.matches("", name) for relation in (left, right))
+            if len(one) != 1 or len(other) != 1:
                 raise self._refuse(
                     f"USING ({name}) needs that column exactly once on both sides",
-                    "unknown_column",
+                    "join_column",
                     join,
+                    hint="Write JOIN … ON with the columns to compare.",
                 )
-            one, other = (column_of(side[0]) for side in sides)
-            merged.add(sides[1][0].column)
-            equalities.append(exp.EQ(this=one, expression=other))
-        return merged, equalities
+            shared.append((one[0], other[0]))
+        return shared
 
-    def _filter_pairs(self, filters: list[exp.Expr], both: Relation) -> Iterator[Pair]:
-        """Equalities of the WHERE clause between columns that are known by now."""
+    def _column_equalities(self, where: exp.Where, pieces: list[Relation]) -> Iterator[exp.EQ]:
+        """The equalities of a WHERE clause between columns that mean the same at every join."""
+        everything = tuple(f for piece in pieces for f in piece.fields)
+        whole = Relation("", everything)
+        for condition in conjuncts(where.this):
+            sides = (condition.args.get("this"), condition.args.get("expression"))
+            if isinstance(condition, exp.EQ) and all(
+                isinstance(s, exp.Column) and len(whole.matches(s.table, s.name)) == 1
+                for s in sides
+            ):
+                yield condition
+
+    def _filter_pairs(self, filters: list[exp.EQ], both: Relation) -> Iterator[Pair]:
         for condition in filters:
-            columns = [condition.args.get("this"), condition.args.get("expression")]
-            if not isinstance(condition, exp.EQ):
-                continue
-            found = [both.matches(c.table, c.name) for c in columns if isinstance(c, exp.Column)]
+            sides = (condition.this, condition.expression)
+            found = [both.matches(side.table, side.name) for side in sides]
             if [len(matches) for matches in found] == [1, 1]:
                 yield Pair(found[0][0].column, found[1][0].column)
 
@@ -362,83 +474,136 @@ class Lineage:
 
         Raises ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
         """
+        if id(query) not in self._read:  # the node is kept, so that its id stays its own
+            self._read[id(query)] = query, self._of_query(query, scope)
+        return self._read[id(query)][1]
+
+    def _of_query(self, query: exp.Expr, scope: Scope) -> Relation | None:
         if isinstance(query, exp.Subquery):
-            return self._of_subquery(query, scope)
+            return self._piece(query, scope, unique=False)
+        if not isinstance(query, exp.SetOperation | exp.Select):
+            return None
+        scope = self.with_ctes(query, scope)
         if isinstance(query, exp.SetOperation):
             return self._of_set_operation(query, scope)
-        if not isinstance(query, exp.Select) or query.args.get("from_") is None:
+        if query.args.get("from_") is None:
             return None
-        inner = self.with_ctes(query, scope)
-        joins = list(query.args.get("joins") or ())
-        where = query.args.get("where")
-        source = self._of_rows(query.args["from_"].this, joins, where, inner)
-        return None if source is None else self._of_select(query, source)
+        source = self.of_sources(query, scope)
+        return None if source is None else self._of_select(query, source, scope)
 
-    def _of_rows(
-        self, first: exp.Expr, joins: list[exp.Join], where: exp.Where | None, scope: Scope
-    ) -> Relation | None:
-        """Like a FROM clause, but public rows are welcome on their own."""
-        if any(self._may_be_private(source, scope) for source in _sources(first, joins)):
-            return self._of_sources(first, joins, where, scope)
-        if joins:
-            return None
-        return self._piece(first, scope, unique=False)
-
-    def _of_select(self, select: exp.Select, source: Relation) -> Relation | None:
+    def _of_select(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
         if select.args.get("group"):
-            return self._per_unit(select, source)
+            return self._per_unit(select, source, scope)
         if _has_aggregates(select):
             return None
-        refuse = {clause for clause, value in select.args.items() if value} - _ROW_CLAUSES
-        if refuse:
-            clause = sorted(refuse)[0]
+        distinct = select.args.get("distinct")
+        rows = self.projected(select, self._filtered(source, select.args.get("where"), scope))
+        if distinct is not None and rows.private:
+            rows = self.settled(rows)
+            if not any(f.identity is Identity.UNIT for f in rows.fields):
+                return None  # it asks which keys exist
+        unusual = {clause for clause, value in select.args.items() if value} - _ROW_CLAUSES
+        if unusual or (distinct is not None and distinct.args.get("on")):
+            clause = min(unusual, default="distinct")
             raise self._refuse(
-                f"{clause.rstrip('_').upper()} is not available in a subquery over private rows",
+                f"{clause.rstrip('_').upper()} is not available in this form in a subquery over "
+                "private rows",
                 "clause_not_allowed",
                 select.args[clause],
                 hint="A subquery over private rows may select, filter and join them.",
             )
-        rows = self.projected(select, self.filtered(source, select.args.get("where")))
-        return self._distinct(rows) if select.args.get("distinct") else rows
+        return rows if distinct is None else self._distinct(rows, distinct)
 
-    def _distinct(self, rows: Relation) -> Relation | None:
-        """Distinct rows, if the unit is among the columns; else DISTINCT asks which keys exist."""
-        rows = self.settled(rows) if rows.private else rows
-        columns = [f.column for f in rows.fields]
-        if rows.private and rows.unit not in columns:
-            return None
-        selected = ", ".join(map(quote, dict.fromkeys(columns)))
-        return replace(rows, sql=f"(SELECT DISTINCT {selected} FROM {rows.sql})", catalog=False)
+    def _distinct(self, rows: Relation, node: exp.Expr) -> Relation:
+        """Distinct rows; of private rows, one column is the unit."""
+        columns = dict.fromkeys(f.column for f in rows.fields)
+        units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
+        sql = f"(SELECT DISTINCT {', '.join(map(quote, columns))} FROM {rows.sql})"
+        return self.one_spelling(
+            replace(rows, sql=sql, unit=next(units, None), catalog=False), node
+        )
 
-    def _per_unit(self, select: exp.Select, source: Relation) -> Relation | None:
+    def _per_unit(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
         """A pre-aggregation: GROUP BY keys that include the unit. None if they do not."""
         if not source.private:
             return None
         source = self.settled(source)
-        keys = [self._group_key(key, select) for key in select.args["group"].expressions]
-        for key in keys:
-            self.resolve(key, source)
-        if not any(isinstance(key, exp.Column) and key.name == source.unit for key in keys):
+        keys = [self._group_key(key, select, source) for key in _group_keys(select)]
+        units = {f.column for f in source.fields if f.identity is Identity.UNIT}
+        if not any(isinstance(key, exp.Column) and key.name in units for key in keys):
             return None
-        return per_unit(self, select, self.filtered(source, select.args.get("where")), keys)
+        return per_unit(self, select, self._filtered(source, select.args.get("where"), scope), keys)
 
-    def _group_key(self, key: exp.Expr, select: exp.Select) -> exp.Expr:
+    def _group_key(self, key: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
         """A GROUP BY key with ordinals and aliases replaced."""
         items = [item.unalias() for item in select.expressions]
         if isinstance(key, exp.Literal) and key.is_int and 1 <= int(key.this) <= len(items):
             key = items[int(key.this) - 1]
-        copy: exp.Expr = key.copy()
-        return copy
+        return self.over_aliases(key.unnest(), select, source).unnest()
 
-    def filtered(self, source: Relation, where: exp.Where | None) -> Relation:
+    def over_aliases(self, node: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
+        """A copy of an expression over rows, resolved; names that are no columns are aliases."""
+        aliases = {
+            fold(item.alias): item.this
+            for item in select.expressions
+            if isinstance(item, exp.Alias)
+        }
+        holder = exp.Paren(this=node.copy())
+        for column in [n for n in outside_subqueries(holder) if isinstance(n, exp.Column)]:
+            known = column.table or source.matches("", column.name)
+            if not known and fold(column.name) in aliases:
+                column.replace(exp.paren(aliases[fold(column.name)].copy()))
+        self.resolve(holder, source)
+        resolved: exp.Expr = holder.this
+        return resolved
+
+    def _filtered(self, source: Relation, where: exp.Where | None, scope: Scope) -> Relation:
         """The rows that satisfy a WHERE clause."""
         if where is None:
             return source
+        source, rest = self._semi_joined(source, where, scope)
+        return source if rest is None else self.filtered(source, rest)
+
+    def filtered(self, source: Relation, where: exp.Where) -> Relation:
+        """The rows that satisfy a WHERE clause without subqueries."""
         condition = where.this.copy()
         self.resolve(condition, source)
         check_row_expression(condition, self.text)
         text = to_sql(total_condition(condition, source.table))
         return replace(source, sql=f"(SELECT * FROM {source.sql} WHERE {text})", catalog=False)
+
+    def _semi_joined(
+        self, source: Relation, where: exp.Where, scope: Scope
+    ) -> tuple[Relation, exp.Where | None]:
+        """The rows that pass the subqueries of a WHERE clause, and what remains of it."""
+        rest: list[exp.Expr] = []
+        for condition in conjuncts(where.this):
+            test = subquery_test(condition)
+            if test is None:
+                rest.append(condition)
+                continue
+            if self._may_be_private(test.query, scope):
+                raise self._refuse(
+                    "a subquery over a private table cannot stand in a condition",
+                    "subquery_over_private_rows",
+                    test.query,
+                    hint="Join the private tables on their privacy unit instead.",
+                )
+            source = semi_joined(self, source, test, self.with_ctes(test.query, scope))
+        if len(rest) == len(list(conjuncts(where.this))):
+            return source, where
+        return source, exp.Where(this=exp.and_(*rest)) if rest else None
+
+    def public_rows(self, select: exp.Select, scope: Scope) -> Relation:
+        """The rows that a subquery over public tables reads, under names of their own.
+
+        Raises as :meth:`of_from`.
+        """
+        first = select.args["from_"].this
+        found = self.of_sources(select, scope)
+        if found is None:
+            raise self._not_rows(first, scope)
+        return self._fresh(found)
 
     def projected(self, select: exp.Select, source: Relation) -> Relation:
         """The rows with the columns of a select list."""
@@ -449,16 +614,18 @@ class Lineage:
             if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
                 fields += self._starred(node, source)
                 continue
+            name = item.alias or output_name(node)
             self.resolve(node, source)
             check_row_expression(node, self.text)
             bare = node.unnest()
             if isinstance(bare, exp.Column):
                 known = source.field_of(bare.name)
                 assert known is not None
-                fields.append(replace(known, qualifier="", name=item.alias or known.name))
+                name = item.alias or known.name
+                fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
             computed.append((len(fields), to_sql(total(node, source.table))))
-            fields.append(self._computed(node, item.alias or item.output_name, source))
+            fields.append(self._computed(node, name, source))
         if not computed:
             return replace(source, fields=tuple(fields))
         texts = [f"{text} AS {quote(fields[i].column)}" for i, text in computed]
@@ -475,17 +642,26 @@ class Lineage:
             raise self._refuse(
                 "EXCLUDE, REPLACE and RENAME are not available here", "expression_not_allowed", node
             )
-        qualifier = fold(node.table) if isinstance(node, exp.Column) else None
-        return [
-            replace(f, qualifier="")
+        named = isinstance(node, exp.Column) and node.table
+        qualifier = fold(named) if named else None
+        found = [
+            replace(f, qualifier="", merged=False)
             for f in source.fields
             if (not f.merged if qualifier is None else f.qualifier == qualifier)
         ]
+        if not found:
+            raise self._refuse(
+                f"no table of this FROM is called {named}",
+                "unknown_qualifier",
+                node,
+                hint="Before .* stands the alias of a table, or its name if it has none.",
+            )
+        return found
 
     def _computed(self, node: exp.Expr, name: str, source: Relation) -> Field:
         bounds = interval_of(node, source.policy)
         known = None if bounds is None else ColumnPolicy(*bounds)
-        return Field("", name, self.new_column(), "", known)
+        return Field("", name, self.new_column(), "", known, identity=source.identity_of(node))
 
     # -- set operations -----------------------------------------------------------------------
 
@@ -501,7 +677,8 @@ class Lineage:
                 query,
                 hint="Aggregate each side on its own, then combine the results.",
             )
-        if any(query.args.get(name) for name in ("by_name", "order", "limit", "offset")):
+        allowed = {"this", "expression", "distinct", "with_"}
+        if {name for name, value in query.args.items() if value} - allowed:
             raise self._refuse(
                 "this form of set operation is not available over private rows",
                 "clause_not_allowed",
@@ -511,9 +688,9 @@ class Lineage:
         return self._combined(left, right, query)
 
     def _check_alike(self, left: Relation, right: Relation, query: exp.SetOperation) -> None:
-        pairs = list(zip(left.fields, right.fields, strict=False))
-        alike = all(base_type(a.type) == base_type(b.type) for a, b in pairs)
-        if len(left.fields) != len(right.fields) or not alike:
+        pairs = list(zip(_shown(left), _shown(right), strict=False))
+        alike = all(same_values(a.type, b.type) for a, b in pairs)
+        if len(_shown(left)) != len(_shown(right)) or not alike:
             raise self._refuse(
                 "both sides of a set operation must have columns of the same types",
                 "set_operation_types",
@@ -521,9 +698,7 @@ class Lineage:
                 hint="Write CAST(… AS …) on one side.",
             )
         keeps_all = isinstance(query, exp.Union) and not query.args.get("distinct")
-        if not keeps_all and not any(
-            (a.column, b.column) == (left.unit, right.unit) for a, b in pairs
-        ):
+        if not keeps_all and not any(a.identity is b.identity is Identity.UNIT for a, b in pairs):
             raise self._refuse(
                 "a set operation that compares rows must select the privacy unit on both sides",
                 "set_operation_unit",
@@ -534,27 +709,62 @@ class Lineage:
     def _combined(self, left: Relation, right: Relation, query: exp.SetOperation) -> Relation:
         word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(query)]
         word += "" if query.args.get("distinct") else " ALL"
-        names = [self.new_column() for _ in left.fields]
+        names = [self.new_column() for _ in _shown(left)]
         unit = self.new_column()
 
         def side(relation: Relation) -> str:
-            columns = [f.column for f in relation.fields]
+            columns = [f.column for f in _shown(relation)]
             assert relation.unit is not None
             pairs = [*zip(columns, names, strict=True), (relation.unit, unit)]
             selected = ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in pairs)
             return f"SELECT {selected} FROM {relation.sql}"
 
+        sql = f"({side(left)} {word} {side(right)})"
+        types = self._combined_types(left, right, sql, query)
         fields = tuple(
-            Field("", a.name, name, a.type, _hull(a.policy, b.policy))
-            for a, b, name in zip(left.fields, right.fields, names, strict=True)
+            Field(
+                qualifier="",
+                name=a.name,
+                column=name,
+                type=type_,
+                policy=_hull(a.policy, b.policy),
+                identity=_combined_identity(a.identity, b.identity),
+            )
+            for a, b, name, type_ in zip(_shown(left), _shown(right), names, types, strict=True)
         )
-        return Relation(
-            sql=f"({side(left)} {word} {side(right)})",
-            fields=fields,
-            unit_name=left.unit_name,
-            unit=unit,
-            tables=tuple(dict.fromkeys(left.tables + right.tables)),
-        )
+        tables = tuple(dict.fromkeys(left.tables + right.tables))
+        rows = Relation(sql, fields, left.unit_name, unit, None, tables)
+        self._check_size(rows, query)
+        return rows if word == "UNION ALL" else self.one_spelling(rows, query)
+
+    def _combined_types(
+        self, left: Relation, right: Relation, sql: str, query: exp.SetOperation
+    ) -> list[str]:
+        """The types of the columns; that the units are of comparable types is checked too."""
+        units = [self._unit_type(side) for side in (left, right)]
+        if not same_values(*units):
+            raise self._refuse(
+                "the privacy units of both sides are of different types",
+                "set_operation_types",
+                query,
+            )
+        types = [f.type for f in _shown(left)]
+        if types == [f.type for f in _shown(right)]:
+            return types
+        return [column.type for column in self.bind(f"SELECT * FROM {sql}")[:-1]]
+
+    def _unit_type(self, relation: Relation) -> str:
+        assert relation.unit is not None
+        shown = [f.type for f in relation.fields if f.identity is Identity.UNIT]
+        if shown:
+            return shown[0]
+        return self.bind(f"SELECT {quote(relation.unit)} FROM {relation.sql}")[0].type
+
+    def _check_size(self, rows: Relation, node: exp.Expr) -> None:
+        if len(rows.sql) > MAX_GENERATED:
+            raise self._refuse(
+                "the statement stands for too large a query", "query_too_large", node
+            )
 
     def _refuse(
         self, reason: str, code: str, node: object, hint: str | None = None
@@ -587,15 +797,12 @@ def _hull(one: ColumnPolicy | None, other: ColumnPolicy | None) -> ColumnPolicy 
     return ColumnPolicy(lower, upper, domain)
 
 
-def _sources(first: exp.Expr, joins: list[exp.Join] | tuple[exp.Join, ...]) -> list[exp.Expr]:
-    return [first, *(join.this for join in joins)]
-
-
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND puts together."""
     node = node.unnest()
     if isinstance(node, exp.And):
-        yield from _conjuncts(node.this)
-        yield from _conjuncts(node.expression)
+        yield from conjuncts(node.this)
+        yield from conjuncts(node.expression)
     else:
         yield node
 
@@ -613,3 +820,63 @@ def _has_aggregates(select: exp.Select) -> bool:
         for item in select.expressions
         for part in outside_subqueries(item)
     )
+
+
+def _combined_identity(one: Identity, other: Identity) -> Identity:
+    lower, higher = min(one, other), max(one, other)
+    if lower >= Identity.NULLABLE or higher is Identity.NONE:
+        return lower
+    return Identity.DERIVED
+
+
+def _shown(relation: Relation) -> list[Field]:
+    return [f for f in relation.fields if not f.merged]
+
+
+def _spelled(table: Table, name: str) -> str:
+    """A column's name as the catalog spells it."""
+    column = table.column(name)
+    assert column is not None, "the policy is checked against the schema first"
+    return column.name
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(name) for name in ("on", "using", "method", "side", "kind"))
+
+
+def _side_by_side(left: Relation, right: Relation) -> Relation:
+    """What the condition of a join may name."""
+    return replace(left, fields=left.fields + right.fields, tables=left.tables + right.tables)
+
+
+def _merged(rows: Relation, shared: list[tuple[str, str]], kind: str) -> Relation:
+    """The rows of a join with USING, where an unqualified name means the side that is kept.
+
+    Among the columns of a star it has the place of the left one.
+    """
+    if kind != "right":
+        hidden = {right for _, right in shared}
+        return replace(
+            rows, fields=tuple(_hide(f) if f.column in hidden else f for f in rows.fields)
+        )
+    kept = {left: rows.field_of(right) for left, right in shared}
+    hidden = {column for pair in shared for column in pair}
+    fields: list[Field] = []
+    for f in rows.fields:
+        stands_for = None if f.merged else kept.get(f.column)
+        if stands_for is not None:
+            fields.append(replace(stands_for, qualifier="", name=f.name))
+        fields.append(_hide(f) if f.column in hidden else f)
+    return replace(rows, fields=tuple(fields))
+
+
+def _hide(field: Field) -> Field:
+    return replace(field, merged=True)
+
+
+def _group_keys(select: exp.Select) -> list[exp.Expr]:
+    group = select.args["group"]
+    if group.args.get("all"):
+        items = [item.unalias() for item in select.expressions]
+        return [item for item in items if item.find(exp.AggFunc) is None]
+    return list(group.expressions)

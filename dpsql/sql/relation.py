@@ -8,7 +8,11 @@ what the policy knows of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from sqlglot import exp
 
 from dpsql.policy import ColumnPolicy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Table, fold
@@ -17,12 +21,21 @@ Origin = tuple[str, str]
 """A column of a base table, both names folded."""
 
 
+class Identity(IntEnum):
+    """What a column says about the privacy unit that its row belongs to."""
+
+    NONE = 0  # it is not computed from the unit
+    DERIVED = 1  # it is computed from the unit
+    NULLABLE = 2  # it is the unit, or NULL
+    UNIT = 3  # it is the unit, in every row
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A column of a relation: ``column`` in generated SQL, ``qualifier`` and ``name`` to analysts.
 
     ``policy`` is what is publicly known of its values. ``origin`` is the base column it is a copy
-    of, if any. ``merged`` columns (the right one of a USING) answer to their qualified name only.
+    of, if any. ``merged`` columns (hidden by a USING) answer to their qualified name only.
     """
 
     qualifier: str
@@ -32,6 +45,7 @@ class Field:
     policy: ColumnPolicy | None = None
     origin: Origin | None = None
     merged: bool = False
+    identity: Identity = Identity.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,28 +94,42 @@ class Relation:
         known = {fold(f.column): f.policy for f in self.fields if f.policy is not None}
         return TablePolicy(self.table.name, unit, known)
 
+    @property
+    def unit_label(self) -> str:
+        """What the analyst calls the unit's column, or the unit where no column shows it."""
+        shown = [f for f in self.fields if f.identity is Identity.UNIT]
+        plain = [f.name for f in shown if len(self.matches("", f.name)) == 1]
+        qualified = [f"{f.qualifier}.{f.name}" for f in shown if f.qualifier]
+        return next(iter([*plain, *qualified]), self.unit_name or "")
+
     def matches(self, qualifier: str, name: str) -> list[Field]:
         """The fields that an analyst's column reference may mean."""
         if qualifier:
-            return [
-                f
-                for f in self.fields
-                if (f.qualifier, fold(f.name)) == (fold(qualifier), fold(name))
-            ]
+            wanted = (fold(qualifier), fold(name))
+            return [f for f in self.fields if (f.qualifier, fold(f.name)) == wanted]
         return [f for f in self.fields if fold(f.name) == fold(name) and not f.merged]
-
-    def renamed(self, qualifier: str) -> Relation:
-        """The relation under an alias."""
-        folded = fold(qualifier)
-        fields = tuple(replace(f, qualifier=folded, merged=False) for f in self.fields)
-        return replace(self, fields=fields)
-
-    @property
-    def unit_label(self) -> str:
-        """What the analyst calls the unit's column."""
-        found = None if self.unit is None else self.field_of(self.unit)
-        return self.unit or "" if found is None else found.name
 
     def field_of(self, column: str) -> Field | None:
         """The field behind a column of generated SQL."""
         return next((f for f in self.fields if f.column == column), None)
+
+    def identity_of(self, node: exp.Expr) -> Identity:
+        """What the value of an expression over its columns says about the unit."""
+        fields = (self.field_of(column.name) for column in node.find_all(exp.Column))
+        told = any(f is not None and f.identity is not Identity.NONE for f in fields)
+        return Identity.DERIVED if told else Identity.NONE
+
+    def named(self, qualifier: str, names: Sequence[str] = ()) -> Relation:
+        """The relation under an alias, its first columns renamed where names are given."""
+        shown = [f for f in self.fields if not f.merged]
+        new = [*names, *(f.name for f in shown[len(names) :])]
+        fields = tuple(
+            replace(f, qualifier=fold(qualifier), name=name)
+            for f, name in zip(shown, new, strict=True)
+        )
+        return replace(self, fields=fields)
+
+    def filled_with_nulls(self) -> Relation:
+        """The relation as the side of an outer join that may have no row."""
+        fields = tuple(replace(f, identity=min(f.identity, Identity.NULLABLE)) for f in self.fields)
+        return replace(self, fields=fields)

@@ -202,6 +202,12 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 _LOGIC = (*_CONNECTIVES, *_COMPARISONS, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean)
 
 
+_COMPARED_AS_THEY_ARE = frozenset(
+    {"BOOLEAN", "BLOB", "DATE", "DECIMAL", "ENUM", "HUGEINT", "TIME", "TIMESTAMP", "UHUGEINT"}
+    | {"TIMESTAMP WITH TIME ZONE", "UUID"}
+)
+
+
 def cannot_fail(node: exp.Expr, table: Table) -> bool:
     """True for columns, literals, comparisons of like with like, and their logic."""
     if isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null):
@@ -241,7 +247,10 @@ def _same_family(nodes: Iterable[exp.Expr], table: Table) -> bool:
 
 
 def _family(node: exp.Expr, table: Table) -> str | None:
-    """``number`` or ``text`` for leaves whose comparison involves no failing cast, else None."""
+    """What leaves can be compared with without a cast that fails: ``number``, ``text``, a type.
+
+    None for what cannot be compared with anything for sure.
+    """
     if isinstance(node, exp.Paren):
         return _family(node.this, table)
     if isinstance(node, exp.Null):
@@ -262,4 +271,6 @@ def _family(node: exp.Expr, table: Table) -> str | None:
         return "text"
     # HUGEINT and DECIMAL are cast to a common decimal, which can overflow.
     machine_integer = is_integer(kind) and not kind.endswith("HUGEINT")
-    return "number" if machine_integer or is_float(kind) else None
+    if machine_integer or is_float(kind):
+        return "number"
+    return column.type if kind in _COMPARED_AS_THEY_ARE else None

@@ -1,0 +1,77 @@
+"""Several private tables of one unit, some reached through links, and public tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from support import Planned, planned
+
+from dpsql.policy import (
+    AccountPolicy,
+    ColumnPolicy,
+    Link,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+from dpsql.schema import Column, Schema, Table, schema_of
+
+# Every table has its unit column (or its link) first.
+COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "people": (("uid", "BIGINT"), ("city", "VARCHAR"), ("age", "INTEGER")),
+    "visits": (
+        ("uid", "BIGINT"),
+        ("k", "INTEGER"),
+        ("s", "VARCHAR"),
+        ("n", "INTEGER"),
+        ("x", "DOUBLE"),
+    ),
+    "orders": (("uid", "INTEGER"), ("okey", "INTEGER"), ("k", "INTEGER"), ("price", "DOUBLE")),
+    "items": (("okey", "INTEGER"), ("ikey", "INTEGER"), ("k", "INTEGER"), ("qty", "INTEGER")),
+    "returns": (("ikey", "INTEGER"), ("why", "VARCHAR"), ("n", "INTEGER")),
+    "logins": (("uid", "BIGINT"), ("k", "INTEGER")),
+    "badges": (("uid", "VARCHAR"), ("k", "INTEGER")),
+    "mails": (("email", "VARCHAR"), ("k", "INTEGER")),
+    "shops": (("k", "INTEGER"), ("name", "VARCHAR"), ("size", "INTEGER"), ("uid", "BIGINT")),
+    "towns": (("city", "VARCHAR"), ("region", "VARCHAR")),
+}
+SCHEMA: Schema = schema_of(
+    *(Table(name, tuple(Column(*c) for c in columns)) for name, columns in COLUMNS.items())
+)
+PERSON = PrivacyUnit("person", "uid")
+POLICY_TABLES = {
+    "people": TablePolicy("people", PERSON, {"age": ColumnPolicy(0, 100)}),
+    "visits": TablePolicy(
+        "visits", PERSON, {"n": ColumnPolicy(-5, 20), "x": ColumnPolicy(-2.5, 10)}
+    ),
+    "orders": TablePolicy("orders", PERSON, {"price": ColumnPolicy(0, 100)}),
+    "items": TablePolicy(
+        "items", None, {"qty": ColumnPolicy(0, 50)}, Link("okey", "orders", "okey")
+    ),
+    "returns": TablePolicy(
+        "returns", None, {"n": ColumnPolicy(0, 5)}, Link("ikey", "items", "ikey")
+    ),
+    "logins": TablePolicy("logins", None, {}, Link("uid", "people", "uid")),
+    "badges": TablePolicy("badges", PERSON),
+    "mails": TablePolicy("mails", PrivacyUnit("mailbox", "email")),
+    "shops": TablePolicy(
+        "shops", None, {"size": ColumnPolicy(0, 100), "k": ColumnPolicy(domain=(0, 1, 2, 3))}
+    ),
+    "towns": TablePolicy("towns", None),
+}
+RULES = Policy(
+    "lineage",
+    defaults=Parameters(epsilon=5.0, delta=1e-6),
+    accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
+    tables=POLICY_TABLES,
+)
+CREATE = [
+    f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, t in columns)})"
+    for name, columns in COLUMNS.items()
+]
+
+
+def planned_here(sql: str, **parameters: object) -> Planned:
+    """Parse, validate, plan and rewrite over these tables."""
+    return planned(sql, SCHEMA, RULES, **parameters)
