@@ -35,10 +35,11 @@ bench: $(READY)
 utility: $(READY)
 	$(BIN)/python benchmarks/utility.py
 
-# The pictures and tables of docs/mechanisms, drawn and written from the package itself.
+# The pictures and tables of docs/mechanisms and the catalogue of errors, from the package itself.
 pictures: $(READY)
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/errors.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later") if sys.version_info < (3, 11) else None'

@@ -52,7 +52,7 @@ def flag(name: str) -> str:
 
 def refused(reason: str, hint: str | None = None) -> ParameterError:
     """The refusal of options that do not fit together."""
-    return ParameterError(reason, code="bad_option", hint=hint)
+    return ParameterError(reason, code="options_do_not_fit", hint=hint)
 
 
 def check_numbers(request: Request) -> None:

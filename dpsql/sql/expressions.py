@@ -67,6 +67,7 @@ def _check_arguments(part: exp.Expr, text: str) -> None:
             f"numbers have at most {_MAX_DIGITS} digits",
             code="number_too_long",
             place=place_of(text, part),
+            hint="Write very large numbers with an exponent: 1e40.",
         )
     if isinstance(part, exp.In):
         unsupported = any(part.args.get(name) for name in ("query", "unnest", "field"))

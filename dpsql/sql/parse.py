@@ -23,6 +23,14 @@ _BLANKS = re.compile(r"(?:\s+|--[^\n]*)*")
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 _WORD = re.compile(r"\w*")
 
+_CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:distinct\s+)?\Z", re.IGNORECASE)
+_BEFORE_BRACKETS = frozenset(
+    {"all", "and", "any", "as", "between", "by", "case", "distinct", "else", "exists", "filter"}
+    | {"from", "having", "in", "is", "like", "limit", "not", "on", "or", "over", "select", "some"}
+    | {"then", "using", "values", "when", "where"}
+)
+"""Words that may stand before a bracket and are no functions."""
+
 _READ_ONLY = "The database is open for reading only; write SELECT … and aggregate."
 _SETTINGS = (
     "The engine's settings and functions are out of reach. Privacy parameters are set with "
@@ -63,7 +71,8 @@ def parse(text: str) -> exp.Query:
     if not statements:
         raise SQLSyntaxError("the query is empty", code="syntax_error", hint="Write a SELECT.")
     if len(statements) > 1 or isinstance(statements[0], exp.Block):
-        raise several_statements()
+        parts = statements if len(statements) > 1 else statements[0].expressions
+        raise several_statements(place_of(text, parts[1]))
     tree = statements[0]
     if not isinstance(tree, exp.Query):
         raise _not_a_query(text)
@@ -77,7 +86,9 @@ def check_text(text: str) -> None:
     Raises ``QueryRefused`` or ``SQLSyntaxError``.
     """
     if not isinstance(text, str):
-        raise SQLSyntaxError("a query must be a string", code="syntax_error")
+        raise SQLSyntaxError(
+            "a query must be a string", code="syntax_error", hint="Pass the text of a SELECT."
+        )
     if len(text) > MAX_LENGTH:
         raise QueryRefused(
             f"the query is longer than {MAX_LENGTH:,} characters",
@@ -85,7 +96,11 @@ def check_text(text: str) -> None:
             hint="Long lists of values belong in a public table that the query joins.",
         )
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise SQLSyntaxError("the query is not valid Unicode text", code="syntax_error")
+        raise SQLSyntaxError(
+            "the query is not valid Unicode text",
+            code="syntax_error",
+            hint="It holds half of a surrogate pair. Decode the text as UTF-8.",
+        )
     if sum(map(text.count, _OPENERS)) > MAX_NESTING:
         _refuse_nested(text)
 
@@ -156,7 +171,24 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
     ]
     if not spans:
         return None
-    return Place.in_text(text, min(s for s, _ in spans), max(e for _, e in spans))
+    start, end = min(s for s, _ in spans), max(e for _, e in spans)
+    call = _CALL.search(text, 0, start) if isinstance(node, exp.Func) else None
+    if call is not None and fold(call["name"]) not in _BEFORE_BRACKETS:
+        start = call.start()
+    return Place.in_text(text, start, _closed(text, start, end))
+
+
+def _closed(text: str, start: int, end: int) -> int:
+    """The end of a span, after the brackets that open in it; nodes do not know their brackets."""
+    inside = text[start:end]
+    missing = sum(map(inside.count, _OPENERS)) - sum(map(inside.count, _CLOSERS))
+    for position in range(end, len(text)):
+        if missing <= 0 or text[position] in _OPENERS or text[position] in "'\"":
+            break
+        if text[position] in _CLOSERS:
+            missing -= 1
+            end = position + 1
+    return end
 
 
 def _parse_all(text: str) -> list[exp.Expr | None]:
@@ -184,7 +216,12 @@ def _syntax_error(text: str, error: ParseError) -> SQLSyntaxError:
         start = sum(len(part) + 1 for part in lines[: line - 1])
         end = start + int(details.get("col") or 0)
         place = Place.in_text(text, max(start, end - max(1, len(highlight))), end)
-    return SQLSyntaxError("the query is not valid SQL", code="syntax_error", place=place)
+    return SQLSyntaxError(
+        "the query is not valid SQL",
+        code="syntax_error",
+        place=place,
+        hint="Reading stopped there: something before it is missing, misspelled or one too many.",
+    )
 
 
 def _refuse_nested(text: str) -> None:
