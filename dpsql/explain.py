@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting import PrivacyLoss
+from dpsql.measures import MeasureKind
 from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
@@ -140,7 +141,7 @@ def _bounding(plan: BlockPlan) -> str:
         weight = f"together of weight 1 in l{plan.selection.norm}"
         return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
     parameters = plan.block.parameters
-    rows = f"at most {parameters.max_rows_contributed} rows per unit and group"
+    rows = f"at most {_per_group(plan)} per unit and group"
     bounding = plan.bounding
     if bounding is not None and bounding.weighted:
         return (
@@ -157,6 +158,13 @@ def _bounding(plan: BlockPlan) -> str:
     if plan.groups is None or plan.score is not None:
         return f"a unit may touch any number of groups, {rows}"
     return f"a unit may touch all {plan.groups} declared groups, {rows}"
+
+
+def _per_group(plan: BlockPlan) -> str:
+    """What a unit may add to a group where an aggregate has no bounds of its own."""
+    most = plan.block.parameters.max_rows_contributed
+    distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
+    return f"{most} rows and {most} distinct values" if distinct else f"{most} rows"
 
 
 def _figure(plan: BlockPlan, index: int) -> ColumnFigure:

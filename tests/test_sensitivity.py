@@ -97,6 +97,28 @@ MEASURES = (
     "sum(x * x)",
     "sum(CASE WHEN NOT (a > 2 AND CAST(s AS INT) > 2) THEN i END)",
     "sum(CASE WHEN s = '1' THEN j ELSE 0 END)",
+    "count(*) FILTER (WHERE NOT (a > 2 AND CAST(s AS INT) > 2))",
+    "count_if(s)",
+    "sum(i) FILTER (WHERE x > 0)",
+    "sum(x > 0)",
+    "sum(coalesce(i, 5) / 2 - abs(x) % 3)",
+    "count(DISTINCT u) FILTER (WHERE x > 0)",
+    "count(DISTINCT CASE WHEN s = '1' THEN u END)",
+    "count(DISTINCT f)",
+    "count(DISTINCT s)",
+    "count(DISTINCT x) FILTER (WHERE i > 0)",
+    "count(DISTINCT j, contribution_bounds_per_group => (0, 1))",
+    "var_pop(x)",
+    "stddev(i) FILTER (WHERE a > 0)",
+    "count(*, contribution_bounds_per_group => (0, 2))",
+    "count(i, contribution_bounds_per_group => (0, 1)) FILTER (WHERE a > 0)",
+    "sum(j, contribution_bounds_per_group => (1, 7))",
+    "sum(f, contribution_bounds_per_row => (-1, 4))",
+    "sum(f, contribution_bounds_per_group => (-3, 2))",
+    "sum(x, contribution_bounds_per_row => (0, 1), contribution_bounds_per_group => (0.5, 1.5))",
+    "sum(s::DOUBLE, contribution_bounds_per_group => (-7, -2))",
+    "avg(f, contribution_bounds_per_row => (0, 1.5))",
+    "variance(a * f, contribution_bounds_per_row => (-1, 1))",
 )
 CONDITIONS = (
     None,
@@ -113,7 +135,15 @@ CONDITIONS = (
     "CASE WHEN a < 3 OR CAST(s AS INT) > 3 THEN TRUE ELSE FALSE END",
     "coalesce(a > 2 AND CAST(s AS INT) > 2, TRUE)",
 )
-SCORES = ("count(DISTINCT u)", "count(*)", "count(i)", "sum(j)")
+SCORES = (
+    "count(DISTINCT u)",
+    "count(*)",
+    "count(i)",
+    "sum(j)",
+    "count(DISTINCT s)",
+    "count(DISTINCT u) FILTER (WHERE i > 0)",
+    "sum(f, contribution_bounds_per_group => (1, 3))",
+)
 
 
 @st.composite
@@ -174,7 +204,7 @@ def examples_of(examples: int) -> settings:
     )
 
 
-@examples_of(250)
+@examples_of(150)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(question, rows) -> None:
     assert check(question, rows) == {}
@@ -258,7 +288,7 @@ def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
 @pytest.mark.parametrize("score", SCORES)
 def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(score) -> None:
     sql = f"SELECT a, {score} AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
-    found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", max_groups_contributed=3, k_bar=100_000)
+    found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", max_groups_contributed=3, k_bar=1_000_000, delta=1e-4)
     plan, statement = found.plans[0], found.statements[0]
     assert plan.selection.crossing == 3
     rows = [*unit_with_many_groups(12), (2, 5, 0.0, "1", "p", 5, 4, 3.5)]
@@ -266,7 +296,7 @@ def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforc
     uncapped = re.sub(r'WHERE "__dpsql_rank" <= 3', "", statement)
     assert uncapped != statement
     violations = audit(LAB, rows, 0, plan, uncapped)
-    assert "12 groups change, more than 3" in violations[1]
+    assert any(found.endswith("groups change, more than 3") for found in violations[1])
 
 
 # -- bounds are reached ---------------------------------------------------------------------------

@@ -104,7 +104,10 @@ class Aggregates:
         condition = call.function.this
         if call.function.args.get("zero_on_all_null") is not None:
             raise self._refusal(
-                "COUNT_IF takes one argument", "aggregate_not_supported", call.function
+                "COUNT_IF takes one argument",
+                "aggregate_not_supported",
+                call.function,
+                hint="Join conditions with AND.",
             )
         one = exp.If(this=condition.copy(), true=exp.Literal.number(1))
         return self._counted(call, MeasureKind.VALUES, exp.Case(ifs=[one]))
@@ -227,6 +230,7 @@ class Aggregates:
                 "ORDER BY inside this aggregate is not available",
                 "aggregate_not_supported",
                 call.function,
+                hint="Counts do not depend on the order of rows.",
             )
         filtered = call.filtered(argument)
         check_row_expression(filtered, self.text)
@@ -260,7 +264,11 @@ class Aggregates:
 
     def _no_bounds(self, call: Call, reason: str) -> QueryRefused:
         return self._refusal(
-            f"these bounds do not apply here: {reason}", "bounds_do_not_apply", call.function
+            f"these bounds do not apply here: {reason}",
+            "bounds_do_not_apply",
+            call.function,
+            hint=f"{PER_ROW} bounds what is summed or averaged, {PER_GROUP} what a unit adds to a "
+            "sum or a count.",
         )
 
     def _not_numeric(self, call: Call) -> QueryRefused:

@@ -72,7 +72,13 @@ def read_call(node: exp.Expr, text: str) -> Call:
         else:
             bounds = dict(_bound(kwarg, text) for kwarg in node.expressions)
             if len(bounds) < len(node.expressions):
-                raise refusal(text, "these bounds are given twice", "bad_bounds", node)
+                raise refusal(
+                    text,
+                    "these bounds are given twice",
+                    "bad_bounds",
+                    node,
+                    hint="Give each of them once.",
+                )
         node = node.this
     assert isinstance(node, exp.AggFunc)
     return Call(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP))

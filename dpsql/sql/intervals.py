@@ -315,7 +315,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.this in _INTEGER_TYPES
     if isinstance(node, exp.Extract):
-        return str(node.this.name).lower() in _DATE_PARTS
+        return str(node.this.name).lower() in (*_DATE_PARTS, "year", "isoyear")
     if isinstance(node, exp.Least | exp.Greatest):
         return all(is_integral(operand, table) for operand in [node.this, *node.expressions])
     if isinstance(node, _CHOICES):
