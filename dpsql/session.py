@@ -16,6 +16,7 @@ from typing import TypeAlias
 from dpsql import show
 from dpsql.accounting import ZERO, Amount, PrivacyLoss
 from dpsql.budget import BudgetReport, budget_report, ledger_account
+from dpsql.cursor import CursorConnection
 from dpsql.engines.base import Engine, ExactRows
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
@@ -119,8 +120,11 @@ class _Arguments:
             )
 
 
-class Connection:
-    """Answers one analyst's queries. Made by :func:`connect`; safe to use from several threads."""
+class Connection(CursorConnection):
+    """Answers one analyst's queries. Made by :func:`connect`; safe to use from several threads.
+
+    ``sql`` gives a whole answer; ``cursor``, ``commit`` and ``rollback`` are those of PEP 249.
+    """
 
     def __init__(
         self,
@@ -173,7 +177,7 @@ class Connection:
         a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was spent.
         """
         with self._turn:
-            self._refuse_closed()
+            self.refuse_closed()
             statement = read_statement(query)
             asked = _Arguments(values, mechanism, parameters)
             match statement:
@@ -195,7 +199,7 @@ class Connection:
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
         with self._turn:
-            self._refuse_closed()
+            self.refuse_closed()
             statement, asked = read_statement(query), _Arguments(values, mechanism, parameters)
             if isinstance(statement, Explain):
                 return self._explanation(statement, asked)
@@ -203,7 +207,7 @@ class Connection:
 
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
-        self._refuse_closed()
+        self.refuse_closed()
         return budget_report(self._policy, self._analyst, self._paying_ledger())
 
     def close(self) -> None:
@@ -397,7 +401,8 @@ class Connection:
             )
         return self._ledger
 
-    def _refuse_closed(self) -> None:
+    def refuse_closed(self) -> None:
+        """Raise ``InterfaceError`` if the connection is closed."""
         if self._closed:
             raise InterfaceError("the connection is closed", code="closed")
 
