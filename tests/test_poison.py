@@ -143,6 +143,45 @@ COUNTED = [f"SELECT count({name}), count(*) FROM t" for name in COLUMNS]
 SUMMED = [
     f"SELECT sum({name}), avg({name}), sum({name} * 2 + 1), sum(-{name}) FROM t" for name in BOUNDED
 ]
+SPREAD = [
+    f"SELECT stddev({name}), var_samp({name} / 2), avg(abs({name})) FROM t" for name in BOUNDED
+]
+DISTINCT = [f"SELECT count(DISTINCT {name}), sum(n), count(*) FROM t" for name in COLUMNS]
+DISTINCT += [f"SELECT n, count(DISTINCT {name}) FROM t GROUP BY n" for name in COLUMNS]
+GIVEN = [
+    f"SELECT sum({name}, contribution_bounds_per_row => (-1.5, 7)), "
+    f"sum({name}, contribution_bounds_per_group => (2, 9)), "
+    f"avg({name}, contribution_bounds_per_row => (0, 1e15)), "
+    f"stddev({name}, contribution_bounds_per_row => (-1e-9, 1e-9)), "
+    f"count({name}, contribution_bounds_per_group => (0, 2)) FROM t"
+    for name in COLUMNS
+]
+GIVEN += [
+    f"SELECT sum({text}, contribution_bounds_per_row => (-3, 3)), "
+    f"avg({text}, contribution_bounds_per_row => (-3, 3)), "
+    f"sum({text}, contribution_bounds_per_group => (-3, 3)) FROM t"
+    for text in (
+        "CAST(s AS DOUBLE)",
+        "CAST(s AS INT)",
+        "x / r",
+        "n / n",
+        "i % n",
+        "x % r",
+        "pow(i, 0.5)",
+        "ln(x)",
+        "sqrt(x)",
+        "i * i",
+        "h * h",
+        "date_diff('day', d, CAST(ts AS DATE))",
+        "length(s)",
+        "CAST(x AS DECIMAL(4, 1))",
+        "coalesce(CAST(s AS INT), x)",
+        "CASE WHEN CAST(s AS INT) > 1 THEN x ELSE i END",
+        "nullif(CAST(s AS INT), n)",
+        "abs(tiny)",
+        "d - CAST(ts AS DATE)",
+    )
+]
 RANKED = [
     f"SELECT {name}, count(*) AS n FROM t GROUP BY 1 ORDER BY 2 DESC LIMIT 3" for name in COLUMNS
 ]
@@ -222,6 +261,12 @@ CONDITIONS = [
     "n NOT IN (7, CAST(s AS INT))",
 ]
 FILTERED = [f"SELECT count(*) FROM t WHERE {condition}" for condition in CONDITIONS]
+INSIDE = [
+    f"SELECT count(*) FILTER (WHERE {condition}), count_if({condition}), "
+    f"sum(x) FILTER (WHERE {condition}), count(DISTINCT u) FILTER (WHERE {condition}), "
+    f"count(DISTINCT s) FILTER (WHERE {condition}) FROM t"
+    for condition in CONDITIONS
+]
 AS_VALUES = [f"SELECT ({condition}) AS v, count(*) FROM t GROUP BY 1" for condition in CONDITIONS]
 TWICE = [
     "SELECT sum(i * i), sum(i * i + 1) FROM t",
@@ -242,7 +287,11 @@ def outcome(connection: dpsql.Connection, sql: str) -> dpsql.Result | str:
 
 
 @pytest.mark.parametrize(
-    "sql", [*AS_KEYS, *COUNTED, *SUMMED, *RANKED, *FILTERED, *AS_VALUES, *TWICE]
+    "sql",
+    [
+        *(*AS_KEYS, *COUNTED, *SUMMED, *SPREAD, *DISTINCT, *GIVEN),
+        *(*RANKED, *FILTERED, *INSIDE, *AS_VALUES, *TWICE),
+    ],
 )
 def test_a_poisonous_unit_changes_neither_schema_nor_charge(sql, connections) -> None:
     clean, poisoned = connections
