@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.measures import MeasureKind
+from dpsql.measures import MeasureKind, Quantile
 from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
@@ -20,7 +20,9 @@ class ColumnFigure:
 
     ``noise_std`` and ``margin95`` (half the width of a 95% interval) are in the units of the
     answer, for the most groups that can come out; None for averages and spreads, whose error
-    depends on the released count. ``noise_scale`` is then that of the centred sum.
+    depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
+    is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
+    are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
     """
 
     aggregate: str
@@ -28,6 +30,7 @@ class ColumnFigure:
     noise_scale: float
     noise_std: float | None
     margin95: float | None
+    resolution: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,8 @@ def _per_group(plan: BlockPlan) -> str:
 
 def _figure(plan: BlockPlan, index: int) -> ColumnFigure:
     aggregate = plan.block.aggregates[index]
+    if aggregate.quantile is not None:
+        return _quantile_figure(plan, aggregate.text, aggregate.quantile)
     measure = aggregate.measures[0]
     noise, step = plan.noise_of(measure), plan.measures[measure].measure.step
     groups = plan.groups if plan.groups is not None else plan.max_released
@@ -180,6 +185,18 @@ def _figure(plan: BlockPlan, index: int) -> ColumnFigure:
         noise_scale=noise.scale * step,
         noise_std=None if composed else noise.std(groups) * step,
         margin95=None if composed else noise.margin(0.95, groups) * step,
+    )
+
+
+def _quantile_figure(plan: BlockPlan, text: str, quantile: Quantile) -> ColumnFigure:
+    mechanism = next(n.mechanism for n in plan.quantiles if n.quantile == quantile)
+    return ColumnFigure(
+        aggregate=text,
+        noise=mechanism.name,
+        noise_scale=mechanism.scale,
+        noise_std=None,
+        margin95=mechanism.margin(0.95),
+        resolution=quantile.ranked.lattice.quantum,
     )
 
 

@@ -1,12 +1,14 @@
 """What noise is added to: integers per group, how far one unit moves them, in which steps.
 
-An aggregate is what an analyst wrote; it is computed from one measure or from several.
+An aggregate is what an analyst wrote; it is computed from one measure or from several. A quantile
+is computed from no measure: it is drawn from all values of a group.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -43,6 +45,7 @@ class AggregateKind(Enum):
     VAR_SAMP = "var_samp"
     STDDEV_POP = "stddev_pop"
     STDDEV_SAMP = "stddev_samp"
+    QUANTILE = "quantile"
 
     @property
     def composed(self) -> bool:
@@ -214,9 +217,35 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranked:
+    """The values that quantiles are asked of: an argument, rounded to the points of a lattice."""
+
+    argument: exp.Expr
+    lattice: Lattice
+
+    @property
+    def points(self) -> int:
+        """How many values there can be."""
+        return self.lattice.high - self.lattice.low + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The value below which a ``fraction`` of a group's rows lie. ``whole`` ones are integers."""
+
+    ranked: Ranked
+    fraction: Fraction
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate of the select list: its kind and the measures (by index) it is computed from."""
+    """An aggregate of the select list: its kind and the measures (by index) it is computed from.
+
+    A quantile is computed from none.
+    """
 
     kind: AggregateKind
     measures: tuple[int, ...]
     text: str
+    quantile: Quantile | None = None

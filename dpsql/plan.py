@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.measures import Measure
+from dpsql.measures import Aggregate, Measure, Quantile
 from dpsql.mechanisms.additive import Additive
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import KnownDomainTopK
+from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
 from dpsql.query import Block
 
@@ -40,6 +41,14 @@ class NoisyMeasure:
 
     measure: Measure
     noise: Additive | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyQuantile:
+    """A quantile and the mechanism that draws it for each released group."""
+
+    quantile: Quantile
+    mechanism: ExponentialQuantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ class BlockPlan:
     groups: int | None
     bounding: Bounding | None
     conversion_delta: float
+    quantiles: tuple[NoisyQuantile, ...] = ()
     one_shot: PrivacyLoss | None = None
     candidates: tuple[Candidate, ...] = ()
 
@@ -117,7 +127,14 @@ class BlockPlan:
             groups = self.max_released if released is None else released
             assert groups is not None
         values = sum(m.noise.rho(groups) for m in self.measures if m.noise is not None)
+        values += sum(q.mechanism.rho(groups) for q in self.quantiles)
         return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+
+    def is_whole(self, aggregate: Aggregate) -> bool:
+        """True for answers that are integers: counts, and sums and quantiles of integers."""
+        if aggregate.quantile is not None:
+            return aggregate.quantile.whole
+        return not aggregate.kind.composed and self.measures[aggregate.measures[0]].measure.integral
 
     def noise_of(self, measure: int) -> Additive:
         """The noise that ends up on a measure's released values."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dpsql.measures import Aggregate, Measure, MeasureKind
+from dpsql.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.policy import ContributionBounding, Parameters
 from dpsql.schema import Table
 
@@ -73,6 +73,12 @@ class Block:
     def known_domain(self) -> bool:
         """True if every key's values are declared, so absent groups are answered too."""
         return all(key.domain is not None for key in self.keys)
+
+    @property
+    def quantiles(self) -> tuple[Quantile, ...]:
+        """The quantiles asked for, each once."""
+        found = (a.quantile for a in self.aggregates if a.quantile is not None)
+        return tuple(dict.fromkeys(found))
 
     @property
     def weighted(self) -> bool:

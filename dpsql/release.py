@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from dpsql.accounting import PrivacyLoss
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Stage
 from dpsql.estimates import estimate
-from dpsql.measures import Aggregate, Measure
+from dpsql.measures import Measure, Quantile, Ranked
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.noise import EntropySource
+from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.plan import BlockPlan
 from dpsql.query import Block
 from dpsql.schema import Column
+from dpsql.sql.histograms import HistogramSQL
 from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
@@ -30,6 +32,8 @@ Each number comes once, whatever the data. When it comes is not protected, as ti
 """
 _STORED = 60  # percent, once what a policy reads is stored
 Values = NDArray[np.int64] | NDArray[np.float64]
+HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
+"""The values of groups given by their row ids, in this order; 0 is a group without rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +58,23 @@ class ReleasedRows:
         return len(self.row_ids)
 
 
-def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> ReleasedRows:
-    """Draw which groups are released and the noise on their values.
+def release(
+    plan: BlockPlan,
+    exact: ExactRows,
+    source: EntropySource,
+    histograms: HistogramsOf | None = None,
+) -> ReleasedRows:
+    """Draw which groups are released, the noise on their values, and their quantiles.
 
     Guarantee: ``plan.loss(released)``, as δ-approximate zCDP, for exact rows within the plan's
     sensitivities; see the mechanisms for sources and tests.
     """
     columns = [exact.measures[plan.block.measure_column(i)] for i in range(len(plan.measures))]
+    ids = exact.row_ids
     if plan.declared:
-        columns = _dense(plan.block, exact, columns)
-    selected = plan.selection.select(columns[plan.score or 0], source)
+        *columns, ids = _dense(plan.block, exact, [*columns, ids])
+    # Without a score all groups come out, and only their number matters.
+    selected = plan.selection.select(ids if plan.score is None else columns[plan.score], source)
     noisy = [
         selected.noisy
         if measure.noise is None
@@ -71,10 +82,13 @@ def release(plan: BlockPlan, exact: ExactRows, source: EntropySource) -> Release
         for measure, column in zip(plan.measures, columns, strict=True)
     ]
     released = len(selected.indices)
+    quantiles = {}
+    if histograms is not None:
+        quantiles = _quantiles(plan, ids[selected.indices], histograms, source)
     return ReleasedRows(
-        row_ids=selected.indices if plan.declared else exact.row_ids[selected.indices],
+        row_ids=selected.indices if plan.declared else ids[selected.indices],
         keys=None if plan.declared else _keys_of(exact, selected.indices),
-        values=_answers(plan, [n for n in noisy if n is not None]),
+        values=_answers(plan, [n for n in noisy if n is not None], quantiles),
         loss=plan.loss(released),
     )
 
@@ -161,30 +175,66 @@ def _dense(
     return dense
 
 
-def _answers(plan: BlockPlan, noisy: list[Steps]) -> dict[str, Values]:
-    """The aggregates as the analyst asked for them: post-processing of noisy measures."""
+def staged_histograms(sql: HistogramSQL, stage: Stage) -> HistogramsOf:
+    """How to count the rows of groups whose exact rows are stored in ``stage``."""
+    counts = dict(sql.counts)
+
+    def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
+        owners, points, rows = stage.integers(counts[ranked], ids.tolist())
+        place = np.full(int(ids.max(initial=0)) + 1, -1, dtype=np.int64)
+        place[ids] = np.arange(len(ids))
+        owners = place[owners]
+        order = np.argsort(owners, kind="stable")
+        ends = np.searchsorted(owners[order], np.arange(len(ids)), side="right")
+        return Histograms(ends, points[order], rows[order])
+
+    return histograms
+
+
+def _quantiles(
+    plan: BlockPlan, ids: NDArray[np.int64], histograms: HistogramsOf, source: EntropySource
+) -> dict[Quantile, NDArray[np.int64]]:
+    """A point for each quantile and group. Quantiles of the same values are put in order."""
+    drawn: dict[Quantile, NDArray[np.int64]] = {}
+    for ranked in dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles):
+        counted = histograms(ranked, ids)
+        alike = [noisy for noisy in plan.quantiles if noisy.quantile.ranked == ranked]
+        alike.sort(key=lambda noisy: noisy.quantile.fraction)
+        points = np.sort([noisy.mechanism.draw(counted, source) for noisy in alike], axis=0)
+        drawn |= {noisy.quantile: row for noisy, row in zip(alike, points, strict=True)}
+    return drawn
+
+
+def _answers(
+    plan: BlockPlan, noisy: list[Steps], quantiles: dict[Quantile, NDArray[np.int64]]
+) -> dict[str, Values]:
+    """The aggregates as the analyst asked for them: post-processing of what was drawn."""
     answers: dict[str, Values] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
         name = plan.block.aggregate_column(index)
-        if aggregate.kind.composed:
+        if aggregate.quantile is not None:
+            answers[name] = _value(aggregate.quantile, quantiles[aggregate.quantile])
+        elif aggregate.kind.composed:
             parts = [noisy[m] * measures[m].step for m in aggregate.measures]
             answers[name] = estimate(aggregate, measures, parts)
             answers |= dict(zip(plan.block.support_columns(index), parts, strict=True))
         else:
-            answers[name] = _plain(aggregate, measures[aggregate.measures[0]], noisy)
+            (measure,) = aggregate.measures
+            answers[name] = _plain(measures[measure], noisy[measure])
     return answers
 
 
-def _plain(aggregate: Aggregate, measure: Measure, noisy: list[Steps]) -> Values:
-    values = noisy[aggregate.measures[0]]
-    if not is_whole(aggregate, measure):
+def _value(quantile: Quantile, points: NDArray[np.int64]) -> Values:
+    """What the points of a grid stand for, within the bounds."""
+    lattice = quantile.ranked.lattice
+    values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
+    return np.rint(values).astype(np.int64) if quantile.whole else values
+
+
+def _plain(measure: Measure, values: Steps) -> Values:
+    if not measure.integral:
         return values * measure.step
     if measure.weights is not None:
         return np.rint(values * measure.step).astype(np.int64)
     return np.rint(values).astype(np.int64) * int(measure.step)
-
-
-def is_whole(aggregate: Aggregate, measure: Measure) -> bool:
-    """True for answers that are integers: counts, and sums of integers."""
-    return not aggregate.kind.composed and measure.integral

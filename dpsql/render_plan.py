@@ -9,7 +9,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.explain import BlockExplanation, Explanation
+from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
 from dpsql.figures import printable, significant
 from dpsql.mechanisms.promise import Promise
 from dpsql.sql.text import pretty
@@ -124,11 +124,17 @@ def _noise_table(block: BlockExplanation) -> Table:
             column.noise,
             significant(column.noise_scale),
             "" if column.noise_std is None else significant(column.noise_std),
-            "depends on the count"
-            if column.margin95 is None
-            else f"± {significant(column.margin95)}",
+            _margin(column),
         )
     return table
+
+
+def _margin(column: ColumnFigure) -> str:
+    if column.margin95 is None:
+        return "depends on the count"
+    if column.resolution is None:
+        return f"± {significant(column.margin95)}"
+    return f"± {significant(column.margin95)} ranks, in steps of {significant(column.resolution)}"
 
 
 def _candidate_table(block: BlockExplanation) -> Table:

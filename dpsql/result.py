@@ -16,7 +16,6 @@ from dpsql.estimates import Range, estimate_range
 from dpsql.explain import Explanation
 from dpsql.plan import BlockPlan
 from dpsql.query import OutputColumn
-from dpsql.release import is_whole
 from dpsql.tail import Answer, Row
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class Result:
         measure = plan.measures[index].measure
         groups = plan.spread_groups(self._noise.released[output.block])
         margin = plan.noise_of(index).margin(confidence, groups)
-        whole = is_whole(plan.block.aggregates[output.aggregate], measure)
+        whole = plan.is_whole(plan.block.aggregates[output.aggregate])
         if measure.weights is not None:
             return float(margin * measure.step + (0.5 if whole else 0.0))
         if measure.lattice is not None and measure.lattice.coarsening > 1:

@@ -17,7 +17,7 @@ from dpsql import show
 from dpsql.accounting import ZERO, Amount, PrivacyLoss
 from dpsql.budget import BudgetReport, budget_report, ledger_account
 from dpsql.cursor import CursorConnection
-from dpsql.engines.base import Engine, ExactRows
+from dpsql.engines.base import Engine, ExactRows, Stage
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
     Error,
@@ -35,14 +35,22 @@ from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
 from dpsql.policy import Overrides, Parameters, Policy, check_setting, resolve
 from dpsql.query import Query
-from dpsql.release import Percent, ReleasedRows, release, release_set_union
+from dpsql.quoting import quote
+from dpsql.release import (
+    Percent,
+    ReleasedRows,
+    release,
+    release_set_union,
+    staged_histograms,
+)
 from dpsql.result import Cost, Noise, Result
 from dpsql.scaffold import check_policy
 from dpsql.schema import Column, Table
 from dpsql.sql.check import check_sql
 from dpsql.sql.expressions import plain_column
+from dpsql.sql.histograms import GROUPS
 from dpsql.sql.parse import parse
-from dpsql.sql.rewrite import rewrite
+from dpsql.sql.rewrite import rewrite, rewrite_quantiles
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.statements import (
     Describe,
@@ -351,27 +359,27 @@ class Connection(CursorConnection):
 
     def _reserve(self, prepared: _Prepared) -> Charge:
         return self._paying_ledger().reserve(
-            [self._account],
+            self._account.path,
             Amount.charge(prepared.plan.reserved),
             query=prepared.query.fingerprint,
             plan=plan_record(prepared.plan),
+            limits=[self._account],
         )
 
     def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:
         """One block's answer: the only read of private rows, and the noise."""
-        if not isinstance(plan.selection, SetUnion):
-            return release(plan, self._read(plan, statement, keys), self._source)
+        if not (plan.quantiles or isinstance(plan.selection, SetUnion)):
+            return release(plan, _exact_rows(self._engine, plan, statement, keys), self._source)
         # The same statement in steps, with a salt of its own.
-        steps = set_union_sql(plan, self._table(plan), secrets.randbits(62))
+        table, salt = self._table(plan), secrets.randbits(62)
         with self._engine.stage() as stage:
-            return release_set_union(plan, steps, stage, keys, self._source, self._progress)
-
-    def _read(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ExactRows:
-        measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
-        if plan.declared:
-            # Declared keys are read as positions, which are numbers like any measure.
-            return self._engine.exact(statement, (), [*(k.name for k in keys), *measures])
-        return self._engine.exact(statement, keys, measures)
+            if isinstance(plan.selection, SetUnion):
+                union = set_union_sql(plan, table, salt)
+                return release_set_union(plan, union, stage, keys, self._source, self._progress)
+            steps = rewrite_quantiles(plan, table, salt)
+            stage.store(GROUPS, steps.groups)
+            exact = _exact_rows(stage, plan, f"SELECT * FROM {quote(GROUPS)}", keys)
+            return release(plan, exact, self._source, staged_histograms(steps, stage))
 
     def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
         """Commit the actual charge; it depends on the released rows alone."""
@@ -414,6 +422,16 @@ def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
     except ParameterError as error:
         error.place = place
         raise
+
+
+def _exact_rows(
+    rows: Engine | Stage, plan: BlockPlan, statement: str, keys: tuple[Column, ...]
+) -> ExactRows:
+    measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
+    if plan.declared:
+        # Declared keys are read as positions, which are numbers like any measure.
+        return rows.exact(statement, (), [*(k.name for k in keys), *measures])
+    return rows.exact(statement, keys, measures)
 
 
 def _untold(percent: int) -> None:

@@ -24,7 +24,7 @@ from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, Block, PlainTail, Query
 from dpsql.quoting import literal, quote
-from dpsql.release import ReleasedRows, Values, is_whole
+from dpsql.release import ReleasedRows, Values
 from dpsql.schema import Column, is_text
 
 MEMORY_LIMIT = "2GB"
@@ -292,7 +292,7 @@ def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
     block = plan.block
     columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
     for index, aggregate in enumerate(block.aggregates):
-        whole = is_whole(aggregate, plan.measures[aggregate.measures[0]].measure)
+        whole = plan.is_whole(aggregate)
         columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
         columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
     return columns

@@ -53,7 +53,10 @@ class Stage(Protocol):
     def drop(self, name: str) -> None:
         """Drop a table that is no longer needed."""
 
-    def integers(self, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        """Run a generated query over stored rows."""
+
+    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """The columns of a generated query that returns integers and no NULL."""
 
     def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:

@@ -236,7 +236,10 @@ class DuckDBStage:
         _discreetly(lambda: self._cursor.execute(f"DROP TABLE {quote(name)}"))
         self._tables.remove(name)
 
-    def integers(self, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._cursor, sql, keys, measures)
+
+    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         found = _discreetly(lambda: self._cursor.execute(sql, parameters).fetchnumpy())
         return [_integers(column) for column in found.values()]
 

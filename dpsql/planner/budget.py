@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dpsql.accounting import Amount, Composition, PrivacyLoss, rho_from_epsilon
@@ -29,24 +29,43 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A block's (epsilon, delta), and how its account adds costs up."""
+    """A block's (epsilon, delta), and how its account adds costs up.
+
+    ``share`` is the part of the rho that a ``Split`` has to spend; the rest is held back.
+    """
 
     epsilon: float
     delta: float
     composition: Composition
+    share: float = 1.0
 
     @classmethod
-    def of(cls, parameters: Parameters, composition: Composition) -> Budget:
+    def of(cls, parameters: Parameters, composition: Composition, share: float = 1.0) -> Budget:
         """The budget that a query's parameters give each of its blocks."""
         if composition is Composition.ZCDP:
-            return cls(parameters.epsilon, parameters.delta, composition)
+            return cls(parameters.epsilon, parameters.delta, composition, share)
         whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
-        return cls(whole.epsilon, whole.delta, composition)
+        return cls(whole.epsilon, whole.delta, composition, share)
+
+    @property
+    def basic(self) -> bool:
+        """True if what a block costs is its (epsilon, delta), however it is spent."""
+        return self.composition is Composition.BASIC
 
     @property
     def one_shot(self) -> bool:
-        """True if mechanisms may be calibrated by their exact (epsilon, delta)."""
-        return self.composition is Composition.BASIC
+        """True if mechanisms may be calibrated by their exact (epsilon, delta).
+
+        Where something is held back they may not: it would have to be added up with theirs, which
+        zCDP does better.
+        """
+        return self.basic and self.share == 1.0
+
+    @property
+    def held_back(self) -> float:
+        """The rho that no ``Split`` has: together they are the whole, in the same units."""
+        whole = replace(self, share=1.0)._split(SHARES[0]).rho
+        return (whole - self._split(SHARES[0]).rho) * (1 - 2.0**-40)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -72,7 +91,7 @@ class Budget:
 
     def _split(self, share: float) -> Split:
         conversion = self.delta * share
-        rho = rho_from_epsilon(self.epsilon, conversion)
+        rho = self.share * rho_from_epsilon(self.epsilon, conversion)
         spent = _in_units(PrivacyLoss(rho, self.delta - conversion))
         return Split(spent.rho, spent.delta, conversion)
 

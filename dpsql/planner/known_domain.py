@@ -56,9 +56,9 @@ def _caps(block: Block, groups: int) -> Sequence[int | None]:
 
 
 def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
-    if block.weighted and cap is not None:
+    if block.weighted and block.measures and cap is not None:
         return _every_weighted_group(block, budget, cap)
-    split, share = budget.whole(), len(block.measures)
+    split, share = budget.whole(), max(1, len(block.measures))
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share)
     every = KnownDomain(size)
@@ -80,7 +80,7 @@ def _every_weighted_group(block: Block, budget: Budget, cap: int) -> list[Option
 
     Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
     """
-    split, share, reach = budget.whole(), len(block.measures), f"units weigh {cap} groups"
+    split, share, reach = budget.whole(), max(1, len(block.measures)), f"units weigh {cap} groups"
     composed = gaussian_noise(block, split.rho / share)
     options = [_weighted_option(block, cap, composed, split.conversion, reach)]
     if budget.one_shot:
@@ -146,8 +146,12 @@ def _option(
 
 
 def _error(plan: BlockPlan, shown: int) -> float:
-    """The product of the standard deviations of what is shown, in the units of the answer."""
-    return math.prod(
+    """The product of the standard deviations of what is shown, in the units of the answer.
+
+    Those of quantiles grow with the root of the number of groups.
+    """
+    assert plan.groups is not None
+    return math.sqrt(plan.groups) ** len(plan.block.quantiles) * math.prod(
         plan.noise_of(index).std(shown) * noisy.measure.step
         for index, noisy in enumerate(plan.measures)
     )

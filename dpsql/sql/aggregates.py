@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
-from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind
+from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.policy import Parameters
 from dpsql.schema import fold
 from dpsql.sql.bounds import lattice_for, room_for, steps_of
@@ -24,6 +24,7 @@ from dpsql.sql.intervals import (
     is_truth,
     with_truths,
 )
+from dpsql.sql.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.relation import Identity, Relation
 from dpsql.sql.text import display
 
@@ -36,7 +37,7 @@ _SPREADS: dict[type[exp.AggFunc], AggregateKind] = {
 }
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
-    "or of a sample), each with FILTER."
+    "or of a sample), MEDIAN and QUANTILE, each with FILTER."
 )
 
 
@@ -56,15 +57,22 @@ class Aggregates:
     def add(self, node: exp.Expr) -> int:
         """The index of an aggregate, read and noted if it is new."""
         call = read_call(node, self.text)
-        kind, measures = self._read(call)
-        aggregate = Aggregate(kind, tuple(map(self._noted, measures)), output_name(node))
+        aggregate = self._aggregate(call, output_name(node))
         if aggregate in self.found:
             return self.found.index(aggregate)
         self.found.append(aggregate)
         return len(self.found) - 1
 
+    def _aggregate(self, call: Call, text: str) -> Aggregate:
+        if isinstance(call.function, QUANTILES):
+            return Aggregate(AggregateKind.QUANTILE, (), text, self._quantile(call))
+        kind, measures = self._read(call)
+        return Aggregate(kind, tuple(map(self._noted, measures)), text)
+
     def _read(self, call: Call) -> tuple[AggregateKind, tuple[Measure, ...]]:
         function = call.function
+        if call.order is not None:
+            raise self._not_available(function)
         if isinstance(function, exp.Count):
             return self._count(call)
         if isinstance(function, exp.CountIf):
@@ -183,12 +191,7 @@ class Aggregates:
         """The centred sum and the count of values."""
         if call.per_group is not None:
             raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
-        if is_truth(call.function.this, self.table):
-            raise self._not_numeric(call)
-        argument = self._summed(call)
-        bounds = call.per_row or interval_of(argument, self.policy)
-        if bounds is None:
-            raise self._unbounded(call)
+        argument, bounds = self._bounded(call)
         rows = self.parameters.max_rows_contributed
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
         text = display(argument)
@@ -197,6 +200,25 @@ class Aggregates:
         counted = MeasureKind.VALUES if exact else MeasureKind.NUMBERS
         center = Measure(MeasureKind.CENTERED_SUM, argument, text, lattice)
         return center, Measure(counted, argument, text)
+
+    def _quantile(self, call: Call) -> Quantile:
+        argument, fraction = quantile_parts(call, self.text)
+        if call.per_group is not None:
+            raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
+        argument, bounds = self._bounded(replace(call, function=exp.Median(this=argument)))
+        integral = is_integral(argument, self.table)
+        ranked = Ranked(argument, points_for(bounds, integral))
+        return Quantile(ranked, fraction, integral and not is_continuous(call.function))
+
+    def _bounded(self, call: Call) -> tuple[exp.Expr, Interval]:
+        """A number, no truth value, and its bounds."""
+        if is_truth(call.function.this, self.table):
+            raise self._not_numeric(call)
+        argument = self._summed(call)
+        bounds = call.per_row or interval_of(argument, self.policy)
+        if bounds is None:
+            raise self._unbounded(call)
+        return argument, bounds
 
     def _summed(self, call: Call) -> exp.Expr:
         """What is summed, as a number or NULL."""
@@ -257,7 +279,8 @@ class Aggregates:
             reveals if extreme else f"the aggregate {name} is not available",
             "aggregate_not_supported",
             function,
-            hint=f"Count how many rows lie beyond a value: COUNT_IF(x > 100). {_AVAILABLE}"
+            hint="Ask for a quantile close to it, QUANTILE(x, 0.01) or QUANTILE(x, 0.99), of a "
+            "value with declared bounds, or count the rows beyond a value: COUNT_IF(x > 100)."
             if extreme
             else _AVAILABLE,
         )

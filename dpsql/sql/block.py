@@ -357,8 +357,10 @@ class _BlockBuilder:
         if not (isinstance(score, exp.Column) and score.name.startswith(prefix)):
             return None
         aggregate = self.aggregates.found[int(score.name.removeprefix(prefix))]
-        measure = aggregate.measures[0]
-        if aggregate.kind.composed or not self.aggregates.measures[measure].monotone:
+        if len(aggregate.measures) != 1:
+            return None
+        (measure,) = aggregate.measures
+        if not self.aggregates.measures[measure].monotone:
             return None
         return TopK(measure, wanted)
 

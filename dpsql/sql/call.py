@@ -19,17 +19,19 @@ from dpsql.sql.intervals import Interval
 
 PER_ROW = f"{BOUNDS_PREFIX}_per_row"
 PER_GROUP = f"{BOUNDS_PREFIX}_per_group"
-WRAPPERS = (exp.Filter, BoundedAggregate)
+WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An aggregate function with the condition of its FILTER and its bounds, if it has them."""
+    """An aggregate function with its bounds, the condition of its FILTER, and the order of its
+    WITHIN GROUP, if it has them."""
 
     function: exp.AggFunc
     condition: exp.Expr | None
     per_row: Interval | None
     per_group: Interval | None
+    order: exp.Order | None
 
     def filtered(self, argument: exp.Expr) -> exp.Expr:
         """The argument, NULL on rows that FILTER leaves out."""
@@ -65,10 +67,13 @@ def read_call(node: exp.Expr, text: str) -> Call:
     Raises ``QueryRefused`` for bounds that are not two numbers.
     """
     condition: exp.Expr | None = None
+    order: exp.Order | None = None
     bounds: dict[str, Interval] = {}
     while isinstance(node, WRAPPERS):
         if isinstance(node, exp.Filter):
             condition = node.expression.this
+        elif isinstance(node, exp.WithinGroup):
+            order = node.expression
         else:
             bounds = dict(_bound(kwarg, text) for kwarg in node.expressions)
             if len(bounds) < len(node.expressions):
@@ -81,7 +86,7 @@ def read_call(node: exp.Expr, text: str) -> Call:
                 )
         node = node.this
     assert isinstance(node, exp.AggFunc)
-    return Call(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP))
+    return Call(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP), order)
 
 
 def _function(node: exp.Expr) -> exp.Expr:

@@ -16,13 +16,13 @@ def step(measure: Measure, name: str) -> str:
     """What a row's value ``name`` counts as: in lattice steps within its bounds, NULL for none."""
     lattice = measure.lattice
     if lattice is not None:
-        return _squared(lattice.root, name) if lattice.root else _clamped_step(lattice, name)
+        return _squared(lattice.root, name) if lattice.root else clamped_step(lattice, name)
     if measure.kind is MeasureKind.NUMBERS:
         return f"CASE WHEN NOT isnan(TRY_CAST({name} AS DOUBLE)) THEN 1 END"
     return name
 
 
-def _clamped_step(lattice: Lattice, name: str) -> str:
+def clamped_step(lattice: Lattice, name: str) -> str:
     """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN."""
     if lattice.integral and lattice.quantum == 1.0:
         clamped = f"greatest({lattice.low}, least({lattice.high}, {name}))"
@@ -35,7 +35,7 @@ def _clamped_step(lattice: Lattice, name: str) -> str:
 
 
 def _squared(root: Lattice, name: str) -> str:
-    distance = f"({_clamped_step(root, name)} - ({root.midpoint}))"
+    distance = f"({clamped_step(root, name)} - ({root.midpoint}))"
     return f"{distance} * {distance}"
 
 

@@ -21,14 +21,14 @@ def trace_outputs(
     """Which answer columns are aggregates as released, and which had hidden columns added.
 
     The interval of an average or a variance needs the noisy measures that it is computed from, so
-    these are appended to the select list. Only a
+    these are appended to the select list. A quantile has no interval and is left out. Only a
     statement whose outermost SELECT is itself a block is traced; for others both are empty.
     """
     index = _root_block(tree, blocks)
     if index is None:
         return (), ()
     assert isinstance(tree, exp.Select)
-    outputs = tuple(_pass_through(item, index) for item in tree.expressions)
+    outputs = tuple(_pass_through(item, index, blocks[index]) for item in tree.expressions)
     composed = dict.fromkeys(o for o in outputs if o is not None and _is_composed(blocks, o))
     if tree.args.get("distinct"):
         return tuple(None if o in composed else o for o in outputs), ()
@@ -80,17 +80,20 @@ def _is_composed(blocks: Sequence[Block], output: OutputColumn) -> bool:
     return blocks[output.block].aggregates[output.aggregate].kind.composed
 
 
-def _pass_through(item: exp.Expr, block: int) -> OutputColumn | None:
+def _pass_through(item: exp.Expr, index: int, block: Block) -> OutputColumn | None:
     node = item.unalias().unnest()
     prefix = f"{INTERNAL_PREFIX}a"
-    if isinstance(node, exp.Column) and node.name.startswith(prefix):
-        return OutputColumn(block, int(node.name.removeprefix(prefix)))
-    return None
+    if not (isinstance(node, exp.Column) and node.name.startswith(prefix)):
+        return None
+    aggregate = int(node.name.removeprefix(prefix))
+    measured = block.aggregates[aggregate].quantile is None
+    return OutputColumn(index, aggregate) if measured else None
 
 
 def _is_plain_block(block: Block) -> bool:
     table = block.source.table
     arguments = [m.argument for m in block.measures if m.argument is not None]
+    arguments += [quantile.ranked.argument for quantile in block.quantiles]
     return (
         block.source.catalog
         and all(isinstance(key.expression, exp.Column) for key in block.keys)

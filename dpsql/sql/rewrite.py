@@ -29,6 +29,7 @@ from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import quote
 from dpsql.schema import Table
 from dpsql.sql.contributions import clamped, gathered, step, summed
+from dpsql.sql.histograms import HistogramSQL, histogram_sql
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.text import to_sql
@@ -49,6 +50,19 @@ def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
     """
     if isinstance(plan.selection, SetUnion):
         return set_union_sql(plan, table, salt).sql
+    if plan.quantiles:
+        return rewrite_quantiles(plan, table, salt).sql
+    return _groups(plan, table, salt)
+
+
+def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int) -> HistogramSQL:
+    """The statements of a plan with quantiles; ``rewrite`` is all of them as one."""
+    return histogram_sql(plan, table, salt, _groups(plan, table, salt))
+
+
+def _groups(plan: BlockPlan, table: Table, salt: int) -> str:
+    if not plan.measures and not plan.block.keys:
+        return f"SELECT 1 AS {quote(ROW_ID)}"  # the one group there is, with nothing to measure
     return _Rewriter(PrivateRows(plan, table, salt)).sql()
 
 

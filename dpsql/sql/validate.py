@@ -216,10 +216,12 @@ def _fingerprint(tail: str, blocks: list[Block]) -> str:
     parts = [tail]
     for block in blocks:
         arguments = [measure.argument for measure in block.measures]
+        arguments += [quantile.ranked.argument for quantile in block.quantiles]
         nodes = [block.condition, *(key.expression for key in block.keys), *arguments]
         texts = ["" if node is None else to_sql(node) for node in nodes]
         bounds = [repr((m.kind, m.lattice, m.per_group)) for m in block.measures]
         kinds = [repr((a.kind, a.measures)) for a in block.aggregates]
+        kinds += [repr((q.ranked.lattice, q.fraction, q.whole)) for q in block.quantiles]
         parts += [block.source.sql, block.unit_column, *texts, *bounds, *kinds]
         parts += [repr(block.parameters)]
         parts += [block.mechanism or ""]
