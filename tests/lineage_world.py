@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from support import Planned, planned
+from support import SALT, Planned, binding
 
+from dpsql.planner import plan_query
 from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
     Link,
+    Overrides,
     Parameters,
     Policy,
     PrivacyUnit,
     TablePolicy,
+    resolve,
 )
 from dpsql.schema import Column, Schema, Table, schema_of
+from dpsql.sql.parse import parse
+from dpsql.sql.rewrite import rewrite
+from dpsql.sql.validate import validate
 
 # Every table has its unit column (or its link) first.
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -72,6 +78,13 @@ CREATE = [
 ]
 
 
+BIND = binding(SCHEMA)
+
+
 def planned_here(sql: str, **parameters: object) -> Planned:
     """Parse, validate, plan and rewrite over these tables."""
-    return planned(sql, SCHEMA, RULES, **parameters)
+    resolved = resolve(RULES, Overrides.of(parameters))
+    query = validate(parse(sql), sql, RULES, SCHEMA, resolved, BIND)
+    plan = plan_query(query)
+    statements = tuple(rewrite(b, b.block.source.table, SALT) for b in plan.blocks)
+    return Planned(query, plan.blocks, statements)

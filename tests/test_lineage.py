@@ -28,8 +28,6 @@ from dpsql.schema import (
 from dpsql.sql.parse import parse
 from dpsql.sql.validate import validate
 
-BIND = binding(SCHEMA)
-
 
 def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:
     """The statement split into blocks, each of which the engine can bind."""

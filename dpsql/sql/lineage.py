@@ -774,7 +774,9 @@ class Lineage:
 
 def point_to(node: exp.Column, field: Field) -> None:
     """Make a column node stand for a field; what it was called is kept for display."""
-    node.set("table", None)
+    if node.table:
+        node.meta["table"] = node.table
+        node.set("table", None)
     if field.column != field.name:
         node.meta["name"] = field.name
     node.this.set("this", field.column)

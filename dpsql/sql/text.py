@@ -23,6 +23,8 @@ def display(node: exp.Expr) -> str:
         wrapper.replace(wrapper.this)
     for column in bare.find_all(exp.Column):
         column.this.set("this", column.meta.get("name", column.name))
+        if "table" in column.meta:
+            column.set("table", exp.to_identifier(column.meta["table"]))
     for identifier in bare.find_all(exp.Identifier):
         identifier.set("quoted", False)
     generator = _dialect.generator(comments=False, normalize_functions="lower")

@@ -1,0 +1,99 @@
+SELECT count(*), count(DISTINCT p.uid), count(DISTINCT v.uid) FROM people p JOIN visits v ON p.uid = v.uid
+SELECT p.city, count(*) FROM people p JOIN visits v ON p.uid = v.uid GROUP BY p.city ORDER BY 1
+SELECT city, k, count(*) AS n FROM people JOIN visits USING (uid) GROUP BY city, k ORDER BY n DESC, city, k
+SELECT city, count(DISTINCT uid) FROM people NATURAL JOIN visits GROUP BY city ORDER BY city
+SELECT city, count(k), count(DISTINCT uid), count(DISTINCT visits.uid) FROM people LEFT JOIN visits USING (uid) GROUP BY city ORDER BY city
+SELECT city, count(*), count(DISTINCT uid) FROM people RIGHT JOIN visits USING (uid) GROUP BY city ORDER BY city
+SELECT count(*), count(DISTINCT uid), count(DISTINCT people.uid), count(DISTINCT orders.uid) FROM people RIGHT JOIN orders USING (uid)
+SELECT v.k, count(*) FROM people p LEFT JOIN visits v ON p.uid = v.uid AND v.k > 2 GROUP BY v.k ORDER BY v.k
+SELECT v.k, count(*) FROM people p LEFT JOIN visits v ON p.uid = v.uid WHERE v.k > 2 OR v.k IS NULL GROUP BY v.k ORDER BY v.k
+SELECT v.k, count(*) FROM people p RIGHT JOIN visits v ON p.uid = v.uid AND p.age > 40 GROUP BY v.k ORDER BY v.k
+SELECT count(*) FROM people SEMI JOIN visits USING (uid)
+SELECT count(*) FROM people ANTI JOIN visits USING (uid)
+SELECT city, count(*) FROM people p SEMI JOIN visits v ON p.uid = v.uid AND v.k = 3 GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people p ANTI JOIN visits v ON p.uid = v.uid AND v.k = 3 GROUP BY city ORDER BY city
+SELECT count(*) FROM people p ANTI JOIN visits v ON p.uid = v.uid AND v.n > p.age
+SELECT k, count(*) FROM visits SEMI JOIN shops USING (k) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits ANTI JOIN shops USING (k) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM people, visits WHERE people.uid = visits.uid AND age > 30 GROUP BY k ORDER BY k
+SELECT v.k, o.k, count(*) FROM people p, visits v, orders o WHERE p.uid = v.uid AND v.uid = o.uid AND v.k < 3 GROUP BY v.k, o.k ORDER BY ALL
+SELECT a.k, b.k, count(*) FROM visits a JOIN visits b ON a.uid = b.uid AND a.k < b.k GROUP BY a.k, b.k ORDER BY 1, 2
+SELECT a.k, count(DISTINCT b.uid) FROM visits a, visits b WHERE b.uid = a.uid AND a.n = b.n AND a.s <> b.s GROUP BY a.k ORDER BY a.k
+SELECT name, count(*), sum(n) FROM visits JOIN shops USING (k) GROUP BY name ORDER BY name
+SELECT s.name, count(*), count(s.size) FROM visits v LEFT JOIN shops s ON v.k = s.k GROUP BY s.name ORDER BY s.name
+SELECT s.name, count(*) FROM shops s RIGHT JOIN visits v ON s.k = v.k AND s.size > 10 GROUP BY s.name ORDER BY 1
+SELECT s.name, count(*), avg(v.x) FROM visits v, shops s WHERE v.k < s.k GROUP BY s.name ORDER BY 1
+SELECT region, name, count(*) FROM people JOIN visits USING (uid) LEFT JOIN towns USING (city) JOIN shops USING (k) GROUP BY ALL ORDER BY ALL
+SELECT t.region, count(*) FROM shops s LEFT JOIN towns t ON s.name = t.city JOIN visits v ON v.k = s.k GROUP BY t.region ORDER BY 1
+SELECT t.region, count(*) FROM (people p JOIN towns t ON p.city = t.city) GROUP BY t.region ORDER BY t.region
+SELECT q.k, q.region, count(*) FROM (visits v JOIN towns t ON v.s = t.city) AS q GROUP BY q.k, q.region ORDER BY 1, 2
+SELECT c.name, count(*) FROM visits a JOIN visits b JOIN shops c ON b.k = c.k ON a.uid = b.uid AND a.k = b.k GROUP BY c.name ORDER BY 1
+SELECT count(*) FROM visits v CROSS JOIN shops s
+SELECT k, count(*), sum(qty) FROM items GROUP BY k ORDER BY k
+SELECT o.k, sum(i.qty), count(DISTINCT o.uid) FROM items i JOIN orders o ON i.okey = o.okey GROUP BY o.k ORDER BY o.k
+SELECT o.k, sum(qty), sum(qty * price) FROM orders o, items i WHERE i.okey = o.okey GROUP BY o.k ORDER BY o.k
+SELECT o.k, count(*) FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.price > 50 GROUP BY o.k ORDER BY o.k
+SELECT i.k, count(*) FROM orders o LEFT JOIN items i ON i.okey = o.okey AND i.qty > 20 GROUP BY i.k ORDER BY i.k
+SELECT o.k, count(*) FROM orders o RIGHT JOIN items i ON i.okey = o.okey AND o.price > 50 GROUP BY o.k ORDER BY o.k
+SELECT count(*) FROM items i SEMI JOIN orders o ON i.okey = o.okey AND o.price > 50
+SELECT count(*) FROM items i ANTI JOIN orders o ON i.okey = o.okey AND o.price > 50
+SELECT count(*) FROM orders o ANTI JOIN items i ON i.okey = o.okey
+SELECT a.k, b.k, count(*) FROM items a JOIN items b ON a.okey = b.okey AND a.ikey < b.ikey GROUP BY 1, 2 ORDER BY 1, 2
+SELECT why, count(*), sum(n) FROM returns GROUP BY why ORDER BY why
+SELECT o.k, r.why, count(*) FROM returns r JOIN items i ON r.ikey = i.ikey JOIN orders o ON o.okey = i.okey GROUP BY 1, 2 ORDER BY 1, 2
+SELECT p.city, sum(i.qty) FROM people p, orders o, items i WHERE p.uid = o.uid AND o.okey = i.okey GROUP BY p.city ORDER BY p.city
+SELECT k, count(*), count(DISTINCT uid) FROM logins GROUP BY k ORDER BY k
+SELECT city, count(*) FROM logins l JOIN people p ON l.uid = p.uid GROUP BY city ORDER BY city
+SELECT u.kk, count(DISTINCT u.who) FROM (SELECT uid AS who, k + 1 AS kk FROM visits WHERE n > 0) u GROUP BY u.kk ORDER BY u.kk
+SELECT b, count(*) FROM (SELECT a * 2 AS b FROM (SELECT k + 1 AS a, * FROM visits) WHERE a > 2) GROUP BY b ORDER BY b
+WITH a AS (SELECT uid, k FROM visits WHERE s = 's1'), b AS (SELECT uid AS u, city FROM people) SELECT city, count(*) FROM a JOIN b ON uid = u GROUP BY city ORDER BY city
+WITH a AS (SELECT uid, k FROM visits) SELECT x.k, count(*) FROM a x JOIN a y ON x.uid = y.uid WHERE x.k = y.k + 1 GROUP BY x.k ORDER BY x.k
+WITH a(who, what) AS (SELECT uid, k FROM visits) SELECT what, count(DISTINCT who) FROM a GROUP BY what ORDER BY what
+WITH a AS (WITH visits AS (SELECT uid, age AS k FROM people) SELECT * FROM visits) SELECT a.k, count(*) FROM a JOIN visits v USING (uid) GROUP BY a.k ORDER BY a.k
+WITH a AS (SELECT k, count(*) AS c FROM visits GROUP BY k), b AS (SELECT k, sum(qty) AS q FROM items GROUP BY k) SELECT k, c, q FROM a JOIN b USING (k) ORDER BY k
+SELECT k, count(*) FROM (SELECT DISTINCT uid, k FROM visits) GROUP BY k ORDER BY k
+SELECT count(*), count(DISTINCT uid) FROM (SELECT DISTINCT uid, x FROM visits)
+SELECT s, count(*) FROM (SELECT DISTINCT v.uid, s, name FROM visits v JOIN shops USING (k)) GROUP BY s ORDER BY s
+SELECT m, count(*) FROM (SELECT uid, max(n) AS m, min(n) AS l FROM visits GROUP BY uid HAVING m > l) GROUP BY m ORDER BY m
+SELECT c, count(*) FROM (SELECT uid, count(*) AS c FROM visits GROUP BY uid) GROUP BY c ORDER BY c
+SELECT c > 5 AS many, count(*), avg(a), sum(least(c, 7)) FROM (SELECT uid AS u, count(*) AS c, avg(n) AS a FROM visits GROUP BY u) GROUP BY many ORDER BY many
+SELECT d, count(*) FROM (SELECT uid, k % 2 AS odd, count(DISTINCT s) AS d, sum(n) AS t FROM visits GROUP BY 1, 2 HAVING sum(n) > 0) GROUP BY d ORDER BY d
+SELECT city, avg(m), count(*) FROM people JOIN (SELECT uid, max(x) AS m FROM visits GROUP BY uid) USING (uid) GROUP BY city ORDER BY city
+SELECT q, count(*) FROM (SELECT o.uid, sum(i.qty) > 30 AS q FROM items i JOIN orders o USING (okey) GROUP BY o.uid) GROUP BY q ORDER BY q
+SELECT "count_star()", count(*) FROM (SELECT uid, count(*) FROM orders GROUP BY ALL) GROUP BY 1 ORDER BY 1
+SELECT t > 9, count(*) FROM (SELECT uid, sum(x) AS t, sum(price) FROM visits JOIN orders USING (uid) GROUP BY uid) GROUP BY 1 ORDER BY 1
+SELECT k, count(*) FROM (SELECT uid, k FROM visits UNION ALL SELECT uid, k FROM orders) GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT uid), count(*) FROM (SELECT uid, k FROM visits UNION SELECT uid, k FROM orders) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT k FROM visits UNION ALL SELECT k FROM items UNION ALL SELECT k FROM logins) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT uid, k FROM visits EXCEPT SELECT uid, k FROM orders) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT uid, k FROM visits EXCEPT ALL SELECT uid, k FROM orders) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT uid, k FROM visits INTERSECT SELECT uid, k FROM orders) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT uid, k FROM visits INTERSECT ALL SELECT uid, k FROM orders) GROUP BY k ORDER BY k
+SELECT count(DISTINCT uid) FROM (SELECT uid FROM people EXCEPT (SELECT uid FROM visits UNION SELECT uid FROM orders))
+SELECT k, sum(n), count(*) FROM (SELECT n, k FROM visits UNION ALL SELECT age, k FROM people JOIN logins USING (uid)) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM shops) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 15) AND n > 0 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE k NOT IN (SELECT k FROM shops) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE k NOT IN (SELECT k FROM shops WHERE k IS NOT NULL) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE k NOT IN (SELECT k FROM shops WHERE size > 9999) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE NOT (k IN (SELECT size // 10 FROM shops WHERE name IS NOT NULL AND size > 10)) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k AND s.size > v.n) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE NOT EXISTS (SELECT * FROM shops WHERE shops.k = visits.k) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE EXISTS (SELECT 1 FROM shops WHERE size > 9999) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE n + 1 IN (SELECT size FROM shops WHERE shops.k = visits.k) GROUP BY k ORDER BY k
+SELECT v.k, count(*) FROM visits v WHERE v.n NOT IN (SELECT s.size FROM shops s WHERE s.k = v.k) GROUP BY v.k ORDER BY v.k
+SELECT city, count(*) FROM people WHERE city IN (SELECT city FROM towns WHERE region = 'north') GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people JOIN visits USING (uid) WHERE city IN (SELECT t.city FROM towns t JOIN shops s ON t.city <> s.name) AND EXISTS (FROM shops WHERE shops.k = visits.k) GROUP BY city ORDER BY city
+SELECT c, count(*) FROM (SELECT uid, count(*) AS c FROM visits WHERE k IN (SELECT k FROM shops) GROUP BY uid) GROUP BY c ORDER BY c
+WITH big AS (SELECT k FROM shops WHERE size > 10) SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM big) GROUP BY k ORDER BY k
+WITH big AS (SELECT k, name FROM shops WHERE size > 10) SELECT name, count(*) FROM visits JOIN big USING (k) GROUP BY name ORDER BY name
+SELECT name, count(*) FROM visits JOIN (SELECT k + 1 AS k, upper(name) AS name FROM shops WHERE size > 10) USING (k) GROUP BY name ORDER BY name
+SELECT name, count(*) FROM visits JOIN (SELECT DISTINCT name, k FROM shops) USING (k) GROUP BY name ORDER BY name
+SELECT r, count(*) FROM visits JOIN (SELECT s.k, t.region AS r FROM shops s JOIN towns t ON s.name <> t.city) USING (k) GROUP BY r ORDER BY r
+SELECT count(*), count(n) FROM visits a JOIN people b USING (uid) WHERE a.k > 100
+SELECT k, count(*) FROM visits JOIN people USING (uid) WHERE k > 100 GROUP BY k ORDER BY k
+SELECT p.city, v.d, count(*) FROM people p JOIN (SELECT uid, CAST(s AS VARCHAR) AS d FROM visits) v ON p.uid = v.uid AND p.city = v.d GROUP BY ALL ORDER BY ALL
+SELECT city, count(*) FROM people p JOIN visits v ON p.uid = v.uid AND CAST(right(v.s, 1) AS INT) = v.k GROUP BY city ORDER BY city
+SELECT city, count(*) AS c FROM people JOIN visits USING (uid) GROUP BY city ORDER BY c DESC, city LIMIT 2
+SELECT count(*) FROM shops s, (SELECT k, count(*) AS c FROM visits GROUP BY k) t WHERE s.k = t.k
+SELECT a.k, b.c FROM (SELECT DISTINCT k FROM visits) a JOIN (SELECT k, count(*) AS c FROM orders GROUP BY k) b USING (k) ORDER BY 1

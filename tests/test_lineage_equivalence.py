@@ -1,0 +1,79 @@
+"""Without noise, joins, subqueries, CTEs and set operations answer as plain DuckDB does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from lineage_world import CREATE, RULES
+from test_equivalence import agree
+
+import dpsql
+
+# Units without rows, rows without units, children without parents, duplicates, NULLs everywhere.
+FILL = (
+    """INSERT INTO people SELECT i, CASE WHEN i % 6 < 5 THEN 'town' || (i % 4) END, 20 + i % 50
+        FROM range(40) r(i)""",
+    """INSERT INTO visits SELECT i % 30, CASE WHEN i % 9 < 8 THEN i % 7 END,
+        CASE WHEN i % 5 = 4 THEN NULL WHEN i % 5 = 3 THEN 'town' || (i % 4) ELSE 's' || (i % 5) END,
+        i % 23 - 4, CASE WHEN i % 11 > 0 THEN i % 12 - 2.25 END FROM range(300) r(i)""",
+    "INSERT INTO orders SELECT i % 25 + 10, i, i % 5, (i % 90) + 0.5 FROM range(80) r(i)",
+    "INSERT INTO items SELECT i % 70, i, CASE WHEN i % 8 > 0 THEN i % 6 END, i % 40 FROM range(160) r(i)",
+    "INSERT INTO returns SELECT i * 7 % 160, 'why' || (i % 3), i % 6 FROM range(60) r(i)",
+    "INSERT INTO logins SELECT i % 35, i % 4 FROM range(90) r(i)",
+    "INSERT INTO shops SELECT i, 'shop' || (i % 4), 5 * i, i FROM range(6) r(i)",
+    "INSERT INTO shops VALUES (NULL, NULL, NULL, NULL), (3, 'town1', 7, 2), (3, 'shop3', 15, 2)",
+    "INSERT INTO towns SELECT 'town' || i, CASE WHEN i % 2 = 0 THEN 'north' ELSE 'south' END FROM "
+    "range(3) r(i)",
+)
+# These belong to nobody: they are in the private database and not in the plain one.
+NOBODY = (
+    "INSERT INTO people SELECT NULL, 'town' || (i % 4), i FROM range(9) r(i)",
+    "INSERT INTO visits SELECT NULL, i % 7, 's1', i, i FROM range(20) r(i)",
+    "INSERT INTO orders SELECT NULL, 1000 + i, i % 5, i FROM range(10) r(i)",
+    "INSERT INTO items SELECT 1000 + i % 10, 1000 + i, i % 6, i FROM range(20) r(i)",
+    "INSERT INTO items SELECT 5000 + i, 5000 + i, i % 6, i FROM range(20) r(i)",
+    "INSERT INTO items SELECT NULL, 6000 + i, i % 6, i FROM range(20) r(i)",
+    "INSERT INTO returns SELECT 1000 + i, 'why1', 2 FROM range(20) r(i)",
+    "INSERT INTO returns SELECT NULL, 'why1', 2 FROM range(20) r(i)",
+    "INSERT INTO logins SELECT NULL, i % 4 FROM range(9) r(i)",
+)
+WIDE = {
+    "max_groups_contributed": 10_000,
+    "max_rows_contributed": 400,
+    "k_bar": 10_000,
+    "epsilon": 10.0,
+}
+CORPUS = Path(__file__).with_name("lineage_equivalence.sql").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def connections(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[dpsql.Connection, duckdb.DuckDBPyConnection]]:
+    directory = tmp_path_factory.mktemp("lineage")
+    path = directory / "lineage.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        for statement in (*CREATE, *FILL, *NOBODY):
+            writer.execute(statement)
+    private = dpsql.connect(path, RULES, directory / "budget.db", "ana", **WIDE)
+    plain = duckdb.connect(":memory:")
+    with private, plain:
+        for statement in (*CREATE, *FILL):
+            plain.execute(statement)
+        yield private, plain
+
+
+@pytest.mark.parametrize("sql", CORPUS)
+@pytest.mark.usefixtures("no_noise")
+def test_answers_over_several_tables_equal_those_of_plain_duckdb(sql, connections) -> None:
+    agree(*connections, sql)
+
+
+def test_the_corpus_has_answers_with_many_rows(connections) -> None:
+    _, plain = connections
+    sizes = [len(plain.sql(sql).fetchall()) for sql in CORPUS]
+    assert len(CORPUS) >= 60
+    assert sum(sizes) > 5 * len(CORPUS)
