@@ -36,6 +36,7 @@ def bound(sql: str, values: object) -> str:
         ("SELECT ?", [Decimal("1.50")], "SELECT 1.50"),
         ("SELECT ?", [datetime.date(2024, 2, 29)], "SELECT CAST('2024-02-29' AS DATE)"),
         ("SELECT ?", [datetime.datetime(2024, 1, 2, 3, 4)], "SELECT CAST('2024-01-02 03:04:00' AS TIMESTAMP)"),
+        ("SELECT ?", [datetime.time(3, 4, 5)], "SELECT CAST('03:04:05' AS TIME)"),
         ("SELECT $a || $a", {"a": "it's"}, "SELECT 'it''s' || 'it''s'"),
         ("SELECT '?', \"?\" FROM t /* ? */ WHERE x = ? -- ?", ["?"], "SELECT '?', \"?\" FROM t WHERE x = '?'"),
     ],
@@ -73,6 +74,7 @@ def test_no_text_can_leave_its_quotes(value: str) -> None:
         ("SELECT ?", ["\ud800"], "bad_value"),
         ("SELECT ?", ["x" * 200_000], "bad_value"),
         ("SELECT ?", [datetime.datetime.now(datetime.UTC)], "bad_value"),
+        ("SELECT ?", [datetime.time(3, 4, tzinfo=datetime.UTC)], "bad_value"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_without_being_quoted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 
 import numpy as np
@@ -96,12 +96,14 @@ def _literal(name: str, value: object) -> exp.Expr:
         return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "TIMESTAMP")
     if isinstance(value, date) and not isinstance(value, datetime):
         return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    if isinstance(value, time) and value.tzinfo is None:
+        return exp.cast(exp.Literal.string(value.isoformat()), "TIME")
     raise ParameterError(
         f"the value of query parameter {name[:40]} is of type {type(value).__name__} and cannot be "
         "written in SQL",
         code="bad_value",
         hint="Values are None, bool, int (128 bits), finite float or Decimal, str, date, or "
-        "datetime without a time zone.",
+        "datetime and time without a time zone.",
     )
 
 
