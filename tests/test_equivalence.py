@@ -166,6 +166,15 @@ AGGREGATES = (
     "avg(x)",
     "sum(n * 2 - 1)",
     "sum(CASE WHEN s = 's1' THEN n ELSE 0 END)",
+    "count(*) FILTER (WHERE n > 3)",
+    "coalesce(sum(x) FILTER (WHERE flag), 0)",
+    "count(DISTINCT uid) FILTER (WHERE s = 's1')",
+    "count(DISTINCT s)",
+    "count(DISTINCT n) FILTER (WHERE NOT flag)",
+    "count_if(k > 2)",
+    "sum(flag)",
+    "sum(n // 2 + abs(x))",
+    "sum(n % 5)",
 )
 CONDITIONS = (
     "k > 2",

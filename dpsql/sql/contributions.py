@@ -43,8 +43,6 @@ def gathered(measure: Measure, name: str, max_rows: int) -> str:
     """What a unit's rows add to one group, before clamping."""
     if measure.argument is None:
         return "count(*)"
-    if measure.kind is MeasureKind.DISTINCT:
-        return f"list(DISTINCT {name}) FILTER ({name} IS NOT NULL)"
     lattice = measure.lattice
     if lattice is None:
         return f"count({name})"

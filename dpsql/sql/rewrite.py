@@ -9,8 +9,8 @@ are quoted. Shapes, with ``salt`` a fresh random number for each query:
   values its first ones in each group;
 * other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
   sums over units;
-* distinct values beside other measures: the row of a (unit, key) holds its values as a list, which
-  is laid out again beside the contributions before both are counted up;
+* distinct values beside other measures: the cap on the rows, then below each other one row per
+  (unit, key) with contributions and the rows with values, then sums and counts of both;
 * weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
   contributions times weights (:mod:`dpsql.sql.weighting`);
 * top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1.
@@ -108,9 +108,9 @@ class _Rewriter:
             return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})
         if kinds <= COUNTED_DISTINCT:
             return self._count_distinct()
-        units = self.rows.capped(self._per_unit())
         if MeasureKind.DISTINCT in kinds:
-            return self._sum_beside_values(units)
+            return self._sum_beside_values()
+        units = self.rows.capped(self._per_unit(f"({self._steps()})"))
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
@@ -121,32 +121,35 @@ class _Rewriter:
         outputs = [f"count(DISTINCT {_counted(m.kind, name)})" for m, name in self._measures]
         return self._grouped(outputs, f"count(DISTINCT {UNIT})", self.rows.capped(self._steps()))
 
-    def _per_unit(self) -> str:
+    def _per_unit(self, rows: str) -> str:
         """One row per (unit, key) with what the unit's rows add to the group."""
         keys = ", ".join([UNIT, *self.rows.keys])
         columns = ", ".join(
             f"{gathered(measure, name, self._max_rows)} AS {name}"
             for measure, name in self._measures
+            if measure.kind is not MeasureKind.DISTINCT
         )
-        return f"SELECT {keys}, {columns} FROM ({self._steps()}) GROUP BY {keys}"
+        return f"SELECT {keys}, {columns} FROM {rows} GROUP BY {keys}"
 
-    def _sum_beside_values(self, units: str) -> str:
-        """Sums over units, and distinct values out of the lists that units have of them."""
+    def _sum_beside_values(self) -> str:
+        """Sums of one row per (unit, key), and counts of the values in the rows below them."""
         values = {name for m, name in self._measures if m.kind is MeasureKind.DISTINCT}
-        keys = "".join(f"{key}, " for key in self.rows.keys)
-        clamps = ", ".join(
-            name if name in values else f"{self._clamped(measure, name)} AS {name}"
-            for measure, name in self._measures
+        sums, shown, outputs = [], [], []
+        for measure, name in self._measures:
+            distinct = name in values
+            sums.append("NULL" if distinct else self._clamped(measure, name))
+            shown.append(name if distinct else "NULL")
+            outputs.append(
+                f"count(DISTINCT {name})" if distinct else self._sum(measure, name, UNIT)
+            )
+        named = [f"{part} AS {name}" for part, name in zip(sums, self.rows.measures, strict=True)]
+        units = ", ".join([UNIT, *self.rows.keys, *named])
+        both = (
+            f"SELECT {units} FROM ({self._per_unit(_KEPT)}) "
+            f"UNION ALL SELECT {', '.join(['NULL', *self.rows.keys, *shown])} FROM {_KEPT}"
         )
-        kept = f"SELECT {UNIT}, {keys}{clamps} FROM {units}"
-        names = self.rows.measures
-        parts = [_part(f"{UNIT}, {keys}", names, set(names) - values)]
-        parts += [_part(f"NULL, {keys}", names, set(), unnested=name) for name in sorted(values)]
-        outputs = [
-            f"count(DISTINCT {name})" if name in values else self._sum(measure, name, UNIT)
-            for measure, name in self._measures
-        ]
-        grouped = self._grouped(outputs, f"count({UNIT})", f"({' UNION ALL '.join(parts)})")
+        kept = f"SELECT * FROM {self.rows.capped(self._steps())}"
+        grouped = self._grouped(outputs, f"count({UNIT})", f"({both})")
         return f"WITH {_KEPT} AS MATERIALIZED ({kept}) {grouped}"
 
     def _weighted(self, bounding: Bounding, *, only_units: bool) -> str:
@@ -155,7 +158,7 @@ class _Rewriter:
             columns = ", ".join([UNIT, *self.rows.keys])
             pairs = f"SELECT DISTINCT {columns} FROM ({self.rows.select()})"
         else:
-            pairs = self._per_unit()
+            pairs = self._per_unit(f"({self._steps()})")
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
         clause, rows = weighted(self.rows, bounding, pairs, names)
         sums = [
@@ -210,16 +213,3 @@ def _counted(kind: MeasureKind, name: str) -> str:
     if kind is MeasureKind.MATCHING_UNITS:
         return f"CASE WHEN {name} IS NOT NULL THEN {UNIT} END"
     return UNIT if kind is MeasureKind.UNITS else name
-
-
-def _part(head: str, names: list[str], shown: set[str], unnested: str = "") -> str:
-    """Rows of the kept (unit, key) pairs with some measures: those shown, or one list laid out."""
-    columns = [
-        f"unnest({name}) AS {name}"
-        if name == unnested
-        else name
-        if name in shown
-        else f"NULL AS {name}"
-        for name in names
-    ]
-    return f"SELECT {head}{', '.join(columns)} FROM {_KEPT}"
