@@ -41,9 +41,9 @@ class Call:
         return exp.Case(ifs=[kept])
 
 
-def refuse_bounds(node: exp.Expr, text: str) -> None:
+def refuse_bounds(tail: exp.Query, text: str) -> None:
     """Refuse bounds on an aggregate over released rows. Raises ``QueryRefused``."""
-    if isinstance(node, BoundedAggregate):
+    for node in tail.find_all(BoundedAggregate):
         raise refusal(
             text,
             "contribution bounds belong to an aggregate over a private table",

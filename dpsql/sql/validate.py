@@ -46,6 +46,7 @@ def validate(
             code="no_private_table",
             hint="Public tables may be joined to private aggregates; ask them alone elsewhere.",
         )
+    refuse_bounds(tree, text)
     outputs, supports = trace_outputs(tree, splitter.blocks)
     tail = to_sql(tree)
     return Query(
@@ -150,7 +151,6 @@ class _Splitter:
         for child in list(node.iter_expressions()):
             if isinstance(child, exp.With):
                 continue
-            refuse_bounds(child, self.text)
             if isinstance(child, exp.Table):
                 self._check_tail_table(child, ctes)
                 self._visit_children(child, ctes)
