@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from lineage_world import POLICY_TABLES, RULES, SCHEMA
+from lineage_world import BIND, POLICY_TABLES, RULES, SCHEMA
 from support import binding
 
 import dpsql
