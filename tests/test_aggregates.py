@@ -235,6 +235,7 @@ def test_the_sensitivity_is_that_of_the_bounds(aggregate, reach) -> None:
             f"SELECT sum(n, {PER_ROW} => (0, 5)) FROM (SELECT count(*) AS n FROM r GROUP BY a)",
             "bounds_not_private",
         ),
+        (f"SELECT sum(count(*), {PER_ROW} => (0, 5)) OVER () FROM r", "bounds_not_private"),
     ],
 )
 def test_bounds_that_mean_nothing_are_refused_before_anything_runs(sql, expected) -> None:
