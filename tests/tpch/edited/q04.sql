@@ -1,0 +1,14 @@
+select
+    o_orderpriority,
+    count(*) as order_count
+from
+    orders semi join lineitem on
+        l_orderkey = o_orderkey
+        and l_commitdate < l_receiptdate
+where
+    o_orderdate >= date '1993-07-01'
+    and o_orderdate < date '1993-07-01' + interval '3' month
+group by
+    o_orderpriority
+order by
+    o_orderpriority

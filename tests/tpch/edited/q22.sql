@@ -1,0 +1,19 @@
+select
+    cntrycode,
+    count(*) as numcust,
+    sum(c_acctbal) as totacctbal
+from
+    (
+        select
+            substring(c_phone from 1 for 2) as cntrycode,
+            c_acctbal
+        from
+            customer anti join orders on o_custkey = c_custkey
+        where
+            substring(c_phone from 1 for 2) in ('13', '31', '23', '29', '30', '18', '17')
+            and c_acctbal > $average
+    ) as custsale
+group by
+    cntrycode
+order by
+    cntrycode
