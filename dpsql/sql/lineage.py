@@ -529,8 +529,7 @@ class Lineage:
             return None
         source = self.settled(source)
         keys = [self._group_key(key, select, source) for key in _group_keys(select)]
-        units = {f.column for f in source.fields if f.identity is Identity.UNIT}
-        if not any(isinstance(key, exp.Column) and key.name in units for key in keys):
+        if not any(isinstance(key, exp.Column) and source.is_unit(key.name) for key in keys):
             return None
         return per_unit(self, select, self._filtered(source, select.args.get("where"), scope), keys)
 

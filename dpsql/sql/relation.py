@@ -113,6 +113,11 @@ class Relation:
         """The field behind a column of generated SQL."""
         return next((f for f in self.fields if f.column == column), None)
 
+    def is_unit(self, column: str) -> bool:
+        """True if a column of generated SQL holds the unit in every row."""
+        found = self.field_of(column)
+        return found is not None and found.identity is Identity.UNIT
+
     def identity_of(self, node: exp.Expr) -> Identity:
         """What the value of an expression over its columns says about the unit."""
         fields = (self.field_of(column.name) for column in node.find_all(exp.Column))
