@@ -58,6 +58,7 @@ def _ordered(call: Call, order: exp.Order, text: str) -> tuple[exp.Expr, Fractio
             "WITHIN GROUP (ORDER BY x) belongs to PERCENTILE_CONT(0.9) and PERCENTILE_DISC(0.9)",
             "aggregate_not_supported",
             function,
+            hint="For example PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x).",
         )
     fraction = _fraction(function.this, function, text)
     return terms[0].this, 1 - fraction if terms[0].args.get("desc") else fraction

@@ -1,0 +1,583 @@
+"""MEDIAN and quantiles in SQL: what is accepted, what one unit can change, what is answered."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from audit import Lab, Row, normal
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from privacy import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
+from support import Planned, planned
+
+import dpsql
+from dpsql.accounting import Composition
+from dpsql.errors import QueryRefused
+from dpsql.mechanisms.entropy import EntropySource
+from dpsql.mechanisms.quantiles import ExponentialQuantile, Histograms
+from dpsql.plan import BlockPlan
+from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.schema import Column, Schema, Table, schema_of
+from dpsql.sql.quantiles import MAX_POINTS, points_for
+
+COLUMNS = (
+    ("u", "BIGINT"),
+    ("a", "INTEGER"),
+    ("f", "DOUBLE"),
+    ("c", "VARCHAR"),
+    ("i", "INTEGER"),
+    ("x", "DOUBLE"),
+    ("s", "VARCHAR"),
+    ("free", "DOUBLE"),
+)
+SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+TABLE = TablePolicy(
+    "r",
+    PrivacyUnit("unit", "u"),
+    {"i": ColumnPolicy(-3, 5), "x": ColumnPolicy(-2.0, 3.5), "c": ColumnPolicy(domain=("p", "q"))},
+)
+RULES = Policy("audit", accounts={"a": AccountPolicy("a", 100.0, 1e-3)}, tables={"r": TABLE})
+NAN, INF = math.nan, math.inf
+
+
+def prepared(sql: str, **parameters: object) -> Planned:
+    return planned(sql, SCHEMA, RULES, **parameters)
+
+
+# -- what is accepted -------------------------------------------------------------------------
+
+SPELLINGS = {
+    "median(x)": (Fraction(1, 2), False),
+    "MEDIAN(i)": (Fraction(1, 2), False),
+    "quantile(i, 0.9)": (Fraction(9, 10), True),
+    "quantile_disc(i, .25)": (Fraction(1, 4), True),
+    "quantile_disc(x, 0.25)": (Fraction(1, 4), False),
+    "quantile_cont(i, 0)": (Fraction(0), False),
+    "approx_quantile(i, 1)": (Fraction(1), True),
+    "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)": (Fraction(9, 10), False),
+    "percentile_disc(0.9) WITHIN GROUP (ORDER BY i DESC)": (Fraction(1, 10), True),
+    "quantile(i, 0.000001) FILTER (WHERE a > 1)": (Fraction(1, 10**6), True),
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY i) FILTER (WHERE a > 1)": (Fraction(1, 2), False),
+    "median(free, contribution_bounds_per_row => (0, 10))": (Fraction(1, 2), False),
+    "median(i * 2 + x)": (Fraction(1, 2), False),
+}
+
+
+@pytest.mark.parametrize(("spelling", "meaning"), SPELLINGS.items())
+def test_every_spelling_means_its_fraction_and_type(spelling, meaning) -> None:
+    (quantile,) = prepared(f"SELECT {spelling} FROM r").query.blocks[0].quantiles
+    assert (quantile.fraction, quantile.whole) == meaning
+
+
+def test_conditions_and_bounds_belong_to_the_values() -> None:
+    sql = (
+        "SELECT median(x), median(x) FILTER (WHERE a > 1), quantile(x, 0.5), quantile(x, 0.9), "
+        "median(x, contribution_bounds_per_row => (0, 1)) FROM r"
+    )
+    block = prepared(sql).query.blocks[0]
+    assert len(block.quantiles) == 4
+    assert len({quantile.ranked for quantile in block.quantiles}) == 3
+
+
+def test_other_fractions_and_other_bounds_are_other_statements() -> None:
+    texts = ["median(x)", "quantile_cont(x, 0.6)", "quantile_cont(i, 0.5)", "quantile_disc(i, 0.5)"]
+    texts += ["median(x, contribution_bounds_per_row => (0, 1))"]
+    prints = {prepared(f"SELECT {text} AS m FROM r").query.fingerprint for text in texts}
+    assert len(prints) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("quantile(x, 1.5)", "bad_fraction"),
+        ("quantile(x, -0.25)", "bad_fraction"),
+        ("quantile(x, '0.5')", "bad_fraction"),
+        ("quantile(x, a)", "bad_fraction"),
+        ("quantile(x, 0.1234567)", "bad_fraction"),
+        ("quantile_cont(x, [0.25, 0.5])", "bad_fraction"),
+        ("quantile_cont(x, 0.5 ORDER BY x)", "bad_fraction"),
+        ("percentile_cont(a) WITHIN GROUP (ORDER BY x)", "bad_fraction"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY x, i)", "aggregate_not_supported"),
+        ("percentile_cont(x, 0.5) WITHIN GROUP (ORDER BY i)", "aggregate_not_supported"),
+        ("median(x) WITHIN GROUP (ORDER BY i)", "aggregate_not_supported"),
+        ("sum(x) WITHIN GROUP (ORDER BY i)", "aggregate_not_supported"),
+        ("median(DISTINCT x)", "aggregate_not_supported"),
+        ("median(s)", "not_numeric"),
+        ("median(a > 1)", "not_numeric"),
+        ("median(free)", "unbounded_sum"),
+        ("median(x, contribution_bounds_per_group => (0, 3))", "bounds_do_not_apply"),
+        ("max(i)", "aggregate_not_supported"),
+        ("min(x)", "aggregate_not_supported"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_with_a_reason(expression: str, code: str) -> None:
+    with pytest.raises(QueryRefused) as refused:
+        prepared(f"SELECT {expression} FROM r")
+    assert refused.value.code == code
+    assert refused.value.hint or code != "aggregate_not_supported"
+
+
+@pytest.mark.parametrize("extreme", ["min", "max"])
+def test_extremes_point_to_quantiles(extreme: str) -> None:
+    with pytest.raises(QueryRefused) as refused:
+        prepared(f"SELECT {extreme}(i) FROM r")
+    assert "QUANTILE(x, 0.99)" in (refused.value.hint or "")
+
+
+def test_a_quantile_is_no_score_for_the_largest_groups() -> None:
+    block = prepared("SELECT a, median(i) AS m FROM r GROUP BY a ORDER BY m DESC LIMIT 3").query
+    assert block.blocks[0].top_k is None
+
+
+@pytest.mark.parametrize(
+    ("bounds", "integral"),
+    [
+        ((0, 10), True),
+        ((0, 2**16), True),
+        ((-5, 2**40), True),
+        ((0.5, 9.5), True),
+        ((0, 100), False),
+        ((-1e-9, 1e-9), False),
+        ((1e15, 1e15 + 1), False),
+        ((3.0, 3.0), False),
+        ((-1e300, 1e300), False),
+    ],
+)
+def test_grids_hold_the_bounds_in_few_points(bounds, integral: bool) -> None:
+    grid = points_for(tuple(map(float, bounds)), integral)
+    assert grid.low * grid.quantum <= bounds[0] <= bounds[1] <= grid.high * grid.quantum
+    assert grid.high - grid.low <= MAX_POINTS + 2
+    assert max(abs(grid.low), abs(grid.high)) < 2**53
+    if integral:
+        assert grid.quantum >= 1
+        assert (grid.quantum == 1) == (bounds[1] - bounds[0] <= MAX_POINTS)
+
+
+# -- what one unit can change -----------------------------------------------------------------
+
+KEYS = ("a", "f", "c", "a % 2", "CASE WHEN a > 1 THEN c END", "f + f")
+VALUES = (
+    "median(i)",
+    "quantile(x, 0.9)",
+    "median(x) FILTER (WHERE a > 0)",
+    "median(CAST(s AS INT), contribution_bounds_per_row => (0, 9))",
+    "median(i * i)",
+)
+rows_of_units = st.lists(
+    st.tuples(
+        st.sampled_from([1, 1, 1, 2, 2, 3, 4, None]),
+        st.sampled_from([0, 1, 2, 3, None]),
+        st.sampled_from([0.0, -0.0, 1.5, NAN, INF, None]),
+        st.sampled_from(["p", "q", "other", None]),
+        st.sampled_from([-3, -1, 0, 2, 5, 100, 2**31 - 1, None]),
+        st.sampled_from([-2.0, 0.1, 3.5, 1e308, NAN, INF, -INF, -0.0, None]),
+        st.sampled_from(["", "1", "7", "bad", None]),
+        st.none(),
+    ),
+    max_size=24,
+)
+Counted = dict[tuple[object, ...], list[Counter[int]]]
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Planned:
+    keys = draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))
+    asked = draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=2, unique=True))
+    asked += draw(st.sampled_from([[], ["count(*)"], ["sum(i)", "count(DISTINCT u)"]]))
+    parameters: dict[str, object] = {
+        "max_groups_contributed": draw(st.integers(1, 3)),
+        "max_rows_contributed": draw(st.integers(1, 3)),
+        "contribution_bounding": draw(st.sampled_from(["sample", "weight"])),
+        "k_bar": 10**6,
+        "epsilon": 5.0,
+        "delta": 1e-4,
+    }
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    if keys and draw(st.booleans()):
+        group += " ORDER BY count(DISTINCT u) DESC LIMIT 2"
+        if draw(st.booleans()):
+            parameters["max_groups_contributed"] = None
+    return prepared(f"SELECT {', '.join([*keys, *asked])} FROM r{group}", **parameters)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Lab:
+    return Lab("r", COLUMNS)
+
+
+def counted(lab: Lab, statement: str, plan: BlockPlan) -> Counted:
+    """Of each group the rows of each point, for each kind of value."""
+    kinds = len({noisy.quantile.ranked for noisy in plan.quantiles})
+    keys = len(plan.block.keys)
+    return {
+        tuple(map(normal, row[1 : 1 + keys])): [Counter(dict(part or ())) for part in row[-kinds:]]
+        for row in lab.rows(statement)
+    }
+
+
+def violations(before: Counted, after: Counted, plan: BlockPlan) -> list[str]:
+    """How a unit changes counts beyond what the plan declares, ``after`` being with the unit."""
+    rows, bounding = plan.block.parameters.max_rows_contributed, plan.bounding
+    found = []
+    for kind in range(len({noisy.quantile.ranked for noisy in plan.quantiles})):
+        touched = 0
+        for key in before.keys() | after.keys():
+            old, new = (side[key][kind] if key in side else Counter() for side in (before, after))
+            added, lost = new - old, old - new
+            touched += bool(added or lost)
+            if lost:
+                found.append(f"rows of {key} vanish when a unit is added: {lost}")
+            if added.total() > rows:
+                found.append(f"{key} gains {added.total()} rows, more than {rows}")
+        if bounding is not None and touched > bounding.groups:
+            found.append(f"{touched} groups change, more than {bounding.groups}")
+    return found
+
+
+def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[str]:
+    lab.fill(rows)
+    whole = counted(lab, statement, plan)
+    found = []
+    for leaver in {row[0] for row in rows} - {None}:
+        lab.fill([row for row in rows if row[0] != leaver])
+        found += violations(counted(lab, statement, plan), whole, plan)
+    return found
+
+
+@settings(
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(question=questions(), rows=rows_of_units)
+def test_one_unit_moves_counts_within_what_the_plan_declares(lab, question, rows) -> None:
+    assert audit(lab, rows, question.plans[0], question.statements[0]) == []
+
+
+MANY = [(1, key, 0.0, "p", value, 0.1, "1", None) for key in range(4) for value in (0, 1, 2, 3, 4)]
+
+
+def test_the_bounds_are_reached(lab: Lab) -> None:
+    parameters = {"max_groups_contributed": 2, "max_rows_contributed": 3, "delta": 1e-4}
+    question = prepared("SELECT a, median(i) FROM r GROUP BY a", **parameters)
+    lab.fill(MANY)
+    groups = counted(lab, question.statements[0], question.plans[0])
+    assert sorted(parts[0].total() for parts in groups.values()) == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ('"__dpsql_size" <= 3 OR', "TRUE OR"),
+        ('"__dpsql_rank" <= 2', "TRUE"),
+        ('PARTITION BY "__dpsql_rid", "__dpsql_unit"', 'PARTITION BY "__dpsql_rid"'),
+    ],
+    ids=["rows", "groups", "units"],
+)
+def test_sql_without_its_bounds_is_caught(lab: Lab, text: str, broken: str) -> None:
+    parameters = {"max_groups_contributed": 2, "max_rows_contributed": 3, "delta": 1e-4}
+    question = prepared("SELECT a, median(i) FROM r GROUP BY a", **parameters)
+    (statement,) = question.statements
+    others = [(unit, 1, 0.0, "p", value, 0.1, "1", None) for unit in (2, 3) for value in (0, 2, 4)]
+    assert text in statement
+    assert audit(lab, [*MANY, *others], question.plans[0], statement) == []
+    assert audit(lab, [*MANY, *others], question.plans[0], statement.replace(text, broken)) != []
+
+
+def test_each_row_of_a_unit_is_as_likely_to_be_kept(lab: Lab) -> None:
+    """Of ten rows three are kept, each in three of ten cases, and never two that lie close."""
+    question = prepared(
+        "SELECT a, median(i, contribution_bounds_per_row => (0, 9)) FROM r GROUP BY a",
+        max_groups_contributed=5000,
+        max_rows_contributed=3,
+        delta=1e-4,
+    )
+    groups = 400
+    lab.fill(
+        [(1, a, 0.0, "p", value, 0.1, "1", None) for a in range(groups) for value in range(10)]
+    )
+    kept = [parts[0] for parts in counted(lab, question.statements[0], question.plans[0]).values()]
+    assert len(kept) == groups
+    assert all(sorted(c.values()) == [1, 1, 1] for c in kept)
+    assert all(np.diff(sorted(c)).min() >= 3 for c in kept)
+    # The three rows of a group follow from where its first one lies: one choice of ten each.
+    starts: Counter[int] = Counter(sum(3**place for place in sorted(c)) for c in kept)
+    assert chi_square_p(starts, dict.fromkeys(starts, 0.1)) > IMPOSSIBLE
+    assert len(starts) == 10
+
+
+# -- what is answered -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def exact(no_noise: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No noise, and quantiles so certain that only ranks within one row come out."""
+    draw = ExponentialQuantile.draw
+
+    def certain(
+        self: ExponentialQuantile, histograms: Histograms, source: EntropySource
+    ) -> NDArray[np.int64]:
+        return draw(replace(self, rate=1e9), histograms, source)
+
+    monkeypatch.setattr(ExponentialQuantile, "draw", certain)
+
+
+Connect = Callable[..., dpsql.Connection]
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    opened: list[dpsql.Connection] = []
+
+    def connect(
+        fill: str, account: AccountPolicy | None = None, **parameters: object
+    ) -> dpsql.Connection:
+        path = tmp_path / f"{len(opened)}.duckdb"
+        with duckdb.connect(str(path)) as writer:
+            columns = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS)
+            writer.execute(f"CREATE TABLE r ({columns})")
+            writer.execute(f"INSERT INTO r {fill}")
+        account = account or AccountPolicy("a", 1000.0, 1e-3)
+        rules = replace(RULES, accounts={"a": account})
+        ledger = tmp_path / f"{len(opened)}.db"
+        parameters = {"max_groups_contributed": 50, "max_rows_contributed": 50} | parameters
+        opened.append(dpsql.connect(path, rules, ledger, "a", **parameters))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+SPREAD = """SELECT n % 97, n % 5, CASE n % 4 WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN -0.0
+    WHEN 2 THEN 0.0 END, ['p', 'q', 'z'][1 + n % 3], (n * 7919) % 9 - 3, (n * 104729 % 5501) / 1000
+    - 2, NULL, n FROM range(3000) t(n)"""
+UNEVEN = """SELECT u, a, NULL, 'p', value, value / 2, NULL, NULL FROM (VALUES
+    (1, 1, 0), (2, 1, 4), (3, 1, 4), (4, 2, -3), (5, 2, 5), (6, 3, 5), (7, 3, 5), (8, 3, 5),
+    (9, 3, NULL)) t(u, a, value)"""
+
+
+def within(value: float, rows: list[float], fraction: Fraction, tolerance: float) -> bool:
+    """Whether so many rows lie below that this is the quantile by some definition."""
+    below = sum(row < value - tolerance for row in rows)
+    upto = sum(row <= value + tolerance for row in rows)
+    return below <= fraction * len(rows) <= upto
+
+
+@pytest.mark.parametrize(
+    ("fill", "keys"),
+    [(SPREAD, "a"), (SPREAD, "f"), (SPREAD, "c, a"), (SPREAD, ""), (UNEVEN, "a"), (UNEVEN, "c")],
+)
+@pytest.mark.usefixtures("exact")
+def test_without_noise_answers_are_quantiles_of_their_group(connect, fill: str, keys: str) -> None:
+    asked = {
+        "median(x)": ("x", Fraction(1, 2), 1e-4),
+        "quantile_cont(x, 0.9)": ("x", Fraction(9, 10), 1e-4),
+        "quantile_disc(i, 0.25)": ("i", Fraction(1, 4), 0.0),
+        "quantile(i, 0)": ("i", Fraction(0), 0.0),
+        "quantile(i, 1) FILTER (WHERE i < 4)": ("CASE WHEN i < 4 THEN i END", Fraction(1), 0.0),
+    }
+    connection = connect(fill, max_rows_contributed=3000)
+    tail = f" GROUP BY {keys}" if keys else ""
+    head = f"{keys}, " if keys else ""
+    answer = connection.sql(f"SELECT {head}{', '.join(asked)} FROM r{tail}").fetchall()
+    width = len(keys.split(",")) if keys else 0
+    found = {tuple(map(normal, row[:width])): row[width:] for row in answer}
+    for position, (column, fraction, tolerance) in enumerate(asked.values()):
+        lists = plain(
+            fill, f"SELECT {head}list({column}) FILTER ({column} IS NOT NULL) FROM r{tail}"
+        )
+        for *key, rows in lists:
+            group = tuple(map(normal, key))
+            if rows and "z" not in group:  # not in the declared domain
+                assert within(found[group][position], rows, fraction, tolerance)
+
+
+def plain(fill: str, sql: str) -> list[Row]:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE r ({', '.join(f'{n} {t}' for n, t in COLUMNS)})")
+        connection.execute(f"INSERT INTO r {fill}")
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.usefixtures("exact")
+def test_quantiles_stand_beside_the_counts_of_their_group(connect) -> None:
+    """The largest groups come in the order of their counts, each with its own median."""
+    fill = (
+        "SELECT n, n % 7 * (n % 2), NULL, 'p', 0, (n % 7 * (n % 2)) / 2, NULL, NULL "
+        "FROM range(7000) t(n)"
+    )
+    sql = "SELECT a, count(*) AS n, median(x) AS m FROM r GROUP BY a ORDER BY n DESC, a LIMIT 5"
+    for parameters in ({}, {"max_groups_contributed": None}):
+        rows = connect(fill, k_bar=20, **parameters).sql(sql).fetchall()
+        assert len(rows) == 5
+        assert all(abs(median - a / 2) < 1e-3 for a, _, median in rows)
+
+
+@pytest.mark.parametrize("fill", ["SELECT * FROM r", "SELECT 1, 1, 1, 'p', NULL, 'nan', '', NULL"])
+@pytest.mark.parametrize(
+    ("sql", "groups"),
+    [
+        ("SELECT median(x) FROM r", 1),
+        ("SELECT quantile(i, 0.99), count(*) FROM r", 1),
+        ("SELECT c, median(x) FROM r GROUP BY c", 2),
+        ("SELECT c, median(x), sum(i) FROM r GROUP BY c ORDER BY 1", 2),
+        ("SELECT c, count(*) AS n, median(x) FROM r GROUP BY c ORDER BY n DESC LIMIT 1", 1),
+        ("SELECT a, median(x) FROM r GROUP BY a", 0),
+    ],
+)
+def test_groups_without_rows_are_answered_within_the_bounds(connect, sql, groups, fill) -> None:
+    rows = connect(fill).sql(sql).fetchall()
+    assert len(rows) == groups
+    for row in rows:
+        medians = [value for value in row if isinstance(value, float)]
+        assert all(-2 <= value <= 3.5 for value in medians)
+
+
+def test_quantiles_of_the_same_values_never_cross(connect) -> None:
+    connection = connect(UNEVEN, epsilon=0.01)
+    sql = "SELECT quantile(x, 0.9), quantile(x, 0.1), median(x), quantile(x, 0.4) FROM r"
+    for _ in range(30):
+        ((high, low, middle, lower),) = connection.sql(sql).fetchall()
+        assert low <= lower <= middle <= high
+
+
+@pytest.mark.parametrize(
+    "poison",
+    ["NULL", "'nan'", "'-inf'", "'-0.0'", "1e308"],
+)
+def test_no_value_fails_or_changes_schema_and_charge(connect, poison: str) -> None:
+    sql = (
+        "SELECT a, median(x) AS m, quantile(i, 0.9) AS q, median(x * x) AS y, "
+        "median(CAST(s AS INT), contribution_bounds_per_row => (0, 9)) AS z FROM r GROUP BY a"
+    )
+    ordinary = "SELECT n, n % 2, 0.0, 'p', n % 5, 1.5, '1', 0 FROM range(400) t(n)"
+    last = f"SELECT 9999, 1, {poison}, NULL, 2147483647, {poison}, 'bad', {poison}"
+    without, with_unit = connect(ordinary), connect(f"{ordinary} UNION ALL {last}")
+    one, other = without.sql(sql), with_unit.sql(sql)
+    assert (one.columns, one.types) == (other.columns, other.types)
+    assert one.types == ["INTEGER", "DOUBLE", "BIGINT", "DOUBLE", "DOUBLE"]
+    assert one.cost == other.cost
+    assert all(None not in row for row in other.fetchall())
+
+
+# -- what it costs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT median(x) FROM r",
+        "SELECT c, median(x), quantile(x, 0.9), quantile(i, 0.1) FROM r GROUP BY c",
+        "SELECT a, median(x), count(*), avg(i) FROM r GROUP BY a",
+        "SELECT a, count(DISTINCT u) AS n, median(x) FROM r GROUP BY a ORDER BY n DESC LIMIT 3",
+        "SELECT c, count(*) AS n, median(x) FROM r GROUP BY c ORDER BY n DESC LIMIT 1",
+    ],
+)
+def test_a_query_for_all_of_an_account_fits_into_it(connect, sql: str, composition) -> None:
+    account = AccountPolicy("a", 1.0, 1e-6, composition=composition)
+    connection = connect(SPREAD, account, epsilon=1.0, delta=1e-6)
+    result = connection.sql(sql)
+    assert result.cost.settled.rho <= result.cost.reserved.rho
+    assert result.cost.reserved_epsilon <= 1.0 + 1e-9
+    with pytest.raises(dpsql.Error):
+        connection.sql(sql.replace("median(x)", "median(i)"))
+
+
+def test_quantiles_get_as_much_of_the_budget_as_anything_else() -> None:
+    sql = "SELECT a, sum(i), median(x), quantile(x, 0.9) FROM r GROUP BY a"
+    (plan,) = prepared(sql, epsilon=1.0, delta=1e-6).plans
+    groups = plan.groups
+    assert groups is not None
+    noises = [plan.noise_of(i).rho(groups) for i in range(len(plan.measures))]
+    costs = [*noises, *(noisy.mechanism.rho(groups) for noisy in plan.quantiles)]
+    assert len(costs) == 4
+    assert max(costs) == pytest.approx(min(costs), rel=1e-6)
+    assert sum(costs) == pytest.approx(plan.loss(None).rho)
+
+
+def test_a_top_k_pays_for_the_quantiles_of_the_groups_that_came_out() -> None:
+    sql = "SELECT a, count(DISTINCT u) AS n, median(x) FROM r GROUP BY a ORDER BY n DESC LIMIT 10"
+    (plan,) = prepared(sql, max_groups_contributed=None).plans
+    quantile = plan.quantiles[0].mechanism
+    for released in (0, 3, 10):
+        others = replace(plan, quantiles=()).loss(released).rho
+        assert plan.loss(released).rho == pytest.approx(others + quantile.rho(released))
+    assert plan.loss(10).rho > plan.loss(3).rho > plan.loss(0).rho
+
+
+def test_a_plan_says_how_far_ranks_may_be_off_and_in_which_steps(connect) -> None:
+    explanation = connect(UNEVEN).explain("SELECT c, median(x), quantile(i, 0.9) FROM r GROUP BY c")
+    (block,) = explanation.blocks
+    median, quantile = block.columns
+    assert median.noise == quantile.noise == "exponential_mechanism"
+    assert (median.resolution, quantile.resolution) == (2.0**-13, 1.0)
+    assert median.margin95 > median.noise_scale > 0
+    assert "ranks, in steps of" in str(explanation)
+    assert "__dpsql_point" in block.sql
+
+
+def test_quantiles_have_no_intervals_and_other_columns_keep_theirs(connect) -> None:
+    result = connect(SPREAD).sql("SELECT c, count(*) AS n, median(x) AS m FROM r GROUP BY c")
+    assert list(result.intervals()) == ["n"]
+
+
+# -- the whole way ----------------------------------------------------------------------------
+
+
+def epsilon_seen(one: NDArray[np.int64], other: NDArray[np.int64], points: int) -> float:
+    """A lower bound on epsilon: events chosen on one half of the draws, judged on the other."""
+    best = 0.0
+    half = len(one) // 2
+    for p, q in ((one, other), (other, one)):
+        ratio = np.bincount(p[:half], minlength=points) / np.maximum(
+            1, np.bincount(q[:half], minlength=points)
+        )
+        for cut in np.unique(ratio):
+            event = ratio >= cut
+            hits, others = int(event[p[half:]].sum()), int(event[q[half:]].sum())
+            least = lower_bound(hits, half, IMPOSSIBLE)
+            if least > 0:
+                best = max(best, math.log(least / upper_bound(others, half, IMPOSSIBLE)))
+    return best
+
+
+def test_many_answers_do_not_tell_a_unit_apart_and_broken_ones_do(lab: Lab) -> None:
+    """The counts of the generated SQL with and without a unit, and draws from each."""
+    question = prepared("SELECT median(i) FROM r", max_rows_contributed=3, epsilon=3.0)
+    (plan,), (statement,) = question.plans, question.statements
+    others = [(unit, 0, 0.0, "p", unit % 2, 0.1, "1", None) for unit in range(2, 6)]
+    leaver = [(1, 0, 0.0, "p", 5, 0.1, "1", None)] * 9
+    mechanism = plan.quantiles[0].mechanism
+    claim = math.sqrt(8 * mechanism.rho(1))
+
+    def draws(rows: list[Row], mechanism: ExponentialQuantile, sql: str) -> NDArray[np.int64]:
+        lab.fill(rows)
+        ((counts,),) = counted(lab, sql, plan).values()
+        runs, points = 40_000, sorted(counts)
+        repeated = Histograms(
+            np.arange(1, runs + 1) * len(points),
+            np.tile(np.array(points, dtype=np.int64), runs),
+            np.tile(np.array([counts[p] for p in points], dtype=np.int64), runs),
+        )
+        return mechanism.draw(repeated, SeededSource(len(rows)))
+
+    def seen(mechanism: ExponentialQuantile, sql: str) -> float:
+        one, other = draws(others, mechanism, sql), draws([*others, *leaver], mechanism, sql)
+        return epsilon_seen(one, other, mechanism.size)
+
+    assert 0.3 * claim < seen(mechanism, statement) <= claim
+    assert seen(replace(mechanism, rate=mechanism.rate * 3), statement) > claim
+    unbounded = statement.replace('"__dpsql_size" <= 3 OR', "TRUE OR")
+    assert seen(mechanism, unbounded) > claim
