@@ -219,12 +219,13 @@ class Connection(CursorConnection):
         return budget_report(self._policy, self._analyst, self._paying_ledger())
 
     def close(self) -> None:
-        """Close the connection and what it opened itself."""
-        if not self._closed:
-            self._closed = True
-            self._tail.close()
-            for resource in self._owned:
-                resource.close()
+        """Close the connection and what it opened itself, once a query that is running is done."""
+        with self._turn:
+            if not self._closed:
+                self._closed = True
+                self._tail.close()
+                for resource in self._owned:
+                    resource.close()
 
     def __enter__(self) -> Connection:
         return self
