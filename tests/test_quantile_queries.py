@@ -25,6 +25,7 @@ from dpsql.errors import QueryRefused
 from dpsql.mechanisms.entropy import EntropySource
 from dpsql.mechanisms.quantiles import ExponentialQuantile, Histograms
 from dpsql.plan import BlockPlan
+from dpsql.planner import plan_block
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Schema, Table, schema_of
 from dpsql.sql.quantiles import MAX_POINTS, points_for
@@ -493,6 +494,37 @@ def test_a_query_for_all_of_an_account_fits_into_it(connect, sql: str, compositi
     assert result.cost.reserved_epsilon <= 1.0 + 1e-9
     with pytest.raises(dpsql.Error):
         connection.sql(sql.replace("median(x)", "median(i)"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "pure"),
+    [
+        ("SELECT median(x) FROM r", True),
+        ("SELECT median(x), quantile(x, 0.9), quantile(i, 1) FROM r", True),
+        ("SELECT c, median(x) FROM r GROUP BY c", True),
+        ("SELECT median(x), count(*) FROM r", False),
+        ("SELECT a, median(x) FROM r GROUP BY a", False),
+    ],
+)
+def test_a_single_publication_of_quantiles_alone_spends_epsilon_or_rho(sql: str, pure) -> None:
+    parameters = {"epsilon": 1.0, "delta": 1e-6, "max_groups_contributed": 2}
+    (block,) = prepared(sql, **parameters).query.blocks
+    basic, composed = plan_block(block, None, Composition.BASIC), plan_block(block)
+    assert (basic.loss(None).epsilon, basic.loss(None).delta) == (1.0, pytest.approx(1e-6))
+    assert basic.groups is not None
+    ranges = [
+        noisy.mechanism.rate * noisy.mechanism.rows * float(range_of(noisy.quantile.fraction))
+        for noisy in basic.quantiles
+    ]
+    assert (basic.groups * sum(ranges) == pytest.approx(1.0)) == pure
+    assert basic.groups * sum(ranges) <= 1.0 or not pure
+    rates = zip(basic.quantiles, composed.quantiles, strict=True)
+    gains = [one.mechanism.rate / other.mechanism.rate for one, other in rates]
+    assert all(gain > 1.01 if pure else gain <= 1 + 1e-9 for gain in gains)
+
+
+def range_of(fraction: Fraction) -> Fraction:
+    return Fraction(1) if fraction in (0, 1) else 2 * max(fraction, 1 - fraction)
 
 
 def test_quantiles_get_as_much_of_the_budget_as_anything_else() -> None:

@@ -19,6 +19,7 @@ from dpsql.mechanisms.quantiles import (
     ExponentialQuantile,
     Histograms,
     exponential_quantile,
+    pure_quantile,
 )
 
 FRACTIONS = (Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(3, 4), Fraction(1))
@@ -140,10 +141,24 @@ def test_all_of_a_budget_is_used_and_never_more(rho: float, groups: int) -> None
         assert rho * (1 - 1e-12) <= found.rho(groups) <= rho
 
 
-@pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
-def test_a_budget_that_buys_nothing_is_refused(rho: float) -> None:
+@pytest.mark.parametrize("fraction", FRACTIONS, ids=str)
+def test_pure_quantiles_lose_at_most_their_epsilon_over_all_groups(fraction: Fraction) -> None:
+    mechanism = pure_quantile(1.5, fraction, rows=2, groups=3, size=SIZE)
+    worst = max(
+        float(np.abs(log_law(d, mechanism.rate) - log_law(e, mechanism.rate)).max())
+        for without, with_unit in neighbours(2, most=2)
+        for d in [distances(without, fraction, SIZE)]
+        for e in [distances(with_unit, fraction, SIZE)]
+    )
+    assert 0.3 * 1.5 < 3 * worst <= 1.5
+    assert 3 * math.sqrt(8 * mechanism.rho(1)) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("calibrated", [exponential_quantile, pure_quantile])
+def test_a_budget_that_buys_nothing_is_refused(calibrated, budget: float) -> None:
     with pytest.raises(ParameterError):
-        exponential_quantile(rho, Fraction(1, 2), rows=1, groups=1, size=10)
+        calibrated(budget, Fraction(1, 2), rows=1, groups=1, size=10)
 
 
 # -- what is drawn ----------------------------------------------------------------------------

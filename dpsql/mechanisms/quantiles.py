@@ -171,6 +171,19 @@ def exponential_quantile(
     return quantile
 
 
+def pure_quantile(
+    epsilon: float, fraction: Fraction, *, rows: int, groups: int, size: int
+) -> ExponentialQuantile:
+    """The most accurate quantile that is ``epsilon``-DP, for units that add ``rows`` to each of
+    ``groups`` groups: an e-bounded range implies e-DP, and each group takes its part.
+
+    Raises ParameterError if ``epsilon`` is not finite and positive.
+    """
+    checked_positive(epsilon, "epsilon")
+    rate = epsilon / float(groups * rows * _range(fraction)) * (1 - 1e-12)
+    return ExponentialQuantile(fraction, rate, rows, size)
+
+
 def _range(fraction: Fraction) -> Fraction:
     """How far one row can move the scores of two points apart."""
     return Fraction(1) if fraction in (0, 1) else 2 * max(fraction, 1 - fraction)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.measures import Measure, MeasureKind
-from dpsql.mechanisms.quantiles import exponential_quantile
+from dpsql.measures import Measure, MeasureKind, Quantile
+from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
 from dpsql.plan import BlockPlan, NoisyQuantile
 from dpsql.planner.budget import Budget
 from dpsql.query import Block
@@ -22,19 +22,22 @@ def share_without_quantiles(block: Block) -> float:
 
 def priced_quantiles(plan: BlockPlan, budget: Budget) -> tuple[NoisyQuantile, ...]:
     """The block's quantiles, which share equally what ``budget`` holds back for them."""
-    block = plan.block
-    if not block.quantiles:
-        return ()
     groups = plan.groups if plan.groups is not None else plan.max_released
     assert groups is not None
-    rho = budget.held_back / len(block.quantiles)
-    rows = block.parameters.max_rows_contributed
     return tuple(
-        NoisyQuantile(
-            quantile,
-            exponential_quantile(
-                rho, quantile.fraction, rows=rows, groups=groups, size=quantile.ranked.points
-            ),
-        )
-        for quantile in block.quantiles
+        NoisyQuantile(quantile, _priced(plan.block, quantile, groups, budget))
+        for quantile in plan.block.quantiles
     )
+
+
+def _priced(block: Block, quantile: Quantile, groups: int, budget: Budget) -> ExponentialQuantile:
+    """By zCDP or, where a single publication is quantiles and nothing else, by epsilon alone."""
+    fraction, size = quantile.fraction, quantile.ranked.points
+    rows, part = block.parameters.max_rows_contributed, 1 / len(block.quantiles)
+    composed = exponential_quantile(
+        budget.held_back * part, fraction, rows=rows, groups=groups, size=size
+    )
+    if not (budget.basic and budget.share == 0.0):
+        return composed
+    pure = pure_quantile(budget.epsilon * part, fraction, rows=rows, groups=groups, size=size)
+    return max(composed, pure, key=lambda option: option.rate)
