@@ -68,6 +68,7 @@ MEANINGS = {
     "misplaced_aggregate": "An aggregate where a value of one row is needed.",
     "no_mechanism": "No mechanism can answer the query with these parameters; the reason says why.",
     "no_private_table": "A statement that reads no private table has nothing to protect.",
+    "no_noise_known": "DP_INTERVAL_LOW and the like of something that is no aggregate as released.",
     "not_a_query": "Another kind of statement: data definition, settings, files, transactions.",
     "not_numeric": "A sum of something that is not a number.",
     "number_too_long": "A number with more digits than the engine compares without an error.",

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
     from dpsql.engines.duckdb import DuckDBEngine
     from dpsql.explain import Explanation
-    from dpsql.result import Cost, Interval, Result
+    from dpsql.intervals import Interval
+    from dpsql.result import Cost, Result
     from dpsql.session import Connection, connect
 
 __version__ = "0.1.0"
@@ -77,7 +78,7 @@ _LATER = {
     "Cost": "dpsql.result",
     "DuckDBEngine": "dpsql.engines.duckdb",
     "Explanation": "dpsql.explain",
-    "Interval": "dpsql.result",
+    "Interval": "dpsql.intervals",
     "Result": "dpsql.result",
     "connect": "dpsql.session",
 }

@@ -16,7 +16,8 @@ from dpsql.schema import is_decimal
 
 if TYPE_CHECKING:
     from dpsql.explain import Explanation
-    from dpsql.result import Cost, Interval, Result
+    from dpsql.intervals import Interval
+    from dpsql.result import Cost, Result
     from dpsql.sql.values import Values
     from dpsql.tail import Row
 

@@ -8,6 +8,7 @@ Values here are complete at birth and never change; nothing in this module knows
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlglot import exp
 
@@ -48,12 +49,29 @@ class Source:
     catalog: bool
 
 
+class NoiseFigure(Enum):
+    """What can be asked of the noise on an aggregate."""
+
+    LOW = "interval_low"
+    HIGH = "interval_high"
+    SCALE = "noise_scale"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseColumn:
+    """A released column that says something of the noise on an aggregate, given by its index."""
+
+    aggregate: int
+    figure: NoiseFigure
+    confidence: float
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A private block: what is counted, per which keys, over which rows.
 
     ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
-    OPTIONS ask for, by name, if any.
+    OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
     """
 
     name: str
@@ -68,6 +86,7 @@ class Block:
     top_k: TopK | None
     parameters: Parameters
     mechanism: str | None = None
+    noise_columns: tuple[NoiseColumn, ...] = ()
 
     @property
     def known_domain(self) -> bool:
@@ -109,6 +128,10 @@ class Block:
     def measure_column(self, index: int) -> str:
         """The internal column name of a measure in exact rows."""
         return f"{INTERNAL_PREFIX}m{index}"
+
+    def noise_column(self, index: int) -> str:
+        """The internal column name of one of ``noise_columns`` in released rows."""
+        return f"{INTERNAL_PREFIX}e{index}"
 
     def support_columns(self, index: int) -> tuple[str, ...]:
         """The released columns that an aggregate computed from several measures needs for its

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpsql.accounting import PrivacyLoss
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Stage
 from dpsql.estimates import estimate
+from dpsql.intervals import interval_of, noise_scale
 from dpsql.measures import Measure, Quantile, Ranked
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.noise import EntropySource
@@ -18,7 +19,7 @@ from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.plan import BlockPlan
-from dpsql.query import Block
+from dpsql.query import Block, NoiseFigure
 from dpsql.schema import Column
 from dpsql.sql.histograms import HistogramSQL
 from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
@@ -222,7 +223,24 @@ def _answers(
         else:
             (measure,) = aggregate.measures
             answers[name] = _plain(measures[measure], noisy[measure])
-    return answers
+    return answers | _noise_columns(plan, answers)
+
+
+def _noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Values]:
+    """What the tail asks of the noise: functions of the plan and of what is released anyway."""
+    block = plan.block
+    columns: dict[str, Values] = {}
+    for position, asked in enumerate(block.noise_columns):
+        index = asked.aggregate
+        names = block.support_columns(index) or (block.aggregate_column(index),)
+        values = [answers[name].astype(np.float64) for name in names]
+        if asked.figure is NoiseFigure.SCALE:
+            found = np.full_like(values[0], noise_scale(plan, index))
+        else:
+            interval = interval_of(plan, len(values[0]), index, values, asked.confidence)
+            found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
+        columns[block.noise_column(position)] = found
+    return columns
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> Values:

@@ -39,7 +39,8 @@ from dpsql.render_plan import INDENT, explanation_panel, sql_panel
 
 if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
-    from dpsql.result import Interval, Result
+    from dpsql.intervals import Interval
+    from dpsql.result import Result
 
 __all__ = [
     "budget_panel",

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import ZERO, PrivacyLoss
-from dpsql.errors import InterfaceError, ParameterError
-from dpsql.estimates import Range, estimate_range
+from dpsql.errors import InterfaceError
 from dpsql.explain import Explanation
+from dpsql.intervals import Interval, check_confidence, interval_of
 from dpsql.plan import BlockPlan
 from dpsql.query import OutputColumn
 from dpsql.tail import Answer, Row
@@ -48,14 +48,6 @@ class Cost:
     def settled_epsilon(self) -> float:
         """ε of the charge, at delta = settled.delta + conversion_delta."""
         return self.settled.worth(self.conversion_delta)
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Lower and upper ends for each row of a noisy column, in the order of the rows."""
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
 
 
 FREE = Cost(ZERO, ZERO, 0.0)
@@ -156,12 +148,7 @@ class Result:
         with large noise come out. Columns computed from several released values have none.
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
-        if not 0 < confidence < 1:
-            raise ParameterError(
-                "confidence must be a number between 0 and 1",
-                code="parameter_out_of_range",
-                hint="For example intervals(0.95).",
-            )
+        check_confidence(confidence)
         return {
             name: self._interval(position, output, confidence)
             for position, (name, output) in enumerate(
@@ -171,44 +158,20 @@ class Result:
         }
 
     def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
-        aggregate = self._noise.plans[output.block].block.aggregates[output.aggregate]
-        values = self._numbers(position)
-        if aggregate.kind.composed:
-            return self._composed_interval(output, confidence)
-        margin = self._margin(output, aggregate.measures[0], confidence)
-        return Interval(values - margin, values + margin)
+        plan = self._noise.plans[output.block]
+        released = self._noise.released[output.block]
+        positions = [position]
+        if plan.block.aggregates[output.aggregate].kind.composed:
+            first = self._width + self._noise.supports.index(output)
+            positions = [
+                first + i for i in range(len(plan.block.support_columns(output.aggregate)))
+            ]
+        columns = [self._numbers(position) for position in positions]
+        return interval_of(plan, released, output.aggregate, columns, confidence)
 
     def _numbers(self, position: int) -> NDArray[np.float64]:
         column = self._answer.column(position)
         return np.array([np.nan if v is None else float(v) for v in column], dtype=np.float64)
-
-    def _margin(self, output: OutputColumn, index: int, confidence: float) -> float:
-        """Half the interval's width: the noise's margin, and what rounding can add."""
-        plan = self._noise.plans[output.block]
-        measure = plan.measures[index].measure
-        groups = plan.spread_groups(self._noise.released[output.block])
-        margin = plan.noise_of(index).margin(confidence, groups)
-        whole = plan.is_whole(plan.block.aggregates[output.aggregate])
-        if measure.weights is not None:
-            return float(margin * measure.step + (0.5 if whole else 0.0))
-        if measure.lattice is not None and measure.lattice.coarsening > 1:
-            margin += 1
-        elif whole:
-            margin = float(np.ceil(margin))
-        return float(margin * measure.step)
-
-    def _composed_interval(self, output: OutputColumn, confidence: float) -> Interval:
-        """All values that fit the intervals of the measures, which share the risk equally."""
-        plan = self._noise.plans[output.block]
-        aggregate = plan.block.aggregates[output.aggregate]
-        each = 1 - (1 - confidence) / len(aggregate.measures)
-        first = self._width + self._noise.supports.index(output)
-        parts = [
-            Range.around(self._numbers(first + i), self._margin(output, measure, each))
-            for i, measure in enumerate(aggregate.measures)
-        ]
-        found = estimate_range(aggregate, [m.measure for m in plan.measures], parts)
-        return Interval(found.low, found.high)
 
     def __repr__(self) -> str:
         from dpsql.render import result_text

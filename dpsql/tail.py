@@ -288,14 +288,15 @@ class TailRoom:
 
 
 def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
-    """The columns of a block's released table: keys, aggregates, what their intervals need."""
+    """The columns of a block's released table: keys, aggregates, what their intervals need, noise."""
     block = plan.block
     columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
     for index, aggregate in enumerate(block.aggregates):
         whole = plan.is_whole(aggregate)
         columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
         columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
-    return columns
+    asked = range(len(block.noise_columns))
+    return columns + [Column(block.noise_column(index), "DOUBLE") for index in asked]
 
 
 def _lists(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> list[list[Any]]:

@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tail",),
     ("release", "explain", "scaffold", "budget"),
     ("planner", "engines", "sql", "policy_file", "calibrate"),
+    ("intervals",),
     ("plan", "yaml_tree", "estimates"),
     ("query", "ledger"),
     ("measures",),
@@ -82,6 +83,7 @@ def test_imports_point_inwards(path: Path) -> None:
     [
         ("sqlglot", {"sql", "query", "measures"}),
         ("duckdb", {"engines", "tail", "demo", "demo_data"}),
+        ("sqlalchemy", {"sqlalchemy_dialect"}),
         ("sqlite3", {"ledger"}),
         ("pydantic", {"policy_file"}),
         ("ruamel", {"yaml_tree"}),

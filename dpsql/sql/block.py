@@ -13,14 +13,15 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.query import INTERNAL_PREFIX, Block, Key, Source, TopK
-from dpsql.schema import fold
+from dpsql.schema import fold, has_one_spelling
 from dpsql.sql.aggregates import Aggregates, output_name
 from dpsql.sql.call import is_aggregate
 from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.lineage import Lineage
+from dpsql.sql.noise_columns import is_noise_call
 from dpsql.sql.options import Asked
 from dpsql.sql.parse import refuse_deep
-from dpsql.sql.relation import Relation
+from dpsql.sql.relation import Identity, Relation
 
 _CLAUSES = frozenset(
     {
@@ -118,6 +119,8 @@ class _BlockBuilder:
                 f"{unknown[0].rstrip('_').upper()} is not available over a private table",
                 "clause_not_allowed",
                 self.select.args[unknown[0]],
+                hint="Over private rows there are WHERE and GROUP BY. Over released rows, in an "
+                "outer query, there is every clause.",
             )
         distinct = self.select.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
@@ -125,6 +128,7 @@ class _BlockBuilder:
                 "DISTINCT ON picks rows and is not available over a private table",
                 "clause_not_allowed",
                 distinct,
+                hint="Use GROUP BY, or DISTINCT ON over released rows in an outer query.",
             )
 
     # -- names --------------------------------------------------------------------------------
@@ -155,8 +159,9 @@ class _BlockBuilder:
 
     def _resolve_within(self, root: exp.Expr, defined: dict[str, exp.Expr]) -> None:
         for node in [n for n in outside_subqueries(root) if isinstance(n, exp.Column)]:
-            matches = self.relation.matches(node.table, node.name)
-            if not matches and self._names_an_alias(node, defined):
+            # Noise is known of aggregates only, so there an alias comes before a column.
+            column = self.relation.matches(node.table, node.name) and not is_noise_call(node.parent)
+            if not column and self._names_an_alias(node, defined):
                 node.replace(exp.paren(self._expansion(defined[fold(node.name)])))
             else:
                 self.lineage.resolve_column(node, self.relation)
@@ -166,7 +171,10 @@ class _BlockBuilder:
         self.expanded += sum(1 for _ in definition.walk())
         if self.expanded > _MAX_EXPANSION:
             raise self._refuse(
-                "the aliases stand for too large expressions", "query_too_large", None
+                "the aliases stand for too large expressions",
+                "query_too_large",
+                self.select,
+                hint="An alias of an alias is written out each time: use fewer levels of them.",
             )
         copy: exp.Expr = definition.copy()
         return copy
@@ -184,21 +192,39 @@ class _BlockBuilder:
     def _collect_keys(self) -> None:
         for expression in self._key_expressions():
             check_row_expression(expression, self.text)
-            columns = {fold(c.name) for c in expression.find_all(exp.Column)}
-            if fold(self.unit_column) in columns:
+            columns = list(expression.find_all(exp.Column))
+            if self.relation.identity_of(expression) is not Identity.NONE:
                 raise self._refuse(
-                    f"grouping by {self.relation.unit_label} would release the privacy unit itself",
+                    f"grouping by {output_name(expression)} would release the privacy unit itself",
                     "groups_by_unit",
                     expression,
                     hint="Count units with COUNT(DISTINCT ...) per some other column.",
                 )
             if not columns:
                 raise self._refuse(
-                    "a GROUP BY key must depend on a column", "constant_key", expression
+                    "a GROUP BY key must depend on a column",
+                    "constant_key",
+                    expression,
+                    hint="Leave it out; a constant can be added to the released rows.",
                 )
+            self._check_spelling(expression)
             if self._key_index(expression) is None:
                 key = expression.copy()
                 self.keys.append(Key(key, output_name(key), self._domain(key)))
+
+    def _check_spelling(self, key: exp.Expr) -> None:
+        """Refuse keys whose values may be equal and look different; a cast gives them one look."""
+        columns = () if isinstance(key.unnest(), exp.Cast) else key.find_all(exp.Column)
+        for column in columns:
+            found = self.relation.field_of(column.name)
+            if found is not None and not has_one_spelling(found.type):
+                raise self._refuse(
+                    f"column {output_name(column)} is of type {found.type}, by which rows cannot "
+                    "be grouped",
+                    "key_type",
+                    column,
+                    hint="Group by a cast to a plain type, such as VARCHAR.",
+                )
 
     def _domain(self, expression: exp.Expr) -> tuple[object, ...] | None:
         if not isinstance(expression, exp.Column):
@@ -214,9 +240,19 @@ class _BlockBuilder:
         if group.args.get("all"):
             return [item for item in items if not _has_aggregate(item)]
         if not any(group.args.values()):
-            raise self._refuse("GROUP BY names no keys", "empty_group_by", self.select)
+            raise self._refuse(
+                "GROUP BY names no keys",
+                "empty_group_by",
+                self.select,
+                hint="Name the keys, write GROUP BY ALL, or leave it out for one row in all.",
+            )
         if any(value for clause, value in group.args.items() if clause != "expressions"):
-            raise self._refuse("this form of GROUP BY is not available", "group_by_form", group)
+            raise self._refuse(
+                "this form of GROUP BY is not available",
+                "group_by_form",
+                group,
+                hint="Write GROUP BY a, b, or ROLLUP, CUBE or GROUPING SETS of keys.",
+            )
         return [self._ordinal(expression, items).unnest() for expression in group.expressions]
 
     def _distinct_keys(self) -> list[exp.Expr]:
@@ -234,6 +270,7 @@ class _BlockBuilder:
                     f"GROUP BY {position}: the select list has {len(items)} columns",
                     "unknown_ordinal",
                     expression,
+                    hint="Ordinals count from 1; a column's name is safer.",
                 )
             return items[position - 1]
         return expression
@@ -304,7 +341,7 @@ class _BlockBuilder:
         if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
             return self._raw_rows(node)
         return self._refuse(
-            f"column {node.name} must be a GROUP BY key or stand inside an aggregate",
+            f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
             "column_not_grouped",
             node,
             hint="Add it to GROUP BY, or put it inside COUNT, SUM or AVG.",

@@ -7,12 +7,11 @@ Names are resolved against the policy, so a table that it does not list does not
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 
 from sqlglot import exp
 
-from dpsql.errors import QueryRefused, UnknownName
+from dpsql.errors import QueryRefused
 from dpsql.policy import Parameters, Policy
 from dpsql.query import INTERNAL_PREFIX, Block, Query
 from dpsql.schema import Schema, fold
@@ -21,6 +20,7 @@ from dpsql.sql.block import build_block
 from dpsql.sql.call import refuse_bounds
 from dpsql.sql.grouping import expand_grouping_sets
 from dpsql.sql.lineage import Bind, Cte, Lineage, Scope
+from dpsql.sql.noise_columns import place_noise_columns
 from dpsql.sql.options import refuse_options, take_options
 from dpsql.sql.outputs import plain_tail, trace_outputs
 from dpsql.sql.parse import place_of
@@ -47,17 +47,18 @@ def validate(
             hint="Public tables may be joined to private aggregates; ask them alone elsewhere.",
         )
     refuse_bounds(tree, text)
-    outputs, supports = trace_outputs(tree, splitter.blocks)
+    blocks = place_noise_columns(tree, splitter.blocks, text)
+    outputs, supports = trace_outputs(tree, blocks)
     tail = to_sql(tree)
     return Query(
         text=text,
-        blocks=tuple(splitter.blocks),
+        blocks=tuple(blocks),
         tail=tail,
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
-        plain=plain_tail(tree, splitter.blocks),
-        fingerprint=_fingerprint(tail, splitter.blocks),
+        plain=plain_tail(tree, blocks),
+        fingerprint=_fingerprint(tail, blocks),
     )
 
 
@@ -68,18 +69,22 @@ def _refuse_forbidden(tree: exp.Query, text: str) -> None:
                 f"{type(node).__name__.upper()} cannot stand in a query",
                 code="statement_not_allowed",
                 place=place_of(text, node),
+                hint="A query reads and computes: it holds SELECT, VALUES and their clauses.",
             )
         if isinstance(node, exp.Identifier) and fold(node.name).startswith(INTERNAL_PREFIX):
             raise QueryRefused(
                 f"names beginning with {INTERNAL_PREFIX} are reserved",
                 code="reserved_name",
                 place=place_of(text, node),
+                hint="Choose another name.",
             )
         if isinstance(node, exp.Func) and _function_name(node) in TAIL_FORBIDDEN_FUNCTIONS:
             raise QueryRefused(
                 f"the function {_function_name(node)} is not available",
                 code="function_not_allowed",
                 place=place_of(text, node),
+                hint="Functions compute from their arguments; files, settings, other statements "
+                "and time are out of reach, over released rows too.",
             )
 
 
@@ -115,7 +120,7 @@ class _Splitter:
         else:
             raise QueryRefused(
                 f"this form of query ({type(query).__name__.lower()}) is not available",
-                code="query_form_not_allowed",
+                code="statement_not_allowed",
                 place=place_of(self.text, query),
                 hint="Write SELECT … FROM ….",
             )
@@ -132,11 +137,12 @@ class _Splitter:
                     "a WITH clause may only hold queries",
                     code="statement_not_allowed",
                     place=place_of(self.text, cte.this),
+                    hint="Write WITH name AS (SELECT …).",
                 )
             name = fold(cte.alias)
             if with_.args.get("recursive"):
                 inner[name] = Cte(False, lambda: None)
-            made = self.lineage.cte(cte.this, dict(inner))
+            made = self.lineage.cte(cte, dict(inner))
             if made.private:
                 cte.pop()
             else:
@@ -174,26 +180,16 @@ class _Splitter:
             return
         policy = self.policy.table(table.name) if plain else None
         if policy is None:
-            raise self._unknown_table(table)
+            raise self.lineage.unknown_table(table)
         if not policy.public:
             # Reached only where a private table stands in a position no SELECT accounts for.
             raise QueryRefused(
                 "a private table cannot be read here",
                 code="raw_rows",
                 place=place_of(self.text, table),
+                hint="Aggregate it in a SELECT of its own, which may then stand here.",
             )
         self.public_tables.add(fold(policy.name))
-
-    def _unknown_table(self, table: exp.Table) -> UnknownName:
-        names = [policy.name for policy in self.policy.tables.values()]
-        close = difflib.get_close_matches(table.name, names, n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
-        return UnknownName(
-            f"there is no table {to_sql(table)[:80]}",
-            code="unknown_table",
-            place=place_of(self.text, table),
-            hint=hint,
-        )
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         asked = take_options(select, self.text, self.policy, self.parameters)
@@ -224,5 +220,5 @@ def _fingerprint(tail: str, blocks: list[Block]) -> str:
         kinds += [repr((q.ranked.lattice, q.fraction, q.whole)) for q in block.quantiles]
         parts += [block.source.sql, block.unit_column, *texts, *bounds, *kinds]
         parts += [repr(block.parameters)]
-        parts += [block.mechanism or ""]
+        parts += [block.mechanism or "", repr(block.noise_columns)]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
