@@ -360,10 +360,11 @@ class Connection(CursorConnection):
 
     def _reserve(self, prepared: _Prepared) -> Charge:
         return self._paying_ledger().reserve(
-            [self._account],
+            self._account.path,
             Amount.charge(prepared.plan.reserved),
             query=prepared.query.fingerprint,
             plan=plan_record(prepared.plan),
+            limits=[self._account],
         )
 
     def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpsql.ledger import Ledger
 from dpsql.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.mechanisms.entropy import EntropySource
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.noise import LatticeNoise
 from dpsql.mechanisms.set_union import SetUnion
+
+if TYPE_CHECKING:
+    from postgres import Server
 
 
 @pytest.fixture
@@ -45,3 +52,49 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(laplace, "threshold", property(lambda self: 0))
     for module in (topk, known_topk, choose_k_bar):
         monkeypatch.setattr(module, "gumbel_order", exact_order)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A PostgreSQL server of this test run. Without one, its tests are skipped, except in CI."""
+    try:
+        from postgres import binaries, running
+    except ImportError:
+        missing = "psycopg is not installed"
+    else:
+        missing = "" if binaries() else "there is no PostgreSQL: apt-get install postgresql"
+    if missing and os.environ.get("DPSQL_REQUIRE_POSTGRES"):
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
+    """Where a test may open a new ledger: a file, and a database on a server."""
+    if request.param == "sqlite":
+        return tmp_path / "budget.ledger"
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.without_ledger()
+
+
+@pytest.fixture
+def ledger(place: str | Path) -> Iterator[Ledger]:
+    """A new ledger, in a file and in a database."""
+    with Ledger.open(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a test may open a new ledger file."""
+    return tmp_path / "budget.ledger"
+
+
+@pytest.fixture
+def file_ledger(path: Path) -> Iterator[Ledger]:
+    """A new ledger in a file."""
+    with Ledger.open(path) as opened:
+        yield opened

@@ -4,13 +4,43 @@ A query *reserves* its worst case before any private row is read, and *settles* 
 before any released row is shown. Settling is the only thing that lowers what was spent; a query
 that fails, is cancelled or dies in between keeps its whole reservation for ever.
 
-Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). An account is charged in delta
-and in rho or epsilon, as its composition says; it never holds both rho and epsilon.
+Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). Everything that happens is an
+event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is computed from it.
 """
 
 from __future__ import annotations
 
+from dpsql.ledger.chain import Event, Kind
+from dpsql.ledger.owner import Owner
+from dpsql.ledger.releases import MAX_RELEASE
 from dpsql.ledger.store import Ledger
-from dpsql.ledger.values import Account, Charge, Entry, Spent
+from dpsql.ledger.values import (
+    Account,
+    Charge,
+    Entry,
+    Head,
+    Spent,
+    Standing,
+    Stored,
+    Window,
+)
+from dpsql.ledger.verify import Verification
+from dpsql.ledger.windows import Renewal
 
-__all__ = ["Account", "Charge", "Entry", "Ledger", "Spent"]
+__all__ = [
+    "MAX_RELEASE",
+    "Account",
+    "Charge",
+    "Entry",
+    "Event",
+    "Head",
+    "Kind",
+    "Ledger",
+    "Owner",
+    "Renewal",
+    "Spent",
+    "Standing",
+    "Stored",
+    "Verification",
+    "Window",
+]

@@ -8,71 +8,55 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import sqlite3
 import stat
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
 from dpsql.errors import LedgerError
-from dpsql.ledger.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
-
-_REASONS: dict[int, tuple[str, str, str]] = {
-    sqlite3.SQLITE_BUSY: (
-        "ledger_busy",
-        "the ledger is busy: another process kept it locked for too long",
-        "try again, or end the process that holds it",
-    ),
-    sqlite3.SQLITE_LOCKED: (
-        "ledger_busy",
-        "the ledger is busy: another connection kept it locked for too long",
-        "try again, or end the process that holds it",
-    ),
-    sqlite3.SQLITE_FULL: (
-        "ledger_disk_full",
-        "the ledger cannot grow: the disk is full",
-        "free some space; nothing runs until its cost can be recorded",
-    ),
-    sqlite3.SQLITE_READONLY: (
-        "ledger_read_only",
-        "the ledger cannot be written",
-        "give this user write permission on the ledger file and its directory",
-    ),
-    sqlite3.SQLITE_CORRUPT: (
-        "ledger_corrupt",
-        "the ledger file is damaged",
-        "restore it from a backup no older than the last query; it was not changed",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        "ledger_corrupt",
-        "the file is not a ledger, or is damaged beyond recognition",
-        "check the path, or restore the ledger from a backup; it was not changed",
-    ),
-    sqlite3.SQLITE_CANTOPEN: (
-        "ledger_cannot_open",
-        "the ledger file cannot be opened",
-        "check that it exists and that this user may write to it and to its directory",
-    ),
-    sqlite3.SQLITE_IOERR: (
-        "ledger_io_error",
-        "the ledger's disk failed while reading or writing",
-        "check the disk; the ledger must be on a local file system",
-    ),
-}
+from dpsql.ledger.backend import Backend
+from dpsql.ledger.journal import begin_chain
+from dpsql.ledger.migration import OLD_VERSION, migrate
+from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA
+from dpsql.ledger.sqlite import SQLiteBackend, known_error, ledger_error, run_script, schema_of
 
 
-def ledger_error(error: sqlite3.Error) -> LedgerError:
-    """What a SQLite error means for the ledger, in fixed words. Raise it ``from None``."""
-    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    code, reason, hint = _REASONS.get(
-        primary,
-        ("ledger_failed", "the ledger refused the operation", "check the ledger file"),
-    )
-    return LedgerError(reason, code=code, hint=hint)
+class SQLiteHome:
+    """The ledger file at ``path``.
+
+    ``patience`` is how many seconds to wait for its lock; ``who`` goes into the first event of a
+    ledger that is created.
+    """
+
+    def __init__(self, path: Path, patience: float, who: str) -> None:
+        self._path = path
+        self._patience = patience
+        self._who = who
+        self._identity: tuple[int, int] | None = None
+
+    def connect(self) -> Backend:
+        """Open the file; the first time, create it if nothing is there."""
+        if self._identity is None and not os.path.lexists(self._path):
+            _create(self._path, self._who)
+        connection = _connect(self._path, self._patience)
+        self._identity = identity(self._path)
+        return SQLiteBackend(connection)
+
+    def require_same(self) -> None:
+        """Refuse a file that was moved, deleted or replaced while it was open."""
+        if identity(self._path) != self._identity:
+            raise LedgerError(
+                "the ledger file was moved, deleted or replaced while it was open",
+                code="ledger_missing",
+                hint="put the same file back; another one would forget what was spent",
+            )
 
 
-def open_file(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection to the ledger at ``path``, which is created if nothing is there.
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    """A connection to the existing ledger at ``path``.
 
     Raises :class:`LedgerError`, leaving the file as it was, for anything that is not a usable
     ledger of this version.
@@ -83,20 +67,15 @@ def open_file(path: Path, busy_timeout: float) -> sqlite3.Connection:
             code="ledger_unsupported",
             hint="upgrade the Python installation",
         )
-    if not os.path.lexists(path):
-        _create(path)
-    return connect(path, busy_timeout)
-
-
-def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection to the existing ledger at ``path``. Raises as :func:`open_file`."""
     _require_writable_file(path)
     try:
         _require_ledger(path)
-        connection = _open(path, "mode=rw", busy_timeout)
+        connection = _open(path, "mode=rw", patience)
         try:
             _make_durable(connection)
             _use_write_ahead_log(connection)
+            connection.execute("PRAGMA secure_delete = ON")
+            _bring_up_to_date(connection, path)
             connection.execute("PRAGMA foreign_keys = ON")
             _require_schema(connection)
         except BaseException:
@@ -144,7 +123,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         )
 
 
-def _create(path: Path) -> None:
+def _create(path: Path, who: str) -> None:
     """Put a new, empty, complete ledger at ``path``, readable by its owner only.
 
     It is built under another name and linked into place, so that no process ever sees half a
@@ -163,7 +142,7 @@ def _create(path: Path) -> None:
     except (OSError, ValueError):
         raise _cannot_create() from None
     try:
-        _fill(Path(name))
+        _fill(Path(name), who)
         with contextlib.suppress(FileExistsError):
             os.link(name, path, follow_symlinks=False)
         _sync(path.parent)
@@ -176,15 +155,16 @@ def _create(path: Path) -> None:
             os.unlink(name)
 
 
-def _fill(path: Path) -> None:
+def _fill(path: Path, who: str) -> None:
     connection = _open(path, "mode=rw", 0.0)
     try:
         _make_durable(connection)
-        connection.executescript(
-            f"BEGIN; {SCHEMA}"
-            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
-            "COMMIT;"
-        )
+        connection.execute("BEGIN")
+        run_script(connection, SQLITE_SCHEMA)
+        begin_chain(SQLiteBackend(connection), secrets.token_hex(16), time.time_ns() // 1000, who)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
         # Last, so that all of the above is in the file itself and none of it in a log beside it.
         _use_write_ahead_log(connection)
     finally:
@@ -216,8 +196,7 @@ def _require_writable_file(path: Path) -> None:
         )
     # Asked of the mode as well as of the system, for which root may write anything.
     if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
-        code, reason, hint = _REASONS[sqlite3.SQLITE_READONLY]
-        raise LedgerError(reason, code=code, hint=hint)
+        raise known_error(sqlite3.SQLITE_READONLY)
 
 
 def _require_ledger(path: Path) -> None:
@@ -240,16 +219,29 @@ def _require_ledger(path: Path) -> None:
             code="ledger_foreign",
             hint="give another path; the file was not changed",
         )
-    if version != SCHEMA_VERSION:
-        raise LedgerError(
-            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}",
-            code="ledger_version",
-            hint="use the dpsql that wrote it, or a newer one; the file was not changed",
-        )
+    # The first page lags behind the log: an upgraded file may still show its old version there.
+    if version not in (OLD_VERSION, SCHEMA_VERSION):
+        raise _other_version(version)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == OLD_VERSION:
+        migrate(connection, path)
+    elif version != SCHEMA_VERSION:
+        raise _other_version(version)
+
+
+def _other_version(version: int) -> LedgerError:
+    return LedgerError(
+        f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}",
+        code="ledger_version",
+        hint="use the dpsql that wrote it, or a newer one; the file was not changed",
+    )
 
 
 def _require_schema(connection: sqlite3.Connection) -> None:
-    if _schema_of(connection) != _expected_schema():
+    if schema_of(connection) != _expected_schema():
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",
@@ -257,21 +249,12 @@ def _require_schema(connection: sqlite3.Connection) -> None:
         )
 
 
-def _schema_of(connection: sqlite3.Connection) -> tuple[tuple[str, str, str | None], ...]:
-    return tuple(
-        connection.execute(
-            "SELECT type, name, sql FROM sqlite_schema "
-            "WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
-        )
-    )
-
-
 @cache
 def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA)
-        return _schema_of(connection)
+        connection.executescript(SQLITE_SCHEMA)
+        return schema_of(connection)
     finally:
         connection.close()
 

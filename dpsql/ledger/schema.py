@@ -1,119 +1,200 @@
-"""The ledger's tables, and the rules the file itself enforces whoever writes to it."""
+"""The ledger's tables, and the rules the database itself enforces whoever writes to it.
+
+One text serves SQLite and PostgreSQL; only the names of types and the form of triggers differ.
+What happened is in ``events`` and nowhere else. The other tables are its sums, kept so that a
+reservation takes the same work after a million entries; ``Ledger.verify`` recomputes them.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 2
-"""Stored as ``user_version``; a file with any other version is refused, never converted."""
+SCHEMA_VERSION = 3
+"""In ``head``, and in SQLite's ``user_version``. Older files are upgraded, newer ones refused."""
 
-# Totals are kept by triggers, so they cannot drift from the entries they sum: a charge is added
-# when it is linked to its accounts, and reduced when (only when) its entry is settled. No account
-# ever holds both rho and epsilon: their sum has no meaning.
-SCHEMA = """
+# ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
+_TABLES = """
+CREATE TABLE events (
+    seq     {int} PRIMARY KEY,
+    at      {int} NOT NULL,
+    who     TEXT NOT NULL,
+    kind    TEXT NOT NULL,
+    account TEXT NOT NULL,
+    entry   {int} UNIQUE REFERENCES events,
+    query   TEXT NOT NULL,
+    detail  TEXT NOT NULL,
+    rho     {int} NOT NULL CHECK (rho >= 0),
+    epsilon {int} NOT NULL CHECK (epsilon >= 0),
+    delta   {int} NOT NULL CHECK (delta >= 0),
+    digest  {bytes} CHECK (length(digest) = 32),
+    hash    {bytes} NOT NULL CHECK (length(hash) = 32)
+){strict};
+CREATE INDEX entries_by_account ON events (account, seq) WHERE kind = 'reserve';
+CREATE TABLE head (
+    one     {int} PRIMARY KEY CHECK (one = 1),
+    ledger  TEXT NOT NULL,
+    version {int} NOT NULL,
+    seq     {int} NOT NULL,
+    at      {int} NOT NULL,
+    hash    {bytes} NOT NULL CHECK (length(hash) = 32)
+){strict};
+CREATE TABLE windows (
+    opened    {int} PRIMARY KEY,
+    path      TEXT NOT NULL,
+    period    TEXT NOT NULL,
+    rho       {int} NOT NULL DEFAULT 0 CHECK (rho >= 0),
+    epsilon   {int} NOT NULL DEFAULT 0 CHECK (epsilon >= 0),
+    delta     {int} NOT NULL DEFAULT 0 CHECK (delta >= 0),
+    queries   {int} NOT NULL DEFAULT 0 CHECK (queries >= 0),
+    unsettled {int} NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries)
+){strict};
+CREATE UNIQUE INDEX windows_by_account ON windows (path, opened);
 CREATE TABLE accounts (
-    account   INTEGER PRIMARY KEY,
-    path      TEXT NOT NULL UNIQUE,
-    rho       INTEGER NOT NULL DEFAULT 0 CHECK (rho >= 0),
-    epsilon   INTEGER NOT NULL DEFAULT 0 CHECK (epsilon >= 0),
-    delta     INTEGER NOT NULL DEFAULT 0 CHECK (delta >= 0),
-    queries   INTEGER NOT NULL DEFAULT 0 CHECK (queries >= 0),
-    unsettled INTEGER NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries),
-    CHECK (rho = 0 OR epsilon = 0)
-) STRICT;
-
-CREATE TABLE entries (
-    entry            INTEGER PRIMARY KEY,
-    created          TEXT NOT NULL,
-    query            TEXT NOT NULL,
-    plan             TEXT NOT NULL,
-    reserved_rho     INTEGER NOT NULL CHECK (reserved_rho >= 0),
-    reserved_epsilon INTEGER NOT NULL CHECK (reserved_epsilon >= 0),
-    reserved_delta   INTEGER NOT NULL CHECK (reserved_delta >= 0),
-    settled          TEXT,
-    settled_rho      INTEGER CHECK (settled_rho BETWEEN 0 AND reserved_rho),
-    settled_epsilon  INTEGER CHECK (settled_epsilon BETWEEN 0 AND reserved_epsilon),
-    settled_delta    INTEGER CHECK (settled_delta = reserved_delta),
-    CHECK (reserved_rho = 0 OR reserved_epsilon = 0),
-    CHECK (reserved_rho > 0 OR reserved_epsilon > 0 OR reserved_delta > 0),
-    CHECK ((settled IS NULL) = (settled_rho IS NULL)),
-    CHECK ((settled IS NULL) = (settled_epsilon IS NULL)),
-    CHECK ((settled IS NULL) = (settled_delta IS NULL))
-) STRICT;
-
-CREATE TABLE charges (
-    account INTEGER NOT NULL REFERENCES accounts,
-    entry   INTEGER NOT NULL REFERENCES entries,
-    PRIMARY KEY (account, entry)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX charges_by_entry ON charges (entry);
-
-CREATE TRIGGER charge_adds_reservation AFTER INSERT ON charges BEGIN
-    UPDATE accounts
-    SET (rho, epsilon, delta, queries, unsettled) = (
-        SELECT rho + reserved_rho, epsilon + reserved_epsilon, delta + reserved_delta,
-            queries + 1, unsettled + 1
-        FROM entries WHERE entry = NEW.entry)
-    WHERE account = NEW.account;
-END;
-
-CREATE TRIGGER settling_lowers_totals AFTER UPDATE ON entries BEGIN
-    UPDATE accounts
-    SET rho = rho - (NEW.reserved_rho - NEW.settled_rho),
-        epsilon = epsilon - (NEW.reserved_epsilon - NEW.settled_epsilon),
-        unsettled = unsettled - 1
-    WHERE account IN (SELECT account FROM charges WHERE entry = NEW.entry);
-END;
-
-CREATE TRIGGER entry_starts_unsettled BEFORE INSERT ON entries
-WHEN NEW.settled IS NOT NULL OR EXISTS (SELECT 1 FROM entries WHERE entry = NEW.entry) BEGIN
-    SELECT RAISE(ABORT, 'an entry is new and unsettled');
-END;
-
-CREATE TRIGGER entry_settles_once BEFORE UPDATE ON entries
-WHEN OLD.settled IS NOT NULL OR NEW.settled IS NULL
-    OR (NEW.entry, NEW.created, NEW.query, NEW.plan)
-    IS NOT (OLD.entry, OLD.created, OLD.query, OLD.plan)
-    OR (NEW.reserved_rho, NEW.reserved_epsilon, NEW.reserved_delta)
-    IS NOT (OLD.reserved_rho, OLD.reserved_epsilon, OLD.reserved_delta) BEGIN
-    SELECT RAISE(ABORT, 'an entry changes once, when it is settled');
-END;
-
-CREATE TRIGGER entry_stays BEFORE DELETE ON entries BEGIN
-    SELECT RAISE(ABORT, 'entries are never deleted');
-END;
-
-CREATE TRIGGER charge_starts_with_its_entry BEFORE INSERT ON charges
-WHEN EXISTS (SELECT 1 FROM charges WHERE account = NEW.account AND entry = NEW.entry)
-    OR NOT EXISTS (SELECT 1 FROM entries WHERE entry = NEW.entry AND settled IS NULL) BEGIN
-    SELECT RAISE(ABORT, 'a charge is new and its entry unsettled');
-END;
-
-CREATE TRIGGER charge_never_changes BEFORE UPDATE ON charges BEGIN
-    SELECT RAISE(ABORT, 'charges never change');
-END;
-
-CREATE TRIGGER charge_stays BEFORE DELETE ON charges BEGIN
-    SELECT RAISE(ABORT, 'charges are never deleted');
-END;
-
-CREATE TRIGGER account_starts_at_zero BEFORE INSERT ON accounts
-WHEN NEW.rho OR NEW.epsilon OR NEW.delta OR NEW.queries
-    OR EXISTS (SELECT 1 FROM accounts WHERE path = NEW.path OR account = NEW.account) BEGIN
-    SELECT RAISE(ABORT, 'an account is new and has spent nothing');
-END;
-
-CREATE TRIGGER account_only_grows_or_settles BEFORE UPDATE ON accounts
-WHEN (NEW.account, NEW.path) IS NOT (OLD.account, OLD.path)
-    OR NEW.delta < OLD.delta OR NEW.queries < OLD.queries
-    OR ((NEW.rho < OLD.rho OR NEW.epsilon < OLD.epsilon)
-        AND NEW.unsettled IS NOT OLD.unsettled - 1) BEGIN
-    SELECT RAISE(ABORT, 'what an account spent is lowered by settling only');
-END;
-
-CREATE TRIGGER account_stays BEFORE DELETE ON accounts BEGIN
-    SELECT RAISE(ABORT, 'accounts are never deleted');
-END;
+    path           TEXT PRIMARY KEY,
+    opened         {int} NOT NULL REFERENCES windows,
+    renews         TEXT NOT NULL DEFAULT '' CHECK (renews IN ('', 'day', 'month')),
+    terms          TEXT NOT NULL DEFAULT '{{}}',
+    limit_rho      {int} CHECK (limit_rho >= 0),
+    limit_epsilon  {int} CHECK (limit_epsilon >= 0),
+    limit_delta    {int} CHECK (limit_delta >= 0),
+    policy_rho     {int} CHECK (policy_rho >= 0),
+    policy_epsilon {int} CHECK (policy_epsilon >= 0),
+    policy_delta   {int} CHECK (policy_delta >= 0),
+    CHECK ((limit_rho IS NULL) = (limit_delta IS NULL)),
+    CHECK ((limit_rho IS NULL) = (limit_epsilon IS NULL)),
+    CHECK ((policy_rho IS NULL) = (policy_delta IS NULL)),
+    CHECK ((policy_rho IS NULL) = (policy_epsilon IS NULL))
+){strict};
+CREATE TABLE releases (
+    entry   {int} PRIMARY KEY REFERENCES events,
+    account TEXT NOT NULL,
+    query   TEXT NOT NULL,
+    size    {int} NOT NULL,
+    packed  {int} NOT NULL CHECK (packed IN (0, 1)),
+    payload {bytes} NOT NULL
+){strict};
+CREATE INDEX releases_by_query ON releases (query, entry);
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """``action`` on a row of ``table`` is refused where ``condition`` holds."""
+
+    name: str
+    table: str
+    action: str
+    condition: str
+    reason: str
+
+
+def _never(action: str, table: str) -> _Rule:
+    return _Rule(
+        f"{table}_no_{action.lower()}", table, action, "1 = 1", f"{table} refuses {action}"
+    )
+
+
+_RULES = (
+    _never("UPDATE", "events"),
+    _never("UPDATE", "releases"),
+    *(_never("DELETE", table) for table in ("events", "head", "windows", "accounts")),
+    _Rule(
+        "window_starts_at_zero",
+        "windows",
+        "INSERT",
+        "NEW.rho + NEW.epsilon + NEW.delta + NEW.queries > 0",
+        "a window is new and nothing was spent in it",
+    ),
+    _Rule(
+        "window_only_grows_or_settles",
+        "windows",
+        "UPDATE",
+        "NEW.opened <> OLD.opened OR NEW.path <> OLD.path OR NEW.delta < OLD.delta"
+        " OR NEW.queries < OLD.queries OR ((NEW.rho < OLD.rho OR NEW.epsilon < OLD.epsilon)"
+        " AND NEW.unsettled <> OLD.unsettled - 1)",
+        "what was spent is lowered by settling only",
+    ),
+    _Rule(
+        "account_keeps_its_name",
+        "accounts",
+        "UPDATE",
+        "NEW.path <> OLD.path OR NEW.opened < OLD.opened",
+        "an account keeps its name and never returns to an older window",
+    ),
+    _Rule(
+        "head_moves_on",
+        "head",
+        "UPDATE",
+        "NEW.ledger <> OLD.ledger OR NEW.version < OLD.version OR NEW.seq <= OLD.seq",
+        "the head only moves on",
+    ),
+)
+_KEYS = {
+    "events": ("seq", "entry"),
+    "head": ("one",),
+    "windows": ("opened",),
+    "accounts": ("path",),
+    "releases": ("entry",),
+}
+# INSERT OR REPLACE deletes without asking the rules about deletion; PostgreSQL has no such thing.
+_SQLITE_RULES = tuple(
+    _Rule(
+        f"{table}_no_replace",
+        table,
+        "INSERT",
+        # One question for each key: with OR in one question, SQLite would read the whole table.
+        " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key} = NEW.{key})" for key in keys),
+        f"{table} refuses REPLACE",
+    )
+    for table, keys in _KEYS.items()
+)
+
+
+def _sqlite_trigger(rule: _Rule) -> str:
+    return (
+        f"CREATE TRIGGER {rule.name} BEFORE {rule.action} ON {rule.table} "
+        f"WHEN {rule.condition} BEGIN SELECT RAISE(ABORT, '{rule.reason}'); END;\n"
+    )
+
+
+def _postgres_trigger(rule: _Rule) -> str:
+    return (
+        f"CREATE TRIGGER {rule.name} BEFORE {rule.action} ON {rule.table} FOR EACH ROW "
+        f"WHEN ({rule.condition}) EXECUTE FUNCTION refuse('{rule.reason}');\n"
+    )
+
+
+def _postgres_truncation(table: str) -> str:
+    return (
+        f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT "
+        f"EXECUTE FUNCTION refuse('{table} refuses TRUNCATE');\n"
+    )
+
+
+_REFUSE = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$;
+"""
+
+SQLITE_SCHEMA = _TABLES.format(int="INTEGER", bytes="BLOB", strict=" STRICT") + "".join(
+    map(_sqlite_trigger, _RULES + _SQLITE_RULES)
+)
+"""The tables and triggers of a SQLite ledger."""
+
+POSTGRES_SCHEMA = "".join(
+    (
+        _TABLES.format(int="BIGINT", bytes="BYTEA", strict=""),
+        _REFUSE,
+        *map(_postgres_trigger, _RULES),
+        *map(_postgres_truncation, _KEYS),
+    )
+)
+"""The tables and triggers of a PostgreSQL ledger."""
+
+POSTGRES_TRIGGERS = frozenset(
+    [rule.name for rule in _RULES] + [f"{table}_no_truncate" for table in _KEYS]
+)
+"""The triggers that a PostgreSQL ledger must have."""

@@ -1,79 +1,85 @@
-"""The ledger on SQLite: reserve, settle, and what was spent."""
+"""The ledger as its callers see it: reserve, settle, what was spent, and what was answered."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import operator
 import os
-import sqlite3
-import threading
-import weakref
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Never
+from typing import Never
 
 from dpsql.accounting import Amount, check_units
-from dpsql.errors import BudgetExceeded, LedgerError, ParameterError
-from dpsql.ledger.file import connect, identity, ledger_error, open_file
+from dpsql.errors import LedgerError, ParameterError
+from dpsql.ledger import forks
+from dpsql.ledger.accounts import add, lower, ready, require_room, standings, windows_of
+from dpsql.ledger.backend import Backend, Home
+from dpsql.ledger.chain import FIELDS, Event, Kind, iso
+from dpsql.ledger.file import SQLiteHome
+from dpsql.ledger.journal import Journal, head
+from dpsql.ledger.link import Link
+from dpsql.ledger.owner import Owner
+from dpsql.ledger.releases import check_release, digest_of, latest, store
 from dpsql.ledger.values import (
     Account,
     Charge,
     Entry,
+    Head,
     Spent,
-    check_accounts,
+    Standing,
+    Stored,
+    Window,
+    check_charge,
+    check_json,
+    check_limits,
+    check_name,
     check_path,
 )
-
-MAX_QUERY = 1024
-"""The longest query fingerprint, in characters."""
+from dpsql.ledger.verify import Verification, verify
 
 
 class Ledger:
-    """One ledger file, shared by any number of threads and processes of one machine.
+    """One ledger, shared by any number of threads and processes.
 
     Promises: a reservation that :meth:`reserve` returned survives a crash of the process and of the
-    machine; no account ever exceeds the limits it is reserved under; nothing but :meth:`settle`
-    lowers what was spent. Not promised: noticing that an older copy of the file was put back.
+    machine; no account ever exceeds the limits it is reserved under, nor does any account above
+    it; nothing but :meth:`settle` lowers what was spent. Not promised: noticing from the inside
+    that an older copy of the ledger was put back (:meth:`head`).
 
     Open one with :meth:`open`, as a context manager or with :meth:`close`. Every method raises
-    :class:`LedgerError`, in fixed words, when the file cannot be used.
+    :class:`LedgerError`, in fixed words, when the ledger cannot be used.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, busy_timeout: float) -> None:
-        self._path = path
-        self._busy_timeout = busy_timeout
-        self._identity = identity(path)
-        self._connection: sqlite3.Connection | None = connection
-        self._process = os.getpid()
-        self._closed = False
-        self._lock = threading.Lock()
-        _ledgers.add(self)
+    def __init__(self, link: Link, who: str) -> None:
+        self._link = link
+        self._who = who
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, busy_timeout: float = 10.0) -> Ledger:
-        """Open the ledger at ``path``; if nothing is there, create it with mode 0600.
+    def open(
+        cls, place: str | os.PathLike[str], *, busy_timeout: float = 10.0, who: str | None = None
+    ) -> Ledger:
+        """Open the ledger at ``place``, a file or a ``postgresql://`` URL; create what is missing.
 
-        ``busy_timeout`` is how many seconds to wait for other users of the file.
+        A new file has mode 0600. ``busy_timeout`` is how many seconds to wait for other users of
+        the ledger; ``who`` goes into the chain with every event, and is the name of the process's
+        user if it is not given.
 
-        Raises :class:`LedgerError`, changing nothing, for a file that is not a ledger of this
-        version, is damaged or cannot be written; :class:`ParameterError` for a bad timeout.
+        Raises :class:`LedgerError`, changing nothing, for what is not a ledger of this version or
+        an older one, is damaged or cannot be written; :class:`ParameterError` for bad arguments.
         """
         if type(busy_timeout) not in (int, float) or not 0 <= busy_timeout <= 86_400:
             raise ParameterError(
                 "busy_timeout must be between 0 and 86400 seconds", code="bad_parameter"
             )
-        absolute = Path(path).absolute()
-        with _fork_lock:
-            return cls(absolute, open_file(absolute, busy_timeout), busy_timeout)
+        name = _login() if who is None else who
+        check_name("name of the user", name)
+        home = _home(place, busy_timeout, name)
+        with forks.opening:
+            return cls(Link(home, home.connect(), busy_timeout), name)
 
     def close(self) -> None:
-        """Close the file. Closing twice does nothing; any other later call is refused."""
-        with self._held():
-            self._closed = True
-            self._disconnect()
+        """Close the ledger. Closing twice does nothing; any other later call is refused."""
+        self._link.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -90,297 +96,255 @@ class Ledger:
         raise LedgerError(
             "a ledger cannot be copied or sent to another process",
             code="ledger_not_picklable",
-            hint="send the path and open it there",
+            hint="send its place and open it there",
         )
 
-    def reserve(
-        self, accounts: Sequence[Account], amount: Amount, *, query: str, plan: str
-    ) -> Charge:
-        """Charge a query's worst case to every one of ``accounts``, durably, or change nothing.
+    # -- queries ------------------------------------------------------------------------------
 
-        ``amount`` is in rho or in epsilon, not in both, and not nothing; ``query`` is the query's
-        fingerprint and ``plan`` the JSON text of its mechanism and parameters.
+    def reserve(
+        self,
+        account: str,
+        amount: Amount,
+        *,
+        query: str,
+        plan: str,
+        limits: Sequence[Account] = (),
+    ) -> Charge:
+        """Charge a query's worst case to ``account`` and all above it, durably, or change nothing.
+
+        It must fit ``limits``, which are the policy's for the account and those above it, and the
+        limits that the owner has set in the ledger. ``amount`` is in rho or in epsilon, not in
+        both, and not nothing; ``query`` is the query's fingerprint and ``plan`` the JSON text of
+        its mechanism and parameters.
 
         Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts,
-        :class:`LedgerError` when one was charged under the other composition before, and
+        :class:`UnknownName` for an account that nobody has given a budget, :class:`LedgerError`
+        when an account was charged under the other composition before or the clock went back, and
         :class:`ParameterError` for malformed arguments.
         """
-        payers = check_accounts(accounts)
-        if not any(amount.units):
-            raise ParameterError("a charge of nothing is not recorded", code="bad_parameter")
-        if amount.rho and amount.epsilon:
-            raise ParameterError(
-                "a charge is made in rho or in epsilon, not in both", code="bad_parameter"
-            )
-        _check_texts(query, plan)
-        with self._transaction() as connection:
-            _require_room(connection, payers, amount)
-            entry = _insert(connection, payers, amount, query, plan)
-        return Charge(entry, tuple(account.path for account in payers), amount)
+        check_path(account)
+        given = check_limits(account, limits)
+        check_charge(amount)
+        check_name("query's fingerprint", query)
+        check_json("plan", plan)
+        with self._link.writing() as sql:
+            journal = Journal(sql, self._who)
+            nodes = ready(journal, account, given)
+            require_room(nodes, amount)
+            entry = journal.append(Kind.RESERVE, account, amount, query=query, detail=plan)
+            add(sql, nodes, amount)
+            journal.finish()
+        return Charge(entry, account, amount)
 
-    def settle(self, charge: Charge, amount: Amount) -> None:
+    def settle(self, charge: Charge, amount: Amount, release: bytes | None = None) -> None:
         """Replace a reservation by the actual cost, durably. Call it before showing any row.
 
         Its rho and epsilon are at most what was reserved and functions of the released output only;
-        its delta equals what was reserved, because delta is never refunded.
+        its delta equals what was reserved, because delta is never refunded. ``release`` is the
+        answer, to be kept with the entry (at most ``MAX_RELEASE`` bytes): :meth:`stored` finds it.
 
         Raises :class:`LedgerError`, changing nothing, for more than was reserved, another delta, an
-        entry that is unknown or already settled; :class:`ParameterError` for a malformed charge.
+        entry that is unknown or already settled; :class:`ParameterError` for a malformed charge or
+        a release that is too large.
         """
         check_units("entry", charge.entry)
-        with self._transaction() as connection:
-            _require_settleable(connection, charge, amount)
-            connection.execute(
-                "UPDATE entries SET (settled, settled_rho, settled_epsilon, settled_delta) = "
-                "(?, ?, ?, ?) WHERE entry = ?",
-                (_now(), *amount.units, charge.entry),
+        if release is not None:
+            check_release(release)
+        with self._link.writing() as sql:
+            query = _require_settleable(sql, charge, amount)
+            journal = Journal(sql, self._who)
+            journal.append(
+                Kind.SETTLE,
+                charge.account,
+                amount,
+                entry=charge.entry,
+                digest=None if release is None else digest_of(release),
             )
+            lower(sql, charge.account, charge.entry, charge.amount, amount)
+            if release is not None:
+                store(sql, charge.entry, charge.account, query, release)
+            journal.finish()
 
-    def spent(self, account_path: str) -> Spent:
-        """What the account has spent so far: nothing if never charged. Constant time."""
-        check_path(account_path)
-        with self._connected() as connection:
-            return _spent(connection, account_path)
+    def stored(self, account: str, query: str) -> Stored | None:
+        """The latest kept answer to ``query`` that ``account`` or one below it has; free.
 
-    def history(self, account_path: str, limit: int = 100) -> tuple[Entry, ...]:
-        """The account's latest ``limit`` entries, newest first."""
-        check_path(account_path)
+        None if there is none, or if the owner has deleted it.
+        """
+        check_path(account)
+        check_name("query's fingerprint", query)
+        with self._link.reading() as sql:
+            return latest(sql, account, query)
+
+    # -- reports ------------------------------------------------------------------------------
+
+    def spent(self, account: str) -> Spent:
+        """What counts against the account's limits: all it spent in its current window."""
+        return self._standing(account).window.spent
+
+    def total(self, account: str) -> Spent:
+        """What the account has spent over all its windows."""
+        return self._standing(account).total
+
+    def standing(
+        self, account: str, limits: Sequence[Account] | None = None
+    ) -> tuple[Standing, ...]:
+        """Where the account and those above it stand, from the dataset down.
+
+        ``limits`` are the policy's, as in :meth:`reserve`; left out, those of the last charge.
+        """
+        check_path(account)
+        given = None if limits is None else check_limits(account, limits)
+        with self._link.reading() as sql:
+            return standings(sql, account, given)
+
+    def estimate(
+        self, account: str, amount: Amount, limits: Sequence[Account] | None = None
+    ) -> int | None:
+        """How many charges of ``amount`` the account can still pay; None without any limit."""
+        check_charge(amount)
+        counts = (each.affordable(amount) for each in self.standing(account, limits))
+        return min((count for count in counts if count is not None), default=None)
+
+    def windows(self, account: str) -> tuple[Window, ...]:
+        """All windows of the account, oldest first."""
+        check_path(account)
+        with self._link.reading() as sql:
+            return windows_of(sql, account)
+
+    def accounts(self) -> tuple[str, ...]:
+        """The paths of all accounts, sorted."""
+        with self._link.reading() as sql:
+            return tuple(sorted(path for (path,) in sql.execute("SELECT path FROM accounts")))
+
+    def history(
+        self, account: str, limit: int = 100, before: int | None = None
+    ) -> tuple[Entry, ...]:
+        """The latest ``limit`` entries of the account and those below it, newest first.
+
+        ``before`` is the number of an entry: only older ones are told.
+        """
+        check_path(account)
         check_units("limit", limit)
-        with self._connected() as connection:
-            rows = connection.execute(_HISTORY, (account_path, limit)).fetchall()
-        return tuple(_entry(row) for row in rows)
+        if before is not None:
+            check_units("before", before)
+        below = account + "/"
+        values = (account, len(below), below, *(() if before is None else (before,)), limit)
+        text = _HISTORY.format("" if before is None else "AND asked.seq < ?")
+        with self._link.reading() as sql:
+            return tuple(_entry(*row) for row in sql.execute(text, values))
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: durable when the block ends, undone if anything escapes from it."""
-        with self._connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
+    # -- the chain ----------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with self._held():
-            connection = self._live_connection()
-            try:
-                yield connection
-            except sqlite3.Error as error:
-                raise ledger_error(error) from None
-            finally:
-                if connection.in_transaction:
-                    self._roll_back(connection)
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """All events of the chain after number ``after``, oldest first."""
+        check_units("after", after)
+        while True:
+            with self._link.reading() as sql:
+                rows = sql.execute(
+                    f"SELECT {FIELDS}, hash FROM events WHERE seq > ? ORDER BY seq LIMIT 1000",
+                    (after,),
+                )
+            if not rows:
+                return
+            yield from map(Event.of_row, rows)
+            after = rows[-1][0]
 
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=max(self._busy_timeout, 0.001)):
-            raise LedgerError(
-                "the ledger is busy: another thread is using it",
-                code="ledger_busy",
-                hint="try again, or open one ledger per thread",
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def head(self) -> Head:
+        """The end of the chain. Write it down elsewhere: :meth:`verify` takes it as an anchor."""
+        with self._link.reading() as sql:
+            return head(sql)
 
-    def _live_connection(self) -> sqlite3.Connection:
-        if self._closed:
-            raise LedgerError("the ledger is closed", code="ledger_closed", hint="open it again")
-        if self._connection is not None and self._process != os.getpid():
-            raise LedgerError(
-                "the process was forked while it held the ledger open",
-                code="ledger_forked",
-                hint="fork with os.fork or multiprocessing, or open the ledger after forking",
-            )
-        if identity(self._path) != self._identity:
-            raise LedgerError(
-                "the ledger file was moved, deleted or replaced while it was open",
-                code="ledger_missing",
-                hint="put the same file back; another one would forget what was spent",
-            )
-        if self._connection is None:
-            self._connection = connect(self._path, self._busy_timeout)
-            self._process = os.getpid()
-        return self._connection
+    def verify(self, anchors: Sequence[Head] = ()) -> Verification:
+        """Recompute the chain, all sums and all rules, and say what is the first broken place.
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.rollback()
-        except sqlite3.Error:
-            self._disconnect()  # closing rolls back too; the next call connects afresh
+        ``anchors`` are heads that were kept elsewhere, which the chain must contain. Without one,
+        an older copy that was put back, or a chain rewritten as a whole, is not noticed.
+        """
+        with self._link.reading() as sql:
+            return verify(sql, tuple(anchors))
 
-    def _disconnect(self) -> None:
-        # Closing a connection of the parent process would undo locks the parent relies on.
-        if self._connection is not None and self._process == os.getpid():
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
+    def owner(self, who: str) -> Owner:
+        """The actions of the data owner, which go into the chain under the name ``who``."""
+        check_name("name of the owner", who)
+        return Owner(self._link, who)
 
-    def _let_go(self) -> None:
-        self._lock.acquire()
-        self._disconnect()
-
-    def _take_up(self) -> None:
-        self._lock.release()
+    def _standing(self, account: str) -> Standing:
+        return self.standing(account)[-1]
 
 
 _HISTORY = """
-SELECT
-    entry, created,
-    (SELECT group_concat(path, char(10)) FROM charges AS c JOIN accounts USING (account)
-     WHERE c.entry = entries.entry),
-    query, plan, reserved_rho, reserved_epsilon, reserved_delta,
-    settled, settled_rho, settled_epsilon, settled_delta
-FROM accounts JOIN charges USING (account) JOIN entries USING (entry)
-WHERE path = ? ORDER BY charges.entry DESC LIMIT ?
+SELECT asked.seq, asked.at, asked.who, asked.account, asked.query, asked.detail,
+    asked.rho, asked.epsilon, asked.delta, paid.at, paid.rho, paid.epsilon, paid.delta,
+    releases.entry
+FROM events AS asked
+    LEFT JOIN events AS paid ON paid.entry = asked.seq
+    LEFT JOIN releases ON releases.entry = asked.seq
+WHERE asked.kind = 'reserve' AND asked.account IN (
+    SELECT path FROM accounts WHERE path = ? OR substr(path, 1, ?) = ?) {}
+ORDER BY asked.seq DESC LIMIT ?
 """
 
 
-def _spent(connection: sqlite3.Connection, path: str) -> Spent:
-    row = connection.execute(
-        "SELECT rho, epsilon, delta, queries, unsettled FROM accounts WHERE path = ?", (path,)
-    ).fetchone()
-    return Spent() if row is None else Spent(Amount(*row[:3]), *row[3:])
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    entry, created, paths, query, plan, *amounts = row
-    settled, *charged = amounts[3:]
+def _entry(
+    entry: int, at: int, who: str, account: str, query: str, plan: str, *numbers: int | None
+) -> Entry:
+    settled, stored = numbers[3], numbers[7]
     return Entry(
         entry,
-        created,
-        tuple(sorted(paths.split("\n"))),
+        iso(at),
+        who,
+        account,
         query,
         plan,
-        reserved=Amount(*amounts[:3]),
-        settled=settled,
-        charged=None if settled is None else Amount(*charged),
+        reserved=_amount(numbers[:3]),
+        settled=None if settled is None else iso(settled),
+        charged=None if settled is None else _amount(numbers[4:7]),
+        stored=stored is not None,
     )
 
 
-def _require_room(
-    connection: sqlite3.Connection, accounts: Sequence[Account], amount: Amount
-) -> None:
-    left: list[Amount] = []
-    short: list[str] = []
-    for account in accounts:
-        spent = _spent(connection, account.path).amount
-        account.require_same_composition(spent)
-        left.append(account.left(spent))
-        if not account.has_room(spent, amount):
-            short.append(account.path)
-    if short:
-        least = Amount(*map(min, zip(*(one.units for one in left), strict=True)))
-        raise _budget_exceeded(short, amount, least)
+def _amount(numbers: Sequence[int | None]) -> Amount:
+    return Amount(*(each for each in numbers if each is not None))
 
 
-def _budget_exceeded(short: list[str], amount: Amount, left: Amount) -> BudgetExceeded:
-    currency = "epsilon" if amount.epsilon else "rho"
-    requested, remaining = (
-        (getattr(loss, currency), loss.delta) for loss in (amount.loss, left.loss)
-    )
-    return BudgetExceeded(
-        f"the budget of {', '.join(short)} cannot pay for this query: it may cost "
-        f"{currency} {requested[0]:.4g} and delta {requested[1]:.4g}, "
-        f"and {currency} {remaining[0]:.4g} and delta {remaining[1]:.4g} are left",
-        remaining=remaining,
-        requested=requested,
-        hint="ask for less epsilon or delta, or ask the data owner for a larger budget",
-    )
-
-
-def _insert(
-    connection: sqlite3.Connection,
-    accounts: Sequence[Account],
-    amount: Amount,
-    query: str,
-    plan: str,
-) -> int:
-    entry = connection.execute(
-        "INSERT INTO entries "
-        "(created, query, plan, reserved_rho, reserved_epsilon, reserved_delta) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (_now(), query, plan, *amount.units),
-    ).lastrowid
-    assert entry is not None
-    for account in accounts:
-        connection.execute(
-            "INSERT INTO accounts (path) SELECT ?1 "
-            "WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE path = ?1)",
-            (account.path,),
-        )
-        connection.execute(
-            "INSERT INTO charges (account, entry) SELECT account, ? FROM accounts WHERE path = ?",
-            (entry, account.path),
-        )
-    return entry
-
-
-def _require_settleable(connection: sqlite3.Connection, charge: Charge, amount: Amount) -> None:
-    row = connection.execute(
-        "SELECT settled, reserved_rho, reserved_epsilon, reserved_delta "
-        "FROM entries WHERE entry = ?",
+def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
+    """The query's fingerprint, if the charge is in the ledger and may be settled at ``amount``."""
+    rows = sql.execute(
+        "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.query, paid.seq "
+        "FROM events AS asked LEFT JOIN events AS paid ON paid.entry = asked.seq "
+        "WHERE asked.seq = ? AND asked.kind = 'reserve'",
         (charge.entry,),
-    ).fetchone()
-    paths = connection.execute(
-        "SELECT path FROM charges JOIN accounts USING (account) WHERE entry = ?",
-        (charge.entry,),
-    ).fetchall()
-    if (
-        row is None
-        or row[1:] != charge.amount.units
-        or {path for (path,) in paths} != set(charge.accounts)
-    ):
+    )
+    if not rows or rows[0][:4] != (charge.account, *charge.amount.units):
         raise _cannot_settle("ledger_unknown_entry", "this ledger holds no such reservation")
-    if row[0] is not None:
+    query, settled = rows[0][4:]
+    if settled is not None:
         raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
     if any(map(operator.gt, amount.units, charge.amount.units)):
         raise _cannot_settle("ledger_over_reserved", "a query cannot cost more than it reserved")
     if amount.delta != charge.amount.delta:
         raise _cannot_settle("ledger_delta_refund", "delta is never refunded")
+    return str(query)
 
 
 def _cannot_settle(code: str, reason: str) -> LedgerError:
     return LedgerError(reason, code=code, hint="the ledger was not changed")
 
 
-def _check_texts(query: str, plan: str) -> None:
-    if not isinstance(query, str) or not query.isprintable() or not 0 < len(query) <= MAX_QUERY:
-        raise ParameterError(
-            f"the query's fingerprint must be 1 to {MAX_QUERY} printable characters",
-            code="bad_parameter",
-        )
+def _home(place: str | os.PathLike[str], patience: float, who: str) -> Home:
+    if isinstance(place, str) and place.startswith(("postgresql://", "postgres://")):
+        from dpsql.ledger.postgres import PostgresHome  # its driver is an extra
+
+        return PostgresHome(place, patience, who)
+    return SQLiteHome(Path(place).absolute(), patience, who)
+
+
+def _login() -> str:
+    """The name of the user this process runs as."""
     try:
-        json.loads(plan)
-        plan.encode()
-    except (TypeError, ValueError, RecursionError, AttributeError):
-        raise ParameterError("the plan must be JSON text", code="bad_parameter") from None
+        import pwd
 
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-# SQLite keeps its locks per process and goes on believing in them after a fork, even for
-# connections the child opens itself: the child could lose its writes when the parent closes the
-# file. So every ledger lets go of its file before a fork and both sides connect afresh when next
-# used. The lock keeps a fork from happening while another thread opens a ledger.
-_fork_lock = threading.Lock()
-_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
-_let_go: list[Ledger] = []
-
-
-def _before_fork() -> None:
-    _fork_lock.acquire()
-    for ledger in list(_ledgers):
-        ledger._let_go()
-        _let_go.append(ledger)
-
-
-def _after_fork() -> None:
-    while _let_go:
-        _let_go.pop()._take_up()
-    _fork_lock.release()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, AttributeError):
+        name = ""
+    return name if name.isprintable() and name else "unknown"

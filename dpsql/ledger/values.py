@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Never
 
 from dpsql.accounting import Amount, Composition
 from dpsql.errors import LedgerError, ParameterError
+from dpsql.ledger.windows import Renewal
 
 MAX_PATH = 512
 """The longest account path, in characters."""
+MAX_NAME = 1024
+"""The longest fingerprint of a query or name of a person, in characters."""
+MAX_DETAIL = 2**20
+"""The longest JSON text of a plan or of terms, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account and how much may be spent on it in all.
+    """The limits that the policy gives an account.
 
     ``path`` names it, from the dataset down, as in ``sales/alice``. ``limit`` allows rho or
-    epsilon, never both, and delta. Limits belong to the policy, not to the ledger: a later
-    call may bring higher or lower ones, and what was spent stays spent.
+    epsilon, never both, and delta. A later call may bring higher or lower limits, and what was
+    spent stays spent.
 
     Raises :class:`ParameterError` for a malformed path or a limit of both rho and epsilon.
     """
@@ -29,8 +35,7 @@ class Account:
 
     def __post_init__(self) -> None:
         check_path(self.path)
-        if self.limit.rho and self.limit.epsilon:
-            _refuse("an account is limited in rho or in epsilon, not in both")
+        check_limit(self.limit)
 
     def has_room(self, spent: Amount, charge: Amount) -> bool:
         """True if ``charge`` fits into what is left after ``spent``."""
@@ -61,10 +66,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A reservation that is on disk: its entry, the accounts that pay it, and its worst case."""
+    """A reservation that is on disk: its entry, the account that pays it, and its worst case."""
 
     entry: int
-    accounts: tuple[str, ...]
+    account: str
     amount: Amount
 
     def lowered_to(self, actual: Amount) -> Amount:
@@ -78,7 +83,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """An account's totals: settled entries at their actual cost, unsettled at their reservation."""
+    """Totals: settled entries at their actual cost, unsettled ones at their reservation."""
 
     amount: Amount = field(default_factory=Amount)
     queries: int = 0
@@ -86,21 +91,106 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A window of an account: when it was opened, the day or month it is for, what was spent.
+
+    ``opened`` is a UTC time in ISO 8601; ``period`` is empty for an account without renewal.
+    """
+
+    opened: str
+    period: str
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one account stands.
+
+    ``limits`` are those of the policy and of the owner that bind it, ``window`` the window they
+    apply to, ``total`` what was spent over all windows; ``terms`` is what the owner wrote beside
+    his limits, as JSON text.
+    """
+
+    path: str
+    limits: tuple[Amount, ...]
+    renews: Renewal | None
+    terms: str
+    window: Window
+    total: Spent
+
+    @property
+    def left(self) -> Amount | None:
+        """What all limits leave for the rest of the window; None without limits."""
+        spent = self.window.spent.amount
+        left = [Account(self.path, limit).left(spent).units for limit in self.limits]
+        return Amount(*map(min, zip(*left, strict=True))) if left else None
+
+    def affordable(self, amount: Amount) -> int | None:
+        """How many charges of ``amount`` fit into what is left; None if any number does."""
+        if self.left is None:
+            return None
+        pairs = zip(self.left.units, amount.units, strict=True)
+        return min((left // units for left, units in pairs if units), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the ledger. ``settled`` and ``charged`` are None until the entry is settled.
+    """One question of the ledger. ``settled`` and ``charged`` are None until it is settled.
 
     ``created`` and ``settled`` are UTC times in ISO 8601; ``query`` is the query's fingerprint and
-    ``plan`` the JSON text of its mechanism and parameters; ``accounts`` are in sorted order.
+    ``plan`` the JSON text of its mechanism and parameters. ``stored`` says that its answer is kept.
     """
 
     entry: int
     created: str
-    accounts: tuple[str, ...]
+    who: str
+    account: str
     query: str
     plan: str
     reserved: Amount
     settled: str | None
     charged: Amount | None
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored release: the bytes given when the entry was settled, and what they cost then."""
+
+    entry: int
+    account: str
+    settled: str
+    charged: Amount
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of the chain. Kept elsewhere, it shows later that the ledger still goes on from it.
+
+    Written as ``str(head)``, read back by :meth:`parse`.
+    """
+
+    seq: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """The head written as ``text``. Raises :class:`ParameterError`."""
+        seq, _, digest = text.strip().partition(":")
+        try:
+            head = cls(int(seq), bytes.fromhex(digest))
+        except ValueError:
+            head = None
+        if head is None or head.seq < 1 or len(head.hash) != 32:
+            _refuse(
+                "a head of the ledger is a number, a colon and 64 hexadecimal digits",
+                hint="copy it as `head` printed it",
+            )
+        return head
 
 
 def check_path(path: str) -> None:
@@ -117,16 +207,54 @@ def check_path(path: str) -> None:
         )
 
 
-def check_accounts(accounts: Sequence[Account]) -> tuple[Account, ...]:
-    """The accounts of one charge: at least one, each once."""
-    checked = tuple(accounts)
-    if not checked:
-        _refuse("a charge needs at least one account to pay it")
-    if not all(isinstance(account, Account) for account in checked):
-        _refuse("a charge is paid by Account values")
-    if len({account.path for account in checked}) < len(checked):
-        _refuse("a charge names the same account twice")
-    return checked
+def line_of(path: str) -> tuple[str, ...]:
+    """The account and its ancestors, from the dataset down: all that a charge to it must fit."""
+    parts = path.split("/")
+    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+
+
+def check_limits(path: str, limits: Sequence[Account]) -> dict[str, Account]:
+    """The policy's limits by path: each on the account or an ancestor, each account once."""
+    if not all(isinstance(account, Account) for account in limits):
+        _refuse("limits are given as Account values")
+    found = {account.path: account for account in limits}
+    if len(found) < len(limits):
+        _refuse("the limits name the same account twice")
+    if not found.keys() <= set(line_of(path)):
+        _refuse(f"limits are given for the account {path} and those above it only")
+    return found
+
+
+def check_limit(limit: Amount) -> None:
+    """Refuse a limit of both rho and epsilon."""
+    if limit.rho and limit.epsilon:
+        _refuse("an account is limited in rho or in epsilon, not in both")
+
+
+def check_charge(amount: Amount) -> None:
+    """Refuse a charge of nothing, or of both rho and epsilon."""
+    if not any(amount.units):
+        _refuse("a charge of nothing is not recorded")
+    if amount.rho and amount.epsilon:
+        _refuse("a charge is made in rho or in epsilon, not in both")
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse a fingerprint or a name that is not one line of printable characters."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME:
+        _refuse(f"the {what} must be 1 to {MAX_NAME} printable characters")
+
+
+def check_json(what: str, text: str) -> None:
+    """Refuse what is not JSON text that a database can keep."""
+    try:
+        json.loads(text)
+        text.encode()
+        short = len(text) <= MAX_DETAIL
+    except (TypeError, ValueError, RecursionError, AttributeError):
+        short = False
+    if not short:
+        _refuse(f"the {what} must be JSON text of at most {MAX_DETAIL} characters")
 
 
 def _refuse(reason: str, hint: str | None = None) -> Never:

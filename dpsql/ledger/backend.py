@@ -1,0 +1,55 @@
+"""What the ledger asks of a database: the seam between one code path and two databases.
+
+SQL goes through it with ``?`` for values, in words that SQLite and PostgreSQL share. Errors come
+out as :class:`dpsql.errors.LedgerError`, in fixed words and with nothing chained: a database's own
+message may quote what is in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+Value: TypeAlias = int | str | bytes | None
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Backend(Protocol):
+    """One connection to a ledger's database."""
+
+    def begin_write(self) -> None:
+        """Begin a transaction that nobody else can write beside, waiting for the others first."""
+
+    def begin_read(self) -> None:
+        """Begin a transaction that sees one state of the ledger throughout."""
+
+    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Run one statement; the rows it returns."""
+
+    def commit(self) -> None:
+        """End the transaction; when this returns, what it wrote is on disk."""
+
+    def rollback(self) -> None:
+        """Undo the transaction, if there is one."""
+
+    def now(self) -> int:
+        """Microseconds since 1970 on the clock of the machine that keeps the ledger."""
+
+    def damage(self) -> str | None:
+        """What the database itself finds wrong with its files, in fixed words."""
+
+    def forget_deleted(self) -> None:
+        """After deletions: make the database overwrite what they left in its files."""
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is undone."""
+
+
+class Home(Protocol):
+    """Where a ledger lives: it makes connections."""
+
+    def connect(self) -> Backend:
+        """A connection to the ledger that is there."""
+
+    def require_same(self) -> None:
+        """Raise :class:`LedgerError` if what is there now is not what was opened."""

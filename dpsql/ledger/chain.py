@@ -1,0 +1,100 @@
+"""The chain: every event is hashed together with the hash of the event before it.
+
+``hash = SHA-256(hash of the event before, then the JSON array of the event's fields)``, where the
+first event follows 32 zero bytes. The array is written as Python's ``json.dumps`` writes it with
+separators ``","`` and ``":"``: ASCII, no blanks. So anybody can check a ledger with a few lines of
+any language, and changing, removing, adding or exchanging events breaks every later hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from dpsql.accounting import Amount
+
+NOTHING = bytes(32)
+"""What comes before the first event."""
+
+FIELDS = "seq, at, who, kind, account, entry, query, detail, rho, epsilon, delta, digest"
+"""The hashed columns of an event, in the order in which they are hashed."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Kind(StrEnum):
+    """What an event records."""
+
+    LEDGER = "ledger"  # the ledger was created
+    MIGRATED = "migrated"  # everything before came from a file of an older version
+    ACCOUNT = "account"  # an account was created, with its first window
+    POLICY = "policy"  # the policy gave an account other limits than before, or none
+    LIMITS = "limits"  # the owner set an account's limits, or lifted them
+    RENEWAL = "renewal"  # the owner set how often an account's window is renewed
+    WINDOW = "window"  # a new window was opened, by the calendar or by the owner
+    RESERVE = "reserve"  # a query's worst case was charged
+    SETTLE = "settle"  # ... and replaced by its actual cost
+    FORGET = "forget"  # the owner deleted a stored release
+    CLOCK = "clock"  # the owner accepted a clock that was set back
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of the chain.
+
+    ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled.
+    ``detail`` is JSON text: the plan of a reservation, the terms of a limit. ``digest`` is the
+    SHA-256 of the release that was stored. ``amount`` is what was reserved or charged, or a limit.
+    """
+
+    seq: int
+    at: int
+    who: str
+    kind: str
+    account: str
+    entry: int | None
+    query: str
+    detail: str
+    amount: Amount
+    digest: bytes | None
+    hash: bytes
+
+    @classmethod
+    def of_row(cls, row: tuple[Any, ...]) -> Event:
+        """The event in a row of ``FIELDS, hash``. Raises ParameterError for impossible amounts."""
+        seq, at, who, kind, account, entry, query, detail, *units, digest, own = row
+        amount = Amount(*units)
+        return cls(seq, at, who, kind, account, entry, query, detail, amount, digest, own)
+
+    @property
+    def time(self) -> str:
+        """When, in ISO 8601."""
+        return iso(self.at)
+
+
+def hash_of(previous: bytes, fields: tuple[Any, ...]) -> bytes:
+    """The hash of an event with these ``FIELDS`` that follows an event of hash ``previous``.
+
+    Raises TypeError or ValueError if a field has a type that no event has.
+    """
+    digest = fields[-1]
+    plain = [*fields[:-1], None if digest is None else digest.hex()]
+    return hashlib.sha256(previous + _encode(plain)).digest()
+
+
+def _encode(fields: list[Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+
+
+def iso(at: int) -> str:
+    """Microseconds since 1970 as a UTC time in ISO 8601."""
+    return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
+
+
+def microseconds(moment: datetime) -> int:
+    """The inverse of :func:`iso`, for a datetime with a time zone."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)

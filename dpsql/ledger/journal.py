@@ -1,0 +1,102 @@
+"""Writing to the chain: a transaction's events, and the head that moves on with them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dpsql.accounting import Amount
+from dpsql.errors import LedgerError
+from dpsql.ledger.backend import Backend
+from dpsql.ledger.chain import FIELDS, NOTHING, Kind, hash_of, iso
+from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.ledger.values import Head
+
+CLOCK_TOLERANCE = 2_000_000
+"""By how many microseconds a clock may seem to go back: small steps are part of keeping time."""
+
+_ZERO = Amount()
+_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({', '.join('?' * 13)})"
+
+
+class Journal:
+    """Appends events to the chain, within one write transaction of ``sql``.
+
+    Every event of the transaction has the same time, never before that of an earlier event. Raises
+    :class:`LedgerError` (``ledger_clock``) when the clock went back by more than a little;
+    ``any_clock`` is for the owner, who may accept that.
+    """
+
+    def __init__(self, sql: Backend, who: str, *, any_clock: bool = False) -> None:
+        self.sql = sql
+        self._who = who
+        last: int
+        self._seq: int
+        self._hash: bytes
+        self._seq, last, self._hash = sql.execute("SELECT seq, at, hash FROM head")[0]
+        self.at = sql.now()
+        if any_clock or self.at >= last:
+            return
+        if self.at < last - CLOCK_TOLERANCE:
+            raise LedgerError(
+                f"the clock went back: the ledger's last event is of {iso(last)}, "
+                f"and it is {iso(self.at)} now",
+                code="ledger_clock",
+                hint="set the clock right; if the ledger's time is the wrong one, its owner can "
+                "accept the present clock",
+            )
+        self.at = last
+
+    def append(
+        self,
+        kind: Kind,
+        account: str = "",
+        amount: Amount = _ZERO,
+        *,
+        entry: int | None = None,
+        query: str = "",
+        detail: str = "{}",
+        digest: bytes | None = None,
+    ) -> int:
+        """Add an event and return its number."""
+        self._seq += 1
+        fields = (
+            *(self._seq, self.at, self._who, kind.value, account),
+            *(entry, query, detail, *amount.units, digest),
+        )
+        self._hash = hash_of(self._hash, fields)
+        self.sql.execute(_INSERT, (*fields, self._hash))
+        return self._seq
+
+    def note(self, kind: Kind, account: str = "", amount: Amount = _ZERO, **detail: Any) -> int:
+        """Add an event with ``detail`` as JSON."""
+        return self.append(kind, account, amount, detail=in_order(detail))
+
+    def finish(self) -> None:
+        """Move the head to the last event. Call it once, before the commit."""
+        self.sql.execute(
+            "UPDATE head SET seq = ?, at = ?, hash = ? WHERE one = 1",
+            (self._seq, self.at, self._hash),
+        )
+
+
+def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:
+    """Write the first event and the head of a new ledger, which is named ``ledger``."""
+    detail = in_order({"ledger": ledger, "version": SCHEMA_VERSION})
+    fields = (1, at, who, Kind.LEDGER.value, "", None, "", detail, 0, 0, 0, None)
+    digest = hash_of(NOTHING, fields)
+    sql.execute(_INSERT, (*fields, digest))
+    sql.execute(
+        "INSERT INTO head (one, ledger, version, seq, at, hash) VALUES (1, ?, ?, 1, ?, ?)",
+        (ledger, SCHEMA_VERSION, at, digest),
+    )
+
+
+def in_order(value: object) -> str:
+    """``value`` as JSON text, always the same for the same value."""
+    return json.dumps(value, sort_keys=True)
+
+
+def head(sql: Backend) -> Head:
+    """The head as it is stored."""
+    return Head(*sql.execute("SELECT seq, hash FROM head")[0])

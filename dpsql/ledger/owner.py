@@ -1,0 +1,158 @@
+"""What the data owner may do to the ledger. Every action is an event of the chain.
+
+Kept apart from what queries need: who has a :class:`dpsql.ledger.Ledger` to charge is not thereby
+told to hand out budget. In a shared PostgreSQL ledger the two can be two roles (docs/ledger.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from datetime import datetime
+
+from dpsql.accounting import Amount
+from dpsql.errors import LedgerError, ParameterError, UnknownName
+from dpsql.ledger import accounts
+from dpsql.ledger.accounts import Node, nodes_of, units_of
+from dpsql.ledger.backend import Backend
+from dpsql.ledger.chain import Kind, microseconds
+from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.link import Link
+from dpsql.ledger.values import check_json, check_limit, check_path, line_of
+from dpsql.ledger.windows import Renewal, period
+
+
+class Owner:
+    """The owner's actions on one ledger, under the name ``who``. From ``Ledger.owner``.
+
+    All of them raise :class:`UnknownName` for an account that does not exist,
+    :class:`ParameterError` for malformed arguments and :class:`LedgerError` as any other call.
+    """
+
+    def __init__(self, link: Link, who: str) -> None:
+        self._link = link
+        self._who = who
+
+    def create(self, path: str) -> None:
+        """Create an account, and those above it that are missing, without limits of its own.
+
+        Raises :class:`LedgerError` (``ledger_account_exists``) if it exists.
+        """
+        check_path(path)
+        with self._acting() as journal:
+            known = nodes_of(journal.sql, line_of(path))
+            if path in known:
+                raise LedgerError(
+                    f"the account {path} exists already",
+                    code="ledger_account_exists",
+                    hint="the ledger was not changed",
+                )
+            for each in line_of(path):
+                if each not in known:
+                    accounts.create(journal, each)
+
+    def set_limits(self, path: str, limit: Amount | None, *, terms: str = "{}") -> None:
+        """Limit what the account may spend in a window, beside what the policy says.
+
+        None lifts the limit. ``terms`` is JSON text kept with it, such as the epsilon, delta and
+        composition that it was computed from.
+        """
+        if limit is not None:
+            check_limit(limit)
+        check_json("terms", terms)
+        with self._acting() as journal:
+            _node(journal.sql, path)
+            limited, written = limit is not None, json.loads(terms)
+            journal.note(Kind.LIMITS, path, limit or Amount(), limited=limited, terms=written)
+            journal.sql.execute(
+                "UPDATE accounts SET limit_rho = ?, limit_epsilon = ?, limit_delta = ?, terms = ? "
+                "WHERE path = ?",
+                (*units_of(limit), in_order(written), path),
+            )
+
+    def renew(self, path: str, every: Renewal | None) -> None:
+        """Have the account's window renewed every day or month from now on, or never.
+
+        The present window goes on until the present day or month is over.
+        """
+        if not isinstance(every, Renewal | None):
+            raise ParameterError("a window is renewed every day or month", code="bad_parameter")
+        with self._acting() as journal:
+            _node(journal.sql, path)
+            label = period(every, journal.at)
+            journal.note(Kind.RENEWAL, path, every=every or "", period=label)
+            journal.sql.execute(
+                "UPDATE accounts SET renews = ? WHERE path = ?", (every or "", path)
+            )
+            journal.sql.execute(
+                "UPDATE windows SET period = ? "
+                "WHERE opened = (SELECT opened FROM accounts WHERE path = ?)",
+                (label, path),
+            )
+
+    def open_window(self, path: str) -> None:
+        """Start a new window now: nothing spent before counts against the limits any more.
+
+        It is not forgotten: ``Ledger.total`` goes on reporting it.
+        """
+        with self._acting() as journal:
+            accounts.open_window(journal, _node(journal.sql, path), "owner")
+
+    def forget(self, path: str, before: datetime | None = None) -> int:
+        """Delete the stored releases of the account and those below it; return how many.
+
+        ``before`` keeps those that were settled later; it needs a time zone. The chain keeps the
+        entries and the hashes of what was released.
+        """
+        check_path(path)
+        if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
+            raise ParameterError("a time needs a time zone", code="bad_parameter")
+        below = path + "/"
+        with self._link.writing() as sql:
+            journal = Journal(sql, self._who)
+            until = journal.at if before is None else microseconds(before)
+            found = sql.execute(
+                "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "
+                "WHERE (releases.account = ? OR substr(releases.account, 1, ?) = ?) AND at <= ? "
+                "ORDER BY releases.entry",
+                (path, len(below), below, until),
+            )
+            for (entry,) in found:
+                journal.note(Kind.FORGET, path, entry=entry)
+                sql.execute("DELETE FROM releases WHERE entry = ?", (entry,))
+            if found:
+                journal.finish()
+        with self._link.connected() as sql:
+            sql.forget_deleted()
+        return len(found)
+
+    def accept_clock(self) -> None:
+        """Go on with the present time after a clock that was ahead was set right.
+
+        No window is renewed by it: one that was opened too early lasts until its day or month is
+        over, or until :meth:`open_window`.
+        """
+        with self._link.writing() as sql:
+            journal = Journal(sql, self._who, any_clock=True)
+            journal.note(Kind.CLOCK)
+            journal.finish()
+
+    @contextlib.contextmanager
+    def _acting(self) -> Iterator[Journal]:
+        with self._link.writing() as sql:
+            journal = Journal(sql, self._who)
+            yield journal
+            journal.finish()
+
+
+def _node(sql: Backend, path: str) -> Node:
+    check_path(path)
+    found = nodes_of(sql, (path,))
+    if not found:
+        raise UnknownName(
+            f"the ledger has no account {path}",
+            code="unknown_account",
+            hint="create it first",
+        )
+    return found[path]

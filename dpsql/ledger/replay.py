@@ -1,0 +1,187 @@
+"""What a ledger must hold after its events: an account of its own, for verification.
+
+Shares no arithmetic with the code that writes: sums, windows and rules are worked out anew from the
+events alone.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpsql.ledger.chain import Event, Kind
+from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.ledger.values import line_of
+from dpsql.ledger.windows import Renewal, is_over, period
+
+Units = tuple[int, int, int]
+
+
+class BrokenError(Exception):
+    """An event that no ledger writes. Its text is one sentence about it."""
+
+
+@dataclass(slots=True)
+class WindowState:
+    """A window: whose, for what period, and its sums (rho, epsilon, delta, queries, unsettled)."""
+
+    path: str
+    period: str
+    sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """As stored, without the key."""
+        return (self.path, self.period, *self.sums)
+
+
+@dataclass(slots=True)
+class AccountState:
+    """An account: its windows (the events that opened them) and what binds it."""
+
+    opened: list[int]
+    renews: str = ""
+    terms: str = "{}"
+    limit: Units | None = None
+    policy: Units | None = None
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """As stored, without the key."""
+        nothing = (None, None, None)
+        limits = (*(self.limit or nothing), *(self.policy or nothing))
+        return (self.opened[-1], self.renews, self.terms, *limits)
+
+
+class Replay:
+    """The state after a number of events. :meth:`apply` takes the next one."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, AccountState] = {}
+        self.windows: dict[int, WindowState] = {}
+        self.releases: dict[int, tuple[str, str, bytes]] = {}  # account, query, digest
+        self.name = ""
+        self.at = 0
+        self._open: dict[int, Event] = {}
+        self._rules: dict[str, Callable[[Event, dict[str, Any]], None]] = {
+            Kind.LEDGER: self._ledger,
+            Kind.MIGRATED: self._nothing,
+            Kind.ACCOUNT: self._account,
+            Kind.POLICY: self._policy,
+            Kind.LIMITS: self._limits,
+            Kind.RENEWAL: self._renewal,
+            Kind.WINDOW: self._window,
+            Kind.RESERVE: self._reserve,
+            Kind.SETTLE: self._settle,
+            Kind.FORGET: self._forget,
+            Kind.CLOCK: self._nothing,
+        }
+
+    def apply(self, event: Event) -> None:
+        """Take the next event. Raises :class:`BrokenError`."""
+        if (event.kind == Kind.LEDGER) != (event.seq == 1):
+            raise BrokenError("a ledger is created once, first of all")
+        if event.at < self.at and event.kind != Kind.CLOCK:
+            raise BrokenError("it is older than the event before it")
+        self.at = event.at
+        rule = self._rules.get(event.kind)
+        if rule is None:
+            raise BrokenError("its kind is unknown")
+        if (event.kind == Kind.SETTLE) != (event.entry is not None):
+            raise BrokenError("it settles nothing, or must not")
+        try:
+            rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise BrokenError("its detail is not that of an event of its kind") from None
+
+    def _nothing(self, event: Event, detail: dict[str, Any]) -> None:
+        """It changes no account."""
+
+    def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
+        self.name = str(detail["ledger"])
+        if detail["version"] != SCHEMA_VERSION:
+            raise BrokenError("it creates a ledger of another version")
+
+    def _account(self, event: Event, detail: dict[str, Any]) -> None:
+        if event.account in self.accounts:
+            raise BrokenError("the account exists already")
+        self.accounts[event.account] = AccountState([event.seq])
+        self.windows[event.seq] = WindowState(event.account, "")
+
+    def _policy(self, event: Event, detail: dict[str, Any]) -> None:
+        self._known(event.account).policy = self._limit(event, detail)
+
+    def _limits(self, event: Event, detail: dict[str, Any]) -> None:
+        account = self._known(event.account)
+        account.limit = self._limit(event, detail)
+        account.terms = json.dumps(detail["terms"], sort_keys=True)
+
+    def _limit(self, event: Event, detail: dict[str, Any]) -> Units | None:
+        return event.amount.units if detail["limited"] else None
+
+    def _renewal(self, event: Event, detail: dict[str, Any]) -> None:
+        account = self._known(event.account)
+        account.renews = detail["every"]
+        label = period(_renewal(account), event.at)
+        if detail["period"] != label:
+            raise BrokenError("its period is not that of its time")
+        self.windows[account.opened[-1]].period = label
+
+    def _window(self, event: Event, detail: dict[str, Any]) -> None:
+        account = self._known(event.account)
+        current = self.windows[account.opened[-1]].period
+        due = is_over(_renewal(account), current, event.at)
+        if detail["by"] != "owner" and not due:
+            raise BrokenError("a window was renewed before it was over")
+        if detail["period"] != period(_renewal(account), event.at):
+            raise BrokenError("its period is not that of its time")
+        account.opened.append(event.seq)
+        self.windows[event.seq] = WindowState(event.account, detail["period"])
+
+    def _reserve(self, event: Event, detail: dict[str, Any]) -> None:
+        amount = event.amount
+        if not any(amount.units) or (amount.rho and amount.epsilon):
+            raise BrokenError("it charges nothing, or both rho and epsilon")
+        for path in line_of(event.account):
+            account = self._known(path)
+            window = self.windows[account.opened[-1]]
+            if is_over(_renewal(account), window.period, event.at):
+                raise BrokenError("it is charged to a window that was over")
+            for index, units in enumerate((*amount.units, 1, 1)):
+                window.sums[index] += units
+            for limit in (account.limit, account.policy):
+                if limit and any(map(operator.gt, window.sums, limit)):
+                    raise BrokenError(f"it exceeds the limits of {path}")
+        self._open[event.seq] = event
+
+    def _settle(self, event: Event, detail: dict[str, Any]) -> None:
+        asked = self._open.pop(event.entry or 0, None)
+        if asked is None or asked.account != event.account:
+            raise BrokenError("it settles what was not reserved, or was settled before")
+        freed = list(map(operator.sub, asked.amount.units, event.amount.units))
+        if min(freed) < 0 or freed[2] != 0:
+            raise BrokenError("it costs more than was reserved, or lowers delta")
+        for path in line_of(event.account):
+            opened = self.accounts[path].opened
+            window = self.windows[opened[bisect_left(opened, asked.seq) - 1]]
+            for index, units in enumerate((*freed, 0, 1)):
+                window.sums[index] -= units
+        if event.digest is not None:
+            self.releases[asked.seq] = (asked.account, asked.query, event.digest)
+
+    def _forget(self, event: Event, detail: dict[str, Any]) -> None:
+        if self.releases.pop(detail["entry"], None) is None:
+            raise BrokenError("it deletes a release that is not there")
+
+    def _known(self, path: str) -> AccountState:
+        if path not in self.accounts:
+            raise BrokenError("its account does not exist")
+        return self.accounts[path]
+
+
+def _renewal(account: AccountState) -> Renewal | None:
+    return Renewal(account.renews) if account.renews else None

@@ -1,0 +1,138 @@
+"""The ledger in a SQLite file: write-ahead log, every commit synced, one writer at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from dpsql.errors import LedgerError
+from dpsql.ledger.backend import Row, Value
+
+_REASONS: dict[int, tuple[str, str, str]] = {
+    sqlite3.SQLITE_BUSY: (
+        "ledger_busy",
+        "the ledger is busy: another process kept it locked for too long",
+        "try again, or end the process that holds it",
+    ),
+    sqlite3.SQLITE_LOCKED: (
+        "ledger_busy",
+        "the ledger is busy: another connection kept it locked for too long",
+        "try again, or end the process that holds it",
+    ),
+    sqlite3.SQLITE_FULL: (
+        "ledger_disk_full",
+        "the ledger cannot grow: the disk is full",
+        "free some space; nothing runs until its cost can be recorded",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "ledger_read_only",
+        "the ledger cannot be written",
+        "give this user write permission on the ledger file and its directory",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "ledger_corrupt",
+        "the ledger file is damaged",
+        "restore it from a backup no older than the last query; it was not changed",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "ledger_corrupt",
+        "the file is not a ledger, or is damaged beyond recognition",
+        "check the path, or restore the ledger from a backup; it was not changed",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "ledger_cannot_open",
+        "the ledger file cannot be opened",
+        "check that it exists and that this user may write to it and to its directory",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "ledger_io_error",
+        "the ledger's disk failed while reading or writing",
+        "check the disk; the ledger must be on a local file system",
+    ),
+}
+
+
+def ledger_error(error: sqlite3.Error) -> LedgerError:
+    """What a SQLite error means for the ledger, in fixed words. Raise it ``from None``."""
+    return known_error(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+
+
+def known_error(primary: int) -> LedgerError:
+    """What one of SQLite's primary result codes means for the ledger."""
+    code, reason, hint = _REASONS.get(
+        primary,
+        ("ledger_failed", "the ledger refused the operation", "check the ledger file"),
+    )
+    return LedgerError(reason, code=code, hint=hint)
+
+
+class SQLiteBackend:
+    """One connection to a ledger file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def begin_write(self) -> None:
+        """Take the file's write lock."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def begin_read(self) -> None:
+        """The first statement fixes the state that is read."""
+        self.execute("BEGIN")
+
+    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Run one statement; the rows it returns."""
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise ledger_error(error) from None
+
+    def commit(self) -> None:
+        """Returns once the log is synced."""
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo the transaction, if there is one."""
+        if self._connection.in_transaction:
+            self.execute("ROLLBACK")
+
+    def now(self) -> int:
+        """This machine's clock."""
+        return time.time_ns() // 1000
+
+    def damage(self) -> str | None:
+        """Structure of the file, indexes against tables, types and conditions of all columns."""
+        (verdict,) = self.execute("PRAGMA integrity_check(1)")[0]
+        return None if verdict == "ok" else "the file's structure is damaged"
+
+    def forget_deleted(self) -> None:
+        """Deleted content is overwritten as it is deleted; this empties the log of it as well."""
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            self._connection.close()
+        except sqlite3.Error as error:
+            raise ledger_error(error) from None
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run statements within the transaction that is open: ``executescript`` would commit it."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def schema_of(connection: sqlite3.Connection) -> tuple[tuple[str, str, str | None], ...]:
+    """The tables, indexes and triggers of a file: type, name and text."""
+    return tuple(
+        connection.execute(
+            "SELECT type, name, sql FROM sqlite_schema "
+            "WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+        )
+    )
