@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -39,6 +40,7 @@ from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
+    Link,
     Maxima,
     Parameters,
     Policy,
@@ -97,7 +99,10 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
         model = _File.model_validate(tree.value)
     except ValidationError as error:
         problems += _model_problems(error, tree, {problem.path for problem in problems})
+        if not any(problem.path[:1] == ("links",) for problem in problems):
+            problems += _unprotected_problems(tree)  # else they may only be linked wrongly
         raise _policy_error("policy_invalid", problems, text, source_name) from None
+    problems += _unprotected_problems(tree)
     if problems:
         raise _policy_error("policy_invalid", problems, text, source_name)
     return model.policy()
@@ -205,6 +210,42 @@ def _domain(value: object) -> tuple[object, ...]:
     return tuple(value)
 
 
+def _link(text: object) -> tuple[str, Link]:
+    """``child.column -> parent.column`` as the child's name and its link."""
+    found = _LINK.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise _problem(
+            "must be `child.column -> parent.column`",
+            "For example `lineitem.l_orderkey -> orders.o_orderkey`. Put names with dots or spaces "
+            "in double quotes, and the whole in single quotes.",
+        )
+    child, column, parent, parent_column = (name.strip('"') for name in found.groups())
+    return child, Link(column, parent, parent_column)
+
+
+def _links(value: object) -> tuple[tuple[str, Link], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise _problem(
+            f"must be a list, but is {_kind(value)}",
+            "Write each link on a line of its own, with -.",
+        )
+    links: list[tuple[str, Link]] = []
+    found: list[tuple[Path, PydanticCustomError]] = []
+    for position, item in enumerate(value):
+        try:
+            links.append(_link(item))
+        except PydanticCustomError as error:
+            found.append(((position,), error))
+    _raise_all(found)
+    return tuple(links)
+
+
+_NAME = r'("[^"]+"|[^\s."]+)'
+_LINK: Final = re.compile(rf"\s*{_NAME}\.{_NAME}\s*->\s*{_NAME}\.{_NAME}\s*")
+
+
 def _section(value: object) -> object:
     """A group with nothing (or only comments) below it is an empty group."""
     return {} if value is None else value
@@ -296,6 +337,10 @@ class _Column(_Section):
         return self
 
 
+_NEEDS_UNIT: Final = "a table needs either privacy_unit or public: true"
+_UNIT_HINT: Final = "Name the column that says whose row it is; public tables get no protection."
+
+
 class _Table(_Section):
     privacy_unit: _Unit | None = None
     public: bool = False
@@ -307,13 +352,9 @@ class _Table(_Section):
         return {"name": value, "column": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _protected_or_public(self) -> Self:
-        if (self.privacy_unit is not None) == self.public:
-            both = ", not both" if self.public else ""
-            raise _problem(
-                f"a table needs either privacy_unit or public: true{both}",
-                "Name the column that says whose row it is; public tables get no protection.",
-            )
+    def _not_both(self) -> Self:
+        if self.privacy_unit is not None and self.public:
+            raise _problem(f"{_NEEDS_UNIT}, not both", _UNIT_HINT)
         return self
 
 
@@ -324,6 +365,7 @@ class _File(_Section):
     maxima: Annotated[_Maxima, BeforeValidator(_section)] = _Maxima()
     accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = {}
     tables: Annotated[dict[str, _Table], BeforeValidator(_section)]
+    links: Annotated[tuple[tuple[str, Link], ...], PlainValidator(_links)] = ()
 
     @field_validator("maxima", mode="after")
     @classmethod
@@ -339,6 +381,16 @@ class _File(_Section):
         _raise_all(found)
         return maxima
 
+    @field_validator("links", mode="after")
+    @classmethod
+    def _links_lead_to_units(
+        cls, links: tuple[tuple[str, Link], ...], info: ValidationInfo
+    ) -> tuple[tuple[str, Link], ...]:
+        tables = info.data.get("tables")  # absent when they have problems of their own
+        if tables is not None:
+            _raise_all(list(_link_problems(links, {fold(n): t for n, t in tables.items()})))
+        return links
+
     def policy(self) -> Policy:
         """The same content as frozen values that the rest of dpsql uses."""
         return Policy(
@@ -349,12 +401,70 @@ class _File(_Section):
                 name: AccountPolicy(name, a.epsilon, a.delta, a.composition)
                 for name, a in self.accounts.items()
             },
-            tables={fold(name): _table_policy(name, table) for name, table in self.tables.items()},
+            tables=self._tables(),
+        )
+
+    def _tables(self) -> dict[str, TablePolicy]:
+        links = {fold(child): link for child, link in self.links}
+        return {
+            fold(name): _table_policy(name, table, links.get(fold(name)))
+            for name, table in self.tables.items()
+        }
+
+
+def _link_problems(
+    links: tuple[tuple[str, Link], ...], tables: Mapping[str, _Table]
+) -> Iterator[tuple[Path, PydanticCustomError]]:
+    """What is wrong with links, each problem at the link's place in the list."""
+    parents: dict[str, str] = {}
+    for position, (child, link) in enumerate(links):
+        try:
+            _check_ends(child, link, tables)
+            if fold(child) in parents:
+                raise _problem(
+                    f"{child} has a link already", "A row belongs to one unit: keep one of the two."
+                )
+            parents[fold(child)] = fold(link.parent)
+            _check_no_circle(child, parents)
+        except PydanticCustomError as error:
+            yield (position,), error
+
+
+def _check_ends(child: str, link: Link, tables: Mapping[str, _Table]) -> None:
+    for name in (child, link.parent):
+        if fold(name) not in tables:
+            hint = suggestion(name, tables) or "List it under tables."
+            raise _problem(f"there is no table {name} in this policy", hint)
+    if tables[fold(child)].privacy_unit is not None:
+        raise _problem(
+            f"{child} has a privacy_unit of its own",
+            "Remove one of the two: a link is for tables that do not say whose row it is.",
+        )
+    if tables[fold(child)].public:
+        raise _problem(f"{child} is public", "Remove `public: true`, or the link.")
+    if tables[fold(link.parent)].public:
+        raise _problem(
+            f"{link.parent} is public, so its rows belong to nobody",
+            "A link leads to a table with a privacy_unit, or with a link of its own.",
         )
 
 
-def _table_policy(name: str, table: _Table) -> TablePolicy:
+def _check_no_circle(child: str, parents: Mapping[str, str]) -> None:
+    seen = {fold(child)}
+    name = parents[fold(child)]
+    while name in parents and name not in seen:
+        seen.add(name)
+        name = parents[name]
+    if name in seen:
+        raise _problem(
+            "the links go round in a circle", "They must end at a table with a privacy_unit."
+        )
+
+
+def _table_policy(name: str, table: _Table, link: Link | None) -> TablePolicy:
     unit = table.privacy_unit
+    if unit is None and link is None and not table.public:
+        raise AssertionError(f"{name} would be public, and nothing says so")
     return TablePolicy(
         name=name,
         privacy_unit=None if unit is None else PrivacyUnit(unit.name, unit.column),
@@ -362,6 +472,7 @@ def _table_policy(name: str, table: _Table) -> TablePolicy:
             fold(column): ColumnPolicy(c.lower, c.upper, c.domain)
             for column, c in table.columns.items()
         },
+        link=link,
     )
 
 
@@ -378,6 +489,7 @@ _SECTIONS: Final[Mapping[Path, type[_Section]]] = {
 }
 _MAY_BE_EMPTY: Final = frozenset(
     {(), ("defaults",), ("maxima",), ("accounts",), ("tables",), ("tables", "*", "columns")}
+    | {("links",)}
 )
 _MISSING_HINTS: Final[Mapping[str, str]] = {
     "version": "Add `version: 1` at the top.",
@@ -394,10 +506,25 @@ def _null_problems(tree: Tree) -> Iterator[Problem]:
         if unknown or _pattern(path) in _MAY_BE_EMPTY or _at(tree.value, path) is not None:
             continue
         if _pattern(path) == ("tables", "*"):
-            hint = "Give it privacy_unit, or public: true."
+            hint = "Give it privacy_unit, or public: true. Write {} if links say whose it is."
         else:
             hint = "Write a value after the colon, or remove the line."
         yield Problem(path, tree.name_span(path), f"{_label(path)}: has no value", hint)
+
+
+def _unprotected_problems(tree: Tree) -> Iterator[Problem]:
+    """Every table that has neither a unit nor a link, and is not public."""
+    document = tree.value if isinstance(tree.value, dict) else {}
+    tables, links = document.get("tables"), document.get("links")
+    matches = [_LINK.fullmatch(str(link)) for link in (links if isinstance(links, list) else ())]
+    children = {fold(match[1].strip('"')) for match in matches if match is not None}
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        if not isinstance(table, dict) or fold(name) in children:
+            continue
+        if "privacy_unit" not in table and table.get("public", False) is False:
+            path = ("tables", name)
+            what = f"{_label(path)}: {_NEEDS_UNIT}"
+            yield Problem(path, tree.name_span(path), what, _UNIT_HINT)
 
 
 def _model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:

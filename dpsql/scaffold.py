@@ -28,6 +28,7 @@ from dpsql.schema import (
     is_integer,
     is_numeric,
     is_text,
+    same_values,
 )
 
 
@@ -70,6 +71,7 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
             "Confirm it, or list the tables below the view instead.",
         )
     yield from _check_unit(policy, table)
+    yield from _check_link(policy, table, schema)
     for name, column_policy in policy.columns.items():
         column = table.column(name)
         if column is None:
@@ -91,6 +93,45 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
             f"{policy.name}.{column.name}",
             f"the privacy unit is a {column.type}: NaN would make many people into one",
             "Use a whole-number or text column to tell people apart.",
+        )
+    yield from _check_collation(column, policy.name)
+
+
+def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
+    """A link compares two columns; that the referenced one is unique cannot be seen here."""
+    link = policy.link
+    if link is None:
+        return
+    column = table.column(link.column)
+    if column is None:
+        what = "the link's column "
+        yield _no_column(f"{policy.name}.{link.column}", link.column, table, what)
+    parent = schema.get(fold(link.parent))
+    if parent is None:
+        return  # reported for the parent itself
+    key = parent.column(link.parent_column)
+    if key is None:
+        what = "the column that a link refers to "
+        yield _no_column(f"{parent.name}.{link.parent_column}", link.parent_column, parent, what)
+    for end, name in ((column, policy.name), (key, parent.name)):
+        yield from _check_collation(end, name)
+    if column is not None and key is not None and not same_values(column.type, key.type):
+        yield Finding(
+            "error",
+            f"{policy.name}.{column.name}",
+            f"is {_one_line(column.type)}, but the link leads to {parent.name}.{key.name}, which "
+            f"is {_one_line(key.type)}",
+            "Give both columns one type: a cast could make two keys the same.",
+        )
+
+
+def _check_collation(column: Column | None, table: str) -> Iterator[Finding]:
+    if column is not None and column.collated:
+        yield Finding(
+            "error",
+            f"{table}.{column.name}",
+            "has a collation, or stands beside one: different values could be the same unit",
+            "Store the column without COLLATE, in a table without collations.",
         )
 
 
@@ -239,6 +280,8 @@ accounts:
 # Tables that are not listed here do not exist for analysts.
 # A column needs lower and upper to be summed or averaged. One whose values are public knowledge
 # can list them, and each is then answered: `carrier: {{domain: [AA, B6, UA]}}`.
+# A table that reaches its unit through another one is linked to it below `tables`, by a column that
+# is unique there: `links: [lineitem.l_orderkey -> orders.o_orderkey]`.
 tables:
 """
 

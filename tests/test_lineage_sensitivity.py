@@ -293,7 +293,7 @@ def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity(
 
 
 @pytest.mark.slow
-@examples_of(4000)
+@examples_of(1500)
 @given(questions(), WORLDS)
 def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity_at_length(
     question, world

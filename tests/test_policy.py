@@ -21,6 +21,7 @@ from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
+    Link,
     Maxima,
     Overrides,
     Parameters,
@@ -135,6 +136,24 @@ def test_optional_groups_may_be_left_out_or_empty() -> None:
     assert short.maxima == Maxima()
 
 
+def test_a_link_gives_a_table_its_parents_unit() -> None:
+    policy = parse_policy(
+        LINKED
+        + '  "odd name": {columns: {n: {lower: 0, upper: 1}}}\n  Notes:\n    public: false\n'
+        + "links:\n  - items.o -> Orders.Key\n"
+        + '  - \'"odd name"."a.b"->items.id\'\n  - notes.w -> orders.WHO\n'
+    )
+    assert policy.tables["items"].link == Link("o", "Orders", "Key")
+    assert policy.tables["odd name"].link == Link("a.b", "items", "id")
+    assert policy.tables["odd name"].columns == {"n": ColumnPolicy(0, 1)}
+    for name in ("items", "odd name", "notes", "orders"):
+        assert policy.unit_name(policy.tables[name]) == "person"
+        assert not policy.tables[name].public
+    assert policy.unit_name(policy.tables["towns"]) is None
+    referring = [n for n, t in policy.tables.items() if t.link and policy.refers_to_unit(t.link)]
+    assert referring == ["notes"]
+
+
 def test_the_demo_policy_is_valid_and_allows_unlimited_groups() -> None:
     policy = load_policy(Path(__file__).parent.parent / "policies.yaml")
     assert set(policy.tables) == {"flights", "movielens", "nafld2"}
@@ -159,6 +178,11 @@ def test_an_unknown_account_is_refused_with_a_suggestion() -> None:
 
 HEAD = "version: 1\ndataset: d\n"
 TABLE = HEAD + "tables:\n  t:\n    privacy_unit: u\n    columns:\n      "  # a column goes on line 7
+
+LINKED = (
+    "version: 1\ndataset: d\ntables:\n  orders: {privacy_unit: {name: person, column: who}}\n"
+    "  towns: {public: true}\n  items: {}\n"
+)
 
 BROKEN: list[tuple[str, int, str]] = [
     # (text, line of the first problem, words the message must contain, separated by |)
@@ -281,6 +305,37 @@ BROKEN: list[tuple[str, int, str]] = [
     (HEAD + "tables:\n  t: {privacy_unit: {name: u, colum: v}}\n", 4, "Did you mean `column`?"),
     (HEAD + "tables:\n  t: {privacy_unit: {name: u, column: ''}}\n", 4, "column: is empty"),
     (HEAD + "tables:\n  t: {public: true}\n  T: {public: true}\n", 5, "in case only"),
+    # links
+    (LINKED + "links: items.o -> orders.o\n", 7, "must be a list, but is text|a line of its own"),
+    (LINKED + "links: {items: orders}\n", 7, "must be a list, but is a group"),
+    (LINKED + "links: [items.o -> orders.o, 3]\n", 7, "item 2: must be `child.column ->|lineitem"),
+    (LINKED + "links:\n  - items.o orders.o\n", 8, "must be `child.column -> parent.column`"),
+    (LINKED + "links:\n  - items -> orders.o\n", 8, "must be `child.column -> parent.column`"),
+    (LINKED + "links:\n  - a.items.o -> orders.o\n", 8, "must be `child.column -> parent.column`"),
+    (LINKED + "links:\n  - item.o -> orders.o\n", 8, "no table item in|Did you mean `items`?"),
+    (LINKED + "links:\n  - items.o -> order.o\n", 8, "no table order in|Did you mean `orders`?"),
+    (LINKED + "links:\n  - orders.o -> items.o\n", 8, "orders has a privacy_unit of its own"),
+    (LINKED + "links:\n  - towns.o -> orders.o\n", 8, "towns is public|Remove `public: true`"),
+    (
+        LINKED + "links:\n  - items.o -> towns.o\n",
+        8,
+        "towns is public, so its rows belong to nobody",
+    ),
+    (LINKED + "links:\n  - items.o -> items.o\n", 8, "go round in a circle"),
+    (
+        LINKED + "links:\n  - items.o -> orders.o\n  - Items.p -> orders.p\n",
+        9,
+        "Items has a link already",
+    ),
+    (
+        LINKED + "  parts: {}\nlinks:\n  - items.o -> parts.o\n  - parts.i -> items.i\n",
+        10,
+        "go round in a circle|end at a table with a privacy_unit",
+    ),
+    (LINKED, 6, "items: a table needs either privacy_unit or public: true"),
+    (LINKED + "links:\n", 6, "items: a table needs either"),
+    (LINKED + "links: []\n", 6, "items: a table needs either"),
+    (LINKED + "  t: {}\nlinks: [items.o -> t.o]\n", 7, "t: a table needs either"),
     # columns
     (TABLE + "a:\n", 7, "t.a: has no value"),
     (TABLE + "a: 3\n", 7, "must be a group of names"),

@@ -265,3 +265,45 @@ def test_any_schema_gives_a_draft_that_reads_back(
     policy = parse_policy(draft_policy(schema, dataset))
     expected = {t.name for t in schema.values() if guess_unit(t) and len(t.name) <= 200}
     assert {t.name for t in policy.tables.values()} == expected
+
+
+# -- links and collations -------------------------------------------------------------------------
+
+LINKED = (
+    "version: 1\ndataset: d\ntables:\n  orders: {{privacy_unit: {{name: p, column: who}}}}\n"
+    "  items: {{}}\nlinks: [{link}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("link", "subject", "words"),
+    [
+        ("items.o -> orders.okey", None, ""),
+        ("items.o -> orders.who", None, ""),
+        ("items.okye -> orders.okey", "items.okye", "the link's column does not exist|`okey`"),
+        ("items.o -> orders.okye", "orders.okye", "a link refers to does not exist|`okey`"),
+        (
+            "items.name -> orders.okey",
+            "items.name",
+            "is VARCHAR, but the link leads to orders.okey",
+        ),
+        ("items.x -> orders.okey", "items.x", "is DOUBLE, but|a cast could make two keys the same"),
+        ("items.c -> orders.name", "items.c", "has a collation"),
+    ],
+)
+def test_the_ends_of_a_link_must_exist_and_compare_as_what_they_are(link, subject, words) -> None:
+    orders = table("orders", {"who": "BIGINT", "okey": "BIGINT", "name": "VARCHAR"})
+    items = table("items", {"o": "INTEGER", "okey": "BIGINT", "x": "DOUBLE", "name": "VARCHAR"})
+    items = Table("items", (*items.columns, Column("c", "VARCHAR", collated=True)))
+    found = check_policy(parse_policy(LINKED.format(link=link)), schema_of(orders, items))
+    assert [(f.level, f.subject) for f in found] == ([("error", subject)] if subject else [])
+    for word in words.split("|") if subject else ():
+        assert word in f"{found[0].message} {found[0].hint}"
+
+
+def test_a_privacy_unit_with_a_collation_is_an_error() -> None:
+    """Where 'Bob' equals 'bob', tables that are joined need not agree on who is who."""
+    flights = SCHEMA["flights"]
+    columns = (Column("TailNum", "VARCHAR", collated=True), *flights.columns[1:])
+    (found,) = findings(UNIT, schema_of(Table("Flights", columns)))
+    assert (found.level, found.subject) == ("error", "flights.TailNum")
