@@ -9,6 +9,7 @@ cannot quote one.
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from dpsql.engines.base import ArrowStream, ExactRows
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
-from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, schema_of
+from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, canonical, schema_of
 
 _T = TypeVar("_T")
 
@@ -163,13 +164,21 @@ class DuckDBEngine:
                 "WHERE c.table_schema = current_schema() AND c.table_catalog = current_catalog() "
                 "ORDER BY c.table_name, c.ordinal_position"
             ).fetchall()
+            collated = self._collated_tables()
             columns: dict[tuple[str, bool], list[Column]] = {}
             for table, column, type_, is_view in rows:
-                columns.setdefault((table, is_view), []).append(Column(column, type_))
+                doubtful = type_ == "VARCHAR" and (table in collated or (is_view and collated))
+                found = Column(column, type_, bool(doubtful))
+                columns.setdefault((table, is_view), []).append(found)
             self._schema = schema_of(
                 *(Table(name, tuple(found), view) for (name, view), found in columns.items())
             )
         return self._schema
+
+    def _collated_tables(self) -> set[str]:
+        """The tables with a collation somewhere; only their definitions tell."""
+        rows = self._connection.execute("SELECT table_name, sql FROM duckdb_tables()").fetchall()
+        return {name for name, text in rows if re.search(r"\bCOLLATE\b", text or "", re.IGNORECASE)}
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         with self._twin_lock:
@@ -275,13 +284,12 @@ def _exact(
     measures: Sequence[str],
     parameters: list[list[int]] | None = None,
 ) -> ExactRows:
-    names = [key.name for key in keys]
-
     def run() -> ExactRows:
         if numpy_safe(keys):
+            names = [key.name for key in keys]
             return _from_numpy(cursor.execute(sql, parameters).fetchnumpy(), names, measures)
         rows = cursor.sql(sql, params=parameters).materialize()
-        return _from_arrow(rows, names, measures)
+        return _from_arrow(rows, keys, measures)
 
     return _discreetly(run)
 
@@ -309,10 +317,11 @@ def _from_numpy(
 
 
 def _from_arrow(
-    rows: duckdb.DuckDBPyRelation, keys: Sequence[str], measures: Sequence[str]
+    rows: duckdb.DuckDBPyRelation, keys: Sequence[Column], measures: Sequence[str]
 ) -> ExactRows:
     numbers = rows.select(*map(quote, [ROW_ID, *measures])).fetchnumpy()
-    stream = MaterializedStream(rows.select(*map(quote, [ROW_ID, *keys])))
+    spelled = [f"{canonical(quote(k.name), k.type)} AS {quote(k.name)}" for k in keys]
+    stream = MaterializedStream(rows.select(", ".join([quote(ROW_ID), *spelled])))
     return replace(_from_numpy(numbers, (), measures), keys=stream)
 
 
