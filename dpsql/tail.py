@@ -288,7 +288,7 @@ class TailRoom:
 
 
 def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
-    """The columns of a block's released table: keys, aggregates, what their intervals need, noise."""
+    """The columns of a block's released table: keys, aggregates and their supports, noise."""
     block = plan.block
     columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
     for index, aggregate in enumerate(block.aggregates):
