@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check bench utility pictures clean
+.PHONY: demo test lint types slow check bench utility tpch pictures clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -34,6 +34,10 @@ bench: $(READY)
 # What one publication is worth: groups released and their error, sampling against weighting.
 utility: $(READY)
 	$(BIN)/python benchmarks/utility.py
+
+# TPC-H, customers as the privacy units: speed and accuracy. Writes benchmarks/results/, docs/tpch.md.
+tpch: $(READY)
+	$(BIN)/python benchmarks/tpch.py
 
 # The pictures and tables of docs/mechanisms and the catalogue of errors, from the package itself.
 pictures: $(READY)

@@ -1,0 +1,49 @@
+"""docs/tpch.md says what the catalogue of queries and the measurements say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tpch_queries import QUERIES
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> ModuleType:
+    path = ROOT / "benchmarks" / "tpch.py"
+    spec = importlib.util.spec_from_file_location("benchmark_tpch", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_of_the_page_are_those_of_the_catalogue_and_the_benchmark(benchmark) -> None:
+    written = benchmark.PAGE.read_text(encoding="utf-8")
+    report = json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))
+    assert benchmark.page(written, report) == written
+    assert benchmark.page(written.replace("| 22 |", "| 23 |"), report) == written
+
+
+def test_the_page_counts_the_queries_as_they_are(benchmark) -> None:
+    words = {7: "seven", 10: "ten", 15: "Fifteen"}
+    running = [query for query in QUERIES if query.refusal is None]
+    counts = (
+        len(running),
+        len([query for query in running if not query.edits]),
+        len(QUERIES) - len(running),
+    )
+    prose = re.sub(r"\s+", " ", benchmark.PAGE.read_text(encoding="utf-8"))
+    assert (
+        f"{words[counts[0]]} of the queries are answered, {words[counts[1]]} of them as the "
+        f"specification has them. The other {words[counts[2]]} are refused" in prose
+    )
