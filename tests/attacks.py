@@ -299,6 +299,139 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ),
         ("select count(*) from visits where k = any([1])", "expression_not_allowed"),
     ],
+    "joins, subqueries and set operations keep every row with one unit": [
+        ("select count(*) from visits a join visits b on a.k = b.k", "join_needs_unit"),
+        ("select count(*) from visits a join visits b on a.uid = b.uid or true", "join_needs_unit"),
+        ("select count(*) from visits a join visits b on a.uid <> b.uid", "join_needs_unit"),
+        ("select count(*) from visits a, visits b where a.uid = b.k", "join_needs_unit"),
+        ("select count(*) from visits a, visits b where not (a.uid = b.uid)", "join_needs_unit"),
+        (
+            "select count(*) from visits a, visits b where (a.uid = b.uid) is null",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a left join visits b on a.k = b.k where a.uid = b.uid",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from (select 1 as uid, k from visits) a join visits b using (uid)",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from (select k as uid from visits) a join visits b on a.uid = b.uid",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from (select uid + 0 as uid from visits) a join visits b using (uid)",
+            "join_needs_unit",
+        ),
+        (
+            "with visits2(uid, k) as (select k, uid from visits) select count(*) from visits2 a join visits b using (uid)",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a join shops s using (k) join visits b on s.k = b.k",
+            "join_needs_unit",
+        ),
+        ("select count(*) from visits v join mails m on v.s = m.email", "join_units_differ"),
+        ("select count(*) from visits a semi join visits b using (k)", "join_needs_unit"),
+        (
+            "select count(*) from visits a anti join visits b on a.k = b.k and b.s = 'target'",
+            "join_needs_unit",
+        ),
+        ("select count(*) from visits a full join visits b using (uid)", "join_kind"),
+        ("select count(*) from shops left join visits using (k)", "join_keeps_public"),
+        ("select count(*) from shops anti join visits using (k)", "join_keeps_public"),
+        (
+            "select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)",
+            "join_not_supported",
+        ),
+        (
+            "select count(*) from visits v join (select avg(x) m from visits) on v.x > m",
+            "join_not_supported",
+        ),
+        (
+            "select count(*) from visits v, (select w.k from visits w where w.uid = v.uid) t",
+            "unknown_column",
+        ),
+        (
+            "select count(*) from (select k from visits except select k from visits where uid = 3)",
+            "set_operation_unit",
+        ),
+        (
+            "select count(*) from (select k from visits intersect select k from visits where uid = 3)",
+            "set_operation_unit",
+        ),
+        (
+            "select count(*) from (select k from visits union select k from visits)",
+            "set_operation_unit",
+        ),
+        (
+            "select count(*) from (select uid, k from visits union all select k, k from shops)",
+            "set_operation_mixed",
+        ),
+        ("select count(*) from (select distinct on (k) * from visits)", "clause_not_allowed"),
+        ("select count(*) from (select * from visits order by x limit 1)", "clause_not_allowed"),
+        ("select count(*) from (from visits) tablesample 1 rows", "table_form_not_allowed"),
+        (
+            "select n, count(*) from (select n, row_number() over (order by x) r from visits) where r = 1 group by n",
+            "window_over_private_rows",
+        ),
+        (
+            "select count(*) from (select uid, first(s) f from visits group by uid)",
+            "aggregate_not_supported",
+        ),
+        (
+            "select count(*) from (select uid, list(s) f from visits group by uid)",
+            "aggregate_not_supported",
+        ),
+        ("select u, count(*) from (select uid as u from visits) group by u", "groups_by_unit"),
+        ("select u, count(*) from (select uid * 2 as u from visits) group by u", "groups_by_unit"),
+        (
+            "select b.uid, count(*) from visits a join visits b on a.uid = b.uid group by 1",
+            "groups_by_unit",
+        ),
+        (
+            "select m, count(*) from (select max(uid) m from visits group by uid) group by m",
+            "groups_by_unit",
+        ),
+        (
+            "select count(*) from visits where k in (select k from visits where uid = 3)",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select count(*) from visits where exists (select 1 from visits where s = 'target')",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select count(*) from visits v where not exists (select 1 from mails where mails.k = v.k)",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select count(*) from visits where k in (select s.k from shops s, secret)",
+            "unknown_table",
+        ),
+        (
+            "select count(*) from visits where k in (select k from shops where random() < 0.5)",
+            "expression_not_allowed",
+        ),
+        (
+            "select count(*) from visits where k in (select k from range(3) t(k))",
+            "join_not_supported",
+        ),
+        ("select count(*) from visits join secret using (k)", "unknown_table"),
+        ("select count(*) from visits join main.secret s on true", "unknown_table"),
+        ("select count(*) from visits where k not in (select k from shops)", ANSWERS),
+        ("select count(distinct b.uid) from visits a join visits b on a.uid = b.uid", ANSWERS),
+        (
+            "select m, count(*) from (select uid, max(n) m from visits group by uid) group by m",
+            ANSWERS,
+        ),
+        (
+            "select count(*) from (select uid, k from visits except select uid, k + 1 from visits)",
+            ANSWERS,
+        ),
+    ],
     "only queries are run, one at a time": [
         ("show tables", TELLS),
         ("describe visits", TELLS),

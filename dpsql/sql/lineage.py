@@ -598,10 +598,12 @@ class Lineage:
 
         Raises as :meth:`of_from`.
         """
-        first = select.args["from_"].this
         found = self.of_sources(select, scope)
         if found is None:
-            raise self._not_rows(first, scope)
+            joins = select.args.get("joins") or ()
+            sources = [select.args["from_"].this, *(join.this for join in joins)]
+            odd = (s for s in sources if self._piece(s, scope, unique=True) is None)
+            raise self._not_rows(next(odd), scope)
         return self._fresh(found)
 
     def projected(self, select: exp.Select, source: Relation) -> Relation:
