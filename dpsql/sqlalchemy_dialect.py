@@ -4,8 +4,10 @@
 
 Three slashes lead to a relative path, four to an absolute one. Privacy parameters may follow in the
 same way (``&epsilon=0.5``); for one statement they are an execution option:
-``statement.execution_options(dpsql={"epsilon": 0.1})``. Tables are those of the policy. Whatever
-creates or changes one is refused as ``NotSupportedError``, like any statement dpsql cannot answer.
+``statement.execution_options(dpsql={"epsilon": 0.1})``. What SET has set ends when its connection
+goes back to the pool, so that nobody pays by another's settings. Tables are those of the policy.
+Whatever creates or changes one is refused as ``NotSupportedError``, like any statement that dpsql
+cannot answer.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sqlalchemy import URL, Connection, Row, exc, types
+from sqlalchemy import URL, Connection, Engine, Row, event, exc, types
 from sqlalchemy.engine import default, interfaces, reflection
 from sqlalchemy.sql import compiler
 
-from dpsql.policy import check_parameter_name
+from dpsql.errors import InterfaceError
+from dpsql.policy import PARAMETER_NAMES, check_parameter_name
 from dpsql.schema import INTEGER_BITS, base_type, fold
 
 if TYPE_CHECKING:
@@ -100,7 +103,11 @@ class DpsqlDialect(default.DefaultDialect):
     def import_dbapi(cls) -> interfaces.DBAPIModule:
         from dpsql import dbapi
 
-        return cast(interfaces.DBAPIModule, dbapi)
+        return cast("interfaces.DBAPIModule", dbapi)
+
+    @classmethod
+    def engine_created(cls, engine: Engine) -> None:
+        event.listen(engine, "checkin", _forget_settings)
 
     def create_connect_args(self, url: URL) -> interfaces.ConnectArgsType:
         """The arguments of ``dpsql.connect``; ``connect_args`` may add a DuckDBEngine or a Policy.
@@ -136,6 +143,10 @@ class DpsqlDialect(default.DefaultDialect):
         """Ask for something that costs nothing."""
         dbapi_connection.cursor().execute("SHOW PARAMETERS")
         return True
+
+    def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
+        """True for a connection that somebody closed: a pool is to open another."""
+        return isinstance(e, InterfaceError) and e.code == "closed"
 
     def _get_default_schema_name(self, connection: Connection) -> str:
         return self.default_schema_name
@@ -222,6 +233,14 @@ class DpsqlDialect(default.DefaultDialect):
         """A policy knows of no such thing; but the table has to exist."""
         self._table(connection, table_name, schema, **kw)
         return []
+
+
+def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record: object) -> None:
+    """Undo every SET before the connection is lent again; one that has failed is not."""
+    if dbapi_connection is not None:
+        cursor = dbapi_connection.cursor()
+        for name in PARAMETER_NAMES:
+            cursor.execute(f"RESET {name}")
 
 
 def _value(text: str) -> object:

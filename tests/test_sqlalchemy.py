@@ -149,6 +149,39 @@ def test_a_pool_tests_its_connections_without_cost(clinic: Path) -> None:
     engine.dispose()
 
 
+def test_what_set_has_set_ends_with_the_loan_of_a_connection(clinic: Path) -> None:
+    engine = sa.create_engine(address(clinic, "&epsilon=0.5"), pool_size=1, max_overflow=0)
+    with engine.connect() as connection:
+        lent = connection.connection.driver_connection
+        connection.exec_driver_sql("SET epsilon = 4")
+        connection.exec_driver_sql("SET k_bar = 7")
+        connection.commit()
+        assert parameter(connection, "epsilon") == ("4.0", "SET")
+        connection.rollback()
+        assert parameter(connection, "k_bar") == ("7", "SET")
+    with engine.connect() as connection:
+        assert connection.connection.driver_connection is lent
+        assert parameter(connection, "epsilon") == ("0.5", "connect()")
+        assert parameter(connection, "k_bar")[1] == "policy"
+    engine.dispose()
+
+
+def test_a_pool_replaces_a_connection_that_somebody_closed(clinic: Path) -> None:
+    engine = sa.create_engine(address(clinic), pool_pre_ping=True, pool_size=1)
+    with engine.connect() as connection:
+        closed = connection.connection.driver_connection
+    closed.close()
+    with engine.connect() as connection:
+        assert connection.connection.driver_connection is not closed
+        assert parameter(connection, "epsilon")
+    engine.dispose()
+
+
+def parameter(connection: sa.Connection, name: str) -> tuple[str, str]:
+    shown = connection.exec_driver_sql("SHOW PARAMETERS").all()
+    return {row.parameter: (row.value, row.source) for row in shown}[name]
+
+
 def connection_budget(engine: sa.Engine) -> int:
     with engine.connect() as connection:
         return connection.connection.driver_connection.budget().queries
