@@ -324,3 +324,23 @@ def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path)
             cursor.execute("SELECT * FROM reach")
         assert reach
         engine.close()
+
+
+def test_text_that_a_collation_may_compare_is_marked(tmp_path: Path) -> None:
+    """Its type is VARCHAR like any other's: only the table's definition tells."""
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("CREATE TABLE a (u VARCHAR COLLATE NOCASE, s VARCHAR, n INTEGER)")
+        writer.execute("CREATE TABLE b (u VARCHAR, n INTEGER)")
+        writer.execute("CREATE VIEW v AS SELECT u FROM a")
+        writer.execute("INSERT INTO a VALUES ('Bob', '', 1), ('bob', '', 1)")
+        assert writer.execute("SELECT count(DISTINCT u) FROM a").fetchall() == [(1,)]
+    engine = dpsql.DuckDBEngine(path)
+    marked = {
+        f"{table.name}.{column.name}"
+        for table in engine.schema().values()
+        for column in table.columns
+        if column.collated
+    }
+    assert marked == {"a.u", "a.s", "v.u"}
+    engine.close()
