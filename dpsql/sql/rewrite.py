@@ -61,9 +61,21 @@ def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int) -> HistogramSQL:
 
 
 def _groups(plan: BlockPlan, table: Table, salt: int) -> str:
-    if not plan.measures and not plan.block.keys:
-        return f"SELECT 1 AS {quote(ROW_ID)}"  # the one group there is, with nothing to measure
-    return _Rewriter(PrivateRows(plan, table, salt)).sql()
+    rows = PrivateRows(plan, table, salt)
+    return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
+
+
+def _declared_groups(rows: PrivateRows) -> str:
+    """Every group there can be, where nothing has to be measured; no row is read for it."""
+    domains = [key.domain for key in rows.plan.block.keys]
+    positions = ", ".join(
+        f"range(1, {len(domain or ()) + 1}) AS k{index}({name})"
+        for index, (domain, name) in enumerate(zip(domains, rows.keys, strict=True))
+    )
+    if not positions:
+        return f"SELECT 1 AS {quote(ROW_ID)}"
+    columns = ", ".join([f"row_number() OVER () AS {quote(ROW_ID)}", *rows.keys])
+    return f"SELECT {columns} FROM {positions}"
 
 
 @dataclass(frozen=True, slots=True)
