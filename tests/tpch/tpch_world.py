@@ -11,71 +11,14 @@ from pathlib import Path
 
 import duckdb
 
-from dpsql.policy import (
-    AccountPolicy,
-    ColumnPolicy,
-    Link,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy_file import load_policy
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "demo-data"
 SCHEMA = (HERE / "schema.sql").read_text(encoding="utf-8")
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 ANALYST = "ana"
-
-NATIONS = (
-    *("ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "CHINA", "EGYPT", "ETHIOPIA", "FRANCE"),
-    *("GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ", "JAPAN", "JORDAN", "KENYA", "MOROCCO"),
-    *("MOZAMBIQUE", "PERU", "ROMANIA", "RUSSIA", "SAUDI ARABIA", "UNITED KINGDOM"),
-    *("UNITED STATES", "VIETNAM"),
-)
-
-# Bounds and domains are those of the specification (clauses 4.2.3 and 1.4), not of the data.
-POLICY = Policy(
-    dataset="tpch",
-    defaults=Parameters(epsilon=5.0, delta=1e-6),
-    accounts={ANALYST: AccountPolicy(ANALYST, 1000.0, 0.4)},
-    tables={
-        "customer": TablePolicy(
-            "customer",
-            PrivacyUnit("customer", "c_custkey"),
-            {"c_acctbal": ColumnPolicy(-999.99, 9999.99)},
-        ),
-        "orders": TablePolicy(
-            "orders",
-            None,
-            {
-                "o_orderpriority": ColumnPolicy(
-                    domain=("1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
-                )
-            },
-            Link("o_custkey", "customer", "c_custkey"),
-        ),
-        "lineitem": TablePolicy(
-            "lineitem",
-            None,
-            {
-                "l_quantity": ColumnPolicy(1, 50),
-                "l_extendedprice": ColumnPolicy(900, 105_000),
-                "l_discount": ColumnPolicy(0.0, 0.10),
-                "l_tax": ColumnPolicy(0.0, 0.08),
-                "l_returnflag": ColumnPolicy(domain=("A", "N", "R")),
-                "l_linestatus": ColumnPolicy(domain=("F", "O")),
-                "l_shipmode": ColumnPolicy(
-                    domain=("AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK")
-                ),
-            },
-            Link("l_orderkey", "orders", "o_orderkey"),
-        ),
-        "partsupp": TablePolicy("partsupp", None, {"ps_supplycost": ColumnPolicy(1, 1000)}),
-        "nation": TablePolicy("nation", None, {"n_name": ColumnPolicy(domain=NATIONS)}),
-        **{name: TablePolicy(name, None) for name in ("region", "supplier", "part")},
-    },
-)
+POLICY = load_policy(HERE / "policies.yaml")
 
 
 def database(scale: str = "0.1", directory: Path = DATA) -> Path:
