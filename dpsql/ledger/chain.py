@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from dpsql.accounting import Amount
+from dpsql.errors import LedgerError
 
 NOTHING = bytes(32)
 """What comes before the first event."""
@@ -91,8 +92,18 @@ def _encode(fields: list[Any]) -> bytes:
 
 
 def iso(at: int) -> str:
-    """Microseconds since 1970 as a UTC time in ISO 8601."""
-    return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
+    """Microseconds since 1970 as a UTC time in ISO 8601.
+
+    Raises :class:`LedgerError` (``ledger_corrupt``) for a time that no calendar has.
+    """
+    try:
+        return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
+    except OverflowError:
+        raise LedgerError(
+            "the ledger holds an impossible time",
+            code="ledger_corrupt",
+            hint="run `dpsql budget verify`, and restore the ledger from a backup",
+        ) from None
 
 
 def microseconds(moment: datetime) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpsql.errors import LedgerError
 from dpsql.ledger.chain import Event, Kind
 from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.values import line_of
@@ -95,7 +96,7 @@ class Replay:
             raise BrokenError("it settles nothing, or must not")
         try:
             rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
-        except (KeyError, TypeError, ValueError, RecursionError):
+        except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
             raise BrokenError("its detail is not that of an event of its kind") from None
 
     def _nothing(self, event: Event, detail: dict[str, Any]) -> None:

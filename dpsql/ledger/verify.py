@@ -56,9 +56,9 @@ def verify(sql: Backend, anchors: tuple[Head, ...] = ()) -> Verification:
     broken = (
         _head_is_broken(sql, found, replay)
         or ("the chain ends before a head that was written down" if wanted else None)
+        or sql.damage()  # first, as a damaged index may hide rows from what follows
         or _sums_are_broken(sql, replay)
         or _releases_are_broken(sql, replay)
-        or sql.damage()
     )
     return Verification(found.events, found.head, broken)
 
