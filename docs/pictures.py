@@ -35,7 +35,8 @@ from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"
-MEASURED = HERE.parent / "benchmarks" / "results" / "set_union.json"
+RESULTS = HERE.parent / "benchmarks" / "results"
+MEASURED = RESULTS / "set_union.json"
 
 INK = "#777e87"
 BLUE, ORANGE, GREEN, RED, PURPLE = "#3b82c4", "#cf7a1f", "#2a9d6f", "#d1495b", "#9467bd"
@@ -110,6 +111,24 @@ def set_union_size(axes: Axes) -> None:
     axes.set_ylabel("keys named")
     thousands(axes.yaxis)
     axes.set_title("223,388 units, ε = 3, δ = e⁻¹⁰")
+
+
+def quantile_error(axes: Axes) -> None:
+    """How many ranks a private quantile is off, by the number of rows, in three ways."""
+    figures = json.loads((RESULTS / "quantiles.json").read_text(encoding="utf-8"))
+    colours = {"exponential mechanism": GREEN, "tree": ORANGE, "search": BLUE}
+    for method, colour in colours.items():
+        for asked, dash in (("0.5", "-"), ("0.25, 0.5, 0.75", "--")):
+            own = [f for f in figures if (f["method"], f["fractions"]) == (method, asked)]
+            label = f"{method}, {'median' if asked == '0.5' else 'quartiles'}"
+            rows, ranks = [f["rows"] for f in own], [f["ranks"] for f in own]
+            line(axes, rows, ranks, label, colour, dash, marker="o")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("rows in the group")
+    axes.set_ylabel("error in ranks")
+    thousands(axes.xaxis, axes.yaxis)
+    axes.set_title("ε = 1, δ = 10⁻⁶, ten groups per unit")
 
 
 def correlated_variance(axes: Axes) -> None:
@@ -210,6 +229,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "correlated-variance.svg": correlated_variance,
     "top-k-threshold.svg": top_k_threshold,
     "composition.svg": composition,
+    "quantile-error.svg": quantile_error,
 }
 
 
