@@ -120,7 +120,7 @@ def quantile_error(axes: Axes) -> None:
     for method, colour in colours.items():
         for asked, dash in (("0.5", "-"), ("0.25, 0.5, 0.75", "--")):
             own = [f for f in figures if (f["method"], f["fractions"]) == (method, asked)]
-            label = f"{method}, {'median' if asked == '0.5' else 'quartiles'}"
+            label = f"{method.split()[0]}, {'median' if asked == '0.5' else 'quartiles'}"
             rows, ranks = [f["rows"] for f in own], [f["ranks"] for f in own]
             line(axes, rows, ranks, label, colour, dash, marker="o")
     axes.set_xscale("log")
