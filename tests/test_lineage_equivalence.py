@@ -20,7 +20,8 @@ FILL = (
         CASE WHEN i % 5 = 4 THEN NULL WHEN i % 5 = 3 THEN 'town' || (i % 4) ELSE 's' || (i % 5) END,
         i % 23 - 4, CASE WHEN i % 11 > 0 THEN i % 12 - 2.25 END FROM range(300) r(i)""",
     "INSERT INTO orders SELECT i % 25 + 10, i, i % 5, (i % 90) + 0.5 FROM range(80) r(i)",
-    "INSERT INTO items SELECT i % 70, i, CASE WHEN i % 8 > 0 THEN i % 6 END, i % 40 FROM range(160) r(i)",
+    """INSERT INTO items SELECT i % 70, i, CASE WHEN i % 8 > 0 THEN i % 6 END, i % 40
+        FROM range(160) r(i)""",
     "INSERT INTO returns SELECT i * 7 % 160, 'why' || (i % 3), i % 6 FROM range(60) r(i)",
     "INSERT INTO logins SELECT i % 35, i % 4 FROM range(90) r(i)",
     "INSERT INTO shops SELECT i, 'shop' || (i % 4), 5 * i, i FROM range(6) r(i)",
