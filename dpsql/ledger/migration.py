@@ -57,8 +57,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         if connection.execute("PRAGMA user_version").fetchone() == (OLD_VERSION,):
             _require_sound(connection)
-            copy = _copy(path)
-            _rewrite(connection, copy)
+            _rewrite(connection)
+            _copy(path)  # others still see the old ledger until the commit
             connection.execute("COMMIT")
     finally:
         connection.rollback()
@@ -80,7 +80,7 @@ def _require_sound(connection: sqlite3.Connection) -> None:
         raise _damaged("its totals are not the sums of its entries")
 
 
-def _copy(path: Path) -> Path:
+def _copy(path: Path) -> None:
     """Keep the old ledger beside the new one, under a name that nothing has yet."""
     descriptor, temporary = tempfile.mkstemp(prefix=".ledger-", dir=path.parent)  # mode 0600
     os.close(descriptor)
@@ -91,9 +91,8 @@ def _copy(path: Path) -> Path:
         ):
             source.backup(target)
         _sync(temporary)
-        copy = _link(temporary, _names(path))
+        _link(temporary, _names(path))
         _sync(path.parent)
-        return copy
     except OSError:
         raise LedgerError(
             "the old ledger cannot be copied before it is upgraded",
@@ -112,11 +111,11 @@ def _names(path: Path) -> Iterator[Path]:
         yield plain.with_name(f"{plain.name}.{number}")
 
 
-def _link(existing: str, names: Iterable[Path]) -> Path:
+def _link(existing: str, names: Iterable[Path]) -> None:
     for name in names:
         with contextlib.suppress(FileExistsError):
             os.link(existing, name)
-            return name
+            return
     raise FileExistsError
 
 
@@ -128,7 +127,7 @@ def _sync(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def _rewrite(connection: sqlite3.Connection, copy: Path) -> None:
+def _rewrite(connection: sqlite3.Connection) -> None:
     for (trigger,) in connection.execute(_TRIGGERS).fetchall():
         connection.execute(f"DROP TRIGGER {trigger}")
     connection.execute("DROP INDEX charges_by_entry")
@@ -137,13 +136,13 @@ def _rewrite(connection: sqlite3.Connection, copy: Path) -> None:
     run_script(connection, SQLITE_SCHEMA)
     sql = SQLiteBackend(connection)
     now = sql.now()
-    entries = [_OldEntry.of_row(row, now) for row in connection.execute(_ENTRIES)]
+    entries = [_OldEntry.of_row(row, now) for row in connection.execute(_ENTRIES).fetchall()]
     start = min((entry.created for entry in entries), default=now)
     begin_chain(sql, secrets.token_hex(16), start, _WHO)
     journal = Journal(sql, _WHO)
     _relive(journal, entries)
     journal.at = now
-    journal.note(Kind.MIGRATED, entries=len(entries), version=OLD_VERSION, copy=copy.name)
+    journal.note(Kind.MIGRATED, entries=len(entries), version=OLD_VERSION)
     journal.finish()
     for table in _OLD_TABLES:
         connection.execute(f"DROP TABLE old_{table}")
