@@ -425,6 +425,21 @@ def test_quantiles_stand_beside_the_counts_of_their_group(connect) -> None:
         assert all(abs(median - a / 2) < 1e-3 for a, _, median in rows)
 
 
+@pytest.mark.usefixtures("exact")
+def test_grouping_sets_leave_the_arguments_of_aggregates_alone(connect) -> None:
+    """A key that a set leaves out is NULL in the answer, not in the rows that are aggregated."""
+    asked = (
+        "percentile_disc(0.5) WITHIN GROUP (ORDER BY i)",
+        "median(i) FILTER (WHERE i > 0)",
+        "count(*) FILTER (WHERE i > 0)",
+    )
+    sql = f"SELECT i, {', '.join(asked)} FROM r WHERE i > -2 GROUP BY ROLLUP (i) ORDER BY i"
+    *groups, every = connect(SPREAD, max_rows_contributed=3000).sql(sql).fetchall()
+    assert [row[:3] for row in groups if row[0] > 0] == [(i, i, i) for i in range(1, 6)]
+    *_, right = plain(SPREAD, f"SELECT {', '.join(asked)} FROM r WHERE i > -2 AND i IS NOT NULL")
+    assert every == (None, *right)
+
+
 @pytest.mark.parametrize("fill", ["SELECT * FROM r", "SELECT 1, 1, 1, 'p', NULL, 'nan', '', NULL"])
 @pytest.mark.parametrize(
     ("sql", "groups"),

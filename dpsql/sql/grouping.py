@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from dpsql.schema import fold
 from dpsql.sql.aggregates import output_name
+from dpsql.sql.call import WRAPPERS
 from dpsql.sql.expressions import refusal
 
 MAX_SETS = 32
@@ -153,7 +154,7 @@ def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
             node.replace(exp.Literal.number(number))
     elif _is_one_of(node, missing):
         node.replace(exp.null())
-    elif not isinstance(node, exp.AggFunc):
+    elif not isinstance(node, (exp.AggFunc, *WRAPPERS)):
         for child in list(node.iter_expressions()):
             _leave_out(child, keys, missing)
 
