@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 _FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -62,7 +63,7 @@ def fold(name: str) -> str:
 
     Only ASCII: to DuckDB ``É`` and ``é`` are two different columns, so they are to us.
     """
-    return name.translate(_FOLD)
+    return name.lower() if name.isascii() else name.translate(_FOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,16 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     is_view: bool = False
+    _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Of two columns with one name, the first.
+        by_name = {fold(column.name): column for column in reversed(self.columns)}
+        object.__setattr__(self, "_by_name", by_name)
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
-        wanted = fold(name)
-        return next((c for c in self.columns if fold(c.name) == wanted), None)
+        return self._by_name.get(fold(name))
 
 
 Schema: TypeAlias = Mapping[str, Table]
@@ -100,6 +106,7 @@ def schema_of(*tables: Table) -> Schema:
     return {fold(table.name): table for table in tables}
 
 
+@lru_cache(maxsize=1024)
 def base_type(type_text: str) -> str:
     """The type without its arguments, aliases resolved: ``numeric(9, 2)`` -> ``DECIMAL``.
 

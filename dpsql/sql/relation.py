@@ -8,8 +8,8 @@ what the policy knows of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sqlglot import exp
@@ -73,6 +73,17 @@ class Relation:
     pending: Pending | None = None
     tables: tuple[str, ...] = ()
     catalog: bool = False
+    _by_name: Mapping[str, tuple[Field, ...]] = field(init=False, repr=False, compare=False)
+    _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name: dict[str, tuple[Field, ...]] = {}
+        for found in self.fields:
+            name = fold(found.name)
+            by_name[name] = (*by_name.get(name, ()), found)
+        object.__setattr__(self, "_by_name", by_name)
+        # Of two fields over one column, the first.
+        object.__setattr__(self, "_by_column", {f.column: f for f in reversed(self.fields)})
 
     @property
     def private(self) -> bool:
@@ -104,14 +115,14 @@ class Relation:
 
     def matches(self, qualifier: str, name: str) -> list[Field]:
         """The fields that an analyst's column reference may mean."""
+        named = self._by_name.get(fold(name), ())
         if qualifier:
-            wanted = (fold(qualifier), fold(name))
-            return [f for f in self.fields if (f.qualifier, fold(f.name)) == wanted]
-        return [f for f in self.fields if fold(f.name) == fold(name) and not f.merged]
+            return [f for f in named if f.qualifier == fold(qualifier)]
+        return [f for f in named if not f.merged]
 
     def field_of(self, column: str) -> Field | None:
         """The field behind a column of generated SQL."""
-        return next((f for f in self.fields if f.column == column), None)
+        return self._by_column.get(column)
 
     def is_unit(self, column: str) -> bool:
         """True if a column of generated SQL holds the unit in every row."""
