@@ -291,7 +291,7 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "select k, (select count(*) from visits v2 where v2.k = shops.k) from shops",
-            "unknown_column",
+            "subquery_over_private_rows",
         ),
         (
             "select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q",

@@ -163,8 +163,27 @@ class _BlockBuilder:
             column = self.relation.matches(node.table, node.name) and not is_noise_call(node.parent)
             if not column and self._names_an_alias(node, defined):
                 node.replace(exp.paren(self._expansion(defined[fold(node.name)])))
+            elif not column and self._in_expression():
+                raise self._correlated(node)
             else:
                 self.lineage.resolve_column(node, self.relation)
+
+    def _in_expression(self) -> bool:
+        """True if the SELECT stands in an expression, where it can see an outer query's columns."""
+        around = self.select.parent
+        while isinstance(around, exp.Subquery | exp.Paren):
+            around = around.parent
+        sources = exp.From | exp.Join | exp.CTE | exp.SetOperation
+        return around is not None and not isinstance(around, sources)
+
+    def _correlated(self, node: exp.Column) -> QueryRefused:
+        return self._refuse(
+            f"there is no column {node.name} here, and a subquery over private rows cannot depend "
+            "on a row of the outer query",
+            "subquery_over_private_rows",
+            node,
+            hint="GROUP BY the compared columns in a subquery of its own, and join its answer.",
+        )
 
     def _expansion(self, definition: exp.Expr) -> exp.Expr:
         """A copy to stand for an alias. Aliases of aliases can double at every step."""

@@ -139,7 +139,7 @@ QUERIES = (
         20,
         "Potential part promotion",
         Refusal(
-            "unknown_column",
+            "subquery_over_private_rows",
             "compares each part and supplier with the exact sum over its customers' lines",
         ),
     ),
