@@ -295,7 +295,7 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q",
-            "unknown_column",
+            "subquery_over_private_rows",
         ),
         ("select count(*) from visits where k = any([1])", "expression_not_allowed"),
     ],
