@@ -574,6 +574,14 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ),
         ("select extract('ye''ar' from d), count(*) from visits group by 1", "does_not_bind"),
         ("select date_trunc('x''y', d), count(*) from visits group by 1", "expression_not_allowed"),
+        ("select date_trunc(s, ts), count(*) from visits group by 1", "expression_not_allowed"),
+        (
+            "select count(*) from visits where date_trunc(d, '2024-01-01') < d",
+            "expression_not_allowed",
+        ),
+        ("select count(*) from visits where date_diff(s, d, d) = 0", "expression_not_allowed"),
+        ("select count(*) as e'a\\'b' from visits", ANSWERS),
+        ("select k as \u200b, count(*) from visits group by k", ANSWERS),
         (
             "select date_diff('da''y', d, d), count(*) from visits group by 1",
             "expression_not_allowed",

@@ -17,12 +17,12 @@ from support import connect
 
 import dpsql
 from dpsql.sql.parse import parse
-from dpsql.sql.text import to_sql
 from dpsql.sql.values import bind_values
 
 
 def bound(sql: str, values: object) -> str:
-    return to_sql(bind_values(parse(sql), values, sql))  # type: ignore[arg-type]
+    tree = bind_values(parse(sql), values, sql)  # type: ignore[arg-type]
+    return tree.sql("duckdb", comments=False)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from sqlglot import TokenType, exp
@@ -58,12 +58,36 @@ def _is_bound(node: exp.Expr) -> bool:
     return isinstance(node, exp.Kwarg) and fold(node.this.name).startswith(BOUNDS_PREFIX)
 
 
+def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A function of dates whose first argument is a unit of time.
+
+    The parser takes a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. With a
+    column there it is a function like any other.
+    """
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        if arguments and isinstance(arguments[0], exp.Column):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
+
+    return build
+
+
+_AS_WRITTEN = ("DATE_ADD",)  # the parser makes an interval of the number in date_add(d, 1)
+_UNIT_FIRST = ("DATE_DIFF", "DATE_TRUNC", "DATEDIFF", "DATETRUNC")
+
+
 class PrivateDuckDB(DuckDB):
     """What analysts write. Nothing generates it: the clause never reaches an engine."""
 
     ORIGINAL_NAME_META_KEY = WRITTEN_NAME
 
     class Parser(DuckDBParser):
+        FUNCTIONS = {  # noqa: RUF012
+            **{n: make for n, make in DuckDBParser.FUNCTIONS.items() if n not in _AS_WRITTEN},
+            **{name: _unit_first(name) for name in _UNIT_FIRST},
+        }
+
         # The arguments of the last function with known arguments, and the bounds among them.
         _bounded: tuple[list[exp.Expr], list[exp.Expr]] = ([], [])
 

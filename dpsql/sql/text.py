@@ -12,8 +12,8 @@ _dialect = Dialect.get_or_raise(DIALECT)
 
 
 def to_sql(node: exp.Expr) -> str:
-    """The DuckDB SQL of a tree, without comments."""
-    return str(_dialect.generator(comments=False).generate(node))
+    """The DuckDB SQL of a tree, without comments and with every name in quotes."""
+    return str(_dialect.generator(comments=False, identify=True).generate(node))
 
 
 def display(node: exp.Expr) -> str:
