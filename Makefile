@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check bench utility tpch pictures clean
+.PHONY: demo test lint types slow check bench utility ledger-bench tpch pictures clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -34,6 +34,10 @@ bench: $(READY)
 # What one publication is worth: groups released and their error, sampling against weighting.
 utility: $(READY)
 	$(BIN)/python benchmarks/utility.py
+
+# The ledger: entries per second with every commit on disk, and the same after a million entries.
+ledger-bench: $(READY)
+	$(BIN)/python benchmarks/ledger.py
 
 # TPC-H, customers as the privacy units: speed and accuracy. Writes benchmarks/results/, docs/tpch.md.
 tpch: $(READY)

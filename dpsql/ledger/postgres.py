@@ -56,7 +56,7 @@ _REASONS: dict[str, tuple[str, str, str]] = {
         "the ledger cannot be used: the database role lacks a privilege",
         "have the ledger's owner grant what docs/ledger.md lists",
     ),
-    "42P01": (
+    "42": (
         "ledger_foreign",
         f"the schema {SCHEMA_NAME} is not that of a dpsql ledger",
         "give another database; nothing was changed",
@@ -66,20 +66,11 @@ _REASONS: dict[str, tuple[str, str, str]] = {
         "the ledger's database is damaged",
         "restore it from a backup no older than the last query",
     ),
-    "28": (
-        "ledger_cannot_open",
-        "the ledger's database refused the login",
-        "check user and password in the URL",
-    ),
-    "3D": (
-        "ledger_missing",
-        "the ledger's database does not exist",
-        "create it, or check its name in the URL",
-    ),
     "": (
         "ledger_cannot_open",
         "the connection to the ledger's database failed or broke",
-        "check the URL and that the server runs; what was being written may be on disk or not",
+        "check that the server runs, and user, password and database in the URL; what was being "
+        "written may be on disk or not",
     ),
 }
 
@@ -269,7 +260,7 @@ def _require_ledger(backend: PostgresBackend) -> str:
 
 
 def _foreign() -> LedgerError:
-    code, reason, hint = _REASONS["42P01"]
+    code, reason, hint = _REASONS["42"]
     return LedgerError(reason, code=code, hint=hint)
 
 
