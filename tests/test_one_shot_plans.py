@@ -306,7 +306,7 @@ SHAPES = ["declared keys", "unknown keys", "top-k"]
 
 @pytest.mark.parametrize("shape", SHAPES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_option_keeps_the_delta_of_its_block(shape: str, data: st.DataObject) -> None:
     assert judged(data.draw(blocks(shape)))
 

@@ -255,7 +255,7 @@ def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[st
 
 
 @settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

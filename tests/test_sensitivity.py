@@ -204,7 +204,7 @@ def examples_of(examples: int) -> settings:
     )
 
 
-@examples_of(150)
+@examples_of(70)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(question, rows) -> None:
     assert check(question, rows) == {}
@@ -214,7 +214,7 @@ def constant_hash(statement: str) -> str:
     return re.sub(r"hash\([^()]*\)", "0", statement)
 
 
-@examples_of(80)
+@examples_of(40)
 @given(questions(), rows_of_units)
 def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
     assert check(question, rows, constant_hash) == {}
@@ -229,7 +229,7 @@ def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
     assert check(question, rows) == {}
 
 
-@examples_of(100)
+@examples_of(50)
 @given(
     st.sampled_from(SCORES),
     rows_of_units,
@@ -421,7 +421,7 @@ crowded_rows = st.lists(
 )
 
 
-@examples_of(80)
+@examples_of(40)
 @given(
     st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True),
     crowded_rows,
