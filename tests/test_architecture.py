@@ -85,6 +85,7 @@ def test_imports_point_inwards(path: Path) -> None:
         ("duckdb", {"engines", "tail", "demo", "demo_data"}),
         ("sqlalchemy", {"sqlalchemy_dialect"}),
         ("sqlite3", {"ledger"}),
+        ("psycopg", {"ledger"}),
         ("pydantic", {"policy_file"}),
         ("ruamel", {"yaml_tree"}),
         ("rich", {"render", "render_plan", "render_calibrate", "cli", "demo", "output"}),

@@ -335,7 +335,7 @@ def test_the_ledger_agrees_with_a_small_model(model: type[LedgerModel]) -> None:
 @pytest.mark.slow
 def test_the_ledger_agrees_with_a_small_model_for_long(model: type[LedgerModel]) -> None:
     run_state_machine_as_test(
-        model, settings=settings(SETTINGS, max_examples=300, stateful_step_count=40)
+        model, settings=settings(SETTINGS, max_examples=150, stateful_step_count=40)
     )
 
 
