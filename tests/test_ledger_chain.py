@@ -330,6 +330,7 @@ def test_an_older_copy_is_found_by_a_head_that_was_written_down(path: Path) -> N
     with Ledger.open(path) as ledger:
         assert ledger.verify().sound
         assert ledger.verify([early]).sound
+        assert not ledger.verify([early, Head(early.seq, late.hash)]).sound
         assert "written down" in (ledger.verify([early, late]).broken or "")
         RHO.reserve(ledger, 2, 1)
         found = ledger.verify([early, late])

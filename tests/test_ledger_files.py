@@ -83,6 +83,30 @@ def make_altered(path: Path) -> None:
         connection.execute("DROP TRIGGER events_no_delete")
 
 
+def make_altered_chain(path: Path, statement: str) -> None:
+    make_used_ledger(path)
+    with raw(path) as connection:
+        rules = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        rules = rules.fetchall()
+        for name, _ in rules:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        for _, rule in rules:
+            connection.execute(rule)
+
+
+def make_chain_cut(path: Path) -> None:
+    make_altered_chain(path, "DELETE FROM events WHERE seq > 50")
+
+
+def make_chain_continued(path: Path) -> None:
+    make_altered_chain(path, "UPDATE head SET seq = seq - 1")
+
+
+def make_chain_without_end(path: Path) -> None:
+    make_altered_chain(path, "DELETE FROM head")
+
+
 def make_truncated(path: Path) -> None:
     make_used_ledger(path)
     os.truncate(path, 4096 * 3)
@@ -128,6 +152,9 @@ def make_broken_link(path: Path) -> None:
         (make_foreign_in_use, "ledger_foreign"),
         (make_newer, "ledger_version"),
         (make_altered, "ledger_corrupt"),
+        (make_chain_cut, "ledger_corrupt"),
+        (make_chain_continued, "ledger_corrupt"),
+        (make_chain_without_end, "ledger_corrupt"),
         (make_truncated, "ledger_corrupt"),
         (make_cut_short, "ledger_corrupt"),
         (make_damaged, "ledger_corrupt"),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
-from dpsql.ledger.journal import begin_chain
+from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.migration import OLD_VERSION, migrate
 from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA
 from dpsql.ledger.sqlite import SQLiteBackend, known_error, ledger_error, run_script, schema_of
@@ -41,9 +41,14 @@ class SQLiteHome:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
             _create(self._path, self._who)
-        connection = _connect(self._path, self._patience)
+        backend = SQLiteBackend(_connect(self._path, self._patience))
+        try:
+            require_whole(backend)
+        except BaseException:
+            backend.close()
+            raise
         self._identity = identity(self._path)
-        return SQLiteBackend(connection)
+        return backend
 
     def require_same(self) -> None:
         """Refuse a file that was moved, deleted or replaced while it was open."""

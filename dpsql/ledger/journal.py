@@ -97,6 +97,23 @@ def in_order(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+def require_whole(sql: Backend) -> None:
+    """Refuse a ledger whose chain does not end with the event that its head names.
+
+    Raises :class:`LedgerError` (``ledger_corrupt``). What lies before the end is for verification.
+    """
+    rows = sql.execute(
+        "SELECT head.seq = (SELECT max(seq) FROM events) FROM head JOIN events USING (seq) "
+        "WHERE head.hash = events.hash"
+    )
+    if len(rows) != 1 or not rows[0][0]:
+        raise LedgerError(
+            "the ledger's chain was cut or continued by somebody else",
+            code="ledger_corrupt",
+            hint="restore the ledger from a backup; it was not changed",
+        )
+
+
 def head(sql: Backend) -> Head:
     """The head as it is stored."""
     return Head(*sql.execute("SELECT seq, hash FROM head")[0])

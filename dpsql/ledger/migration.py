@@ -41,7 +41,7 @@ _TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
 _ENTRIES = """
 SELECT entry, created, query, plan, reserved_rho, reserved_epsilon, reserved_delta,
     settled, settled_rho, settled_epsilon, settled_delta,
-    (SELECT json_group_array(path) FROM old_charges AS c JOIN old_accounts USING (account)
+    (SELECT group_concat(path, char(10)) FROM old_charges AS c JOIN old_accounts USING (account)
      WHERE c.entry = old_entries.entry)
 FROM old_entries ORDER BY entry
 """
@@ -171,7 +171,7 @@ class _OldEntry:
         begun = _moment(created, 0, now)
         done = None if units[3] is None else _moment(units[3], begun, now)
         charged = None if done is None else Amount(*units[4:])
-        payers = tuple(sorted(json.loads(paths)))
+        payers = tuple(sorted(paths.split("\n")))
         return cls(number, begun, query, plan, Amount(*units[:3]), done, charged, payers)
 
     @property

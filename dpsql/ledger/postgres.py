@@ -16,7 +16,7 @@ from typing import Any
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, Row, Value
-from dpsql.ledger.journal import begin_chain
+from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, SCHEMA_VERSION
 
 try:
@@ -189,6 +189,7 @@ class PostgresHome:
                 code="ledger_missing",
                 hint="put the same ledger back; another one would forget what was spent",
             )
+        require_whole(backend)
         self._ledger = name
 
 

@@ -114,8 +114,9 @@ class Ledger:
 
         It must fit ``limits``, which are the policy's for the account and those above it, and the
         limits that the owner has set in the ledger. ``amount`` is in rho or in epsilon, not in
-        both, and not nothing; ``query`` is the query's fingerprint and ``plan`` the JSON text of
-        its mechanism and parameters.
+        both, and not nothing; ``query`` is the query's fingerprint, of all that its answer depends
+        on beside the data (the policy's version too), and ``plan`` the JSON text of its mechanism
+        and parameters.
 
         Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts,
         :class:`UnknownName` for an account that nobody has given a budget, :class:`LedgerError`

@@ -44,13 +44,15 @@ class Verification:
 def verify(sql: Backend, anchors: tuple[Head, ...] = ()) -> Verification:
     """Check everything, in one state of the ledger. Raises LedgerError if it cannot be read."""
     replay, found = Replay(), Verification(0, None)
-    wanted = {anchor.seq: anchor for anchor in anchors}
+    wanted = set(anchors)
     for row in _events(sql):
         broken = _event_is_broken(row, found, replay)
         if broken is not None:
             return Verification(found.events, found.head, broken, found.events + 1)
         found = Verification(found.events + 1, Head(row[0], row[-1]))
-        if wanted.pop(found.events, found.head) != found.head:
+        here = {anchor for anchor in wanted if anchor.seq == found.events}
+        wanted -= here
+        if here - {found.head}:
             broken = "it is not the event that was written down as the head"
             return Verification(found.events, found.head, broken, found.events)
     broken = (
