@@ -120,6 +120,9 @@ def measure(directory: Path, entries: int) -> dict[str, float]:
         ledger.spent("sales"), ledger.stored("sales", f"{7:064x}")
         figures["spent and stored (µs)"] = (time.perf_counter() - start) * 1e6
         start = time.perf_counter()
+        assert len(ledger.history("sales")) == 100
+        figures["history of the dataset (µs)"] = (time.perf_counter() - start) * 1e6
+        start = time.perf_counter()
         assert ledger.verify().sound
         figures["verification of all (s)"] = time.perf_counter() - start
     return figures

@@ -32,7 +32,7 @@ CREATE TABLE events (
     digest  {bytes} CHECK (length(digest) = 32),
     hash    {bytes} NOT NULL CHECK (length(hash) = 32)
 ){strict};
-CREATE INDEX entries_by_account ON events (account, seq) WHERE kind = 'reserve';
+CREATE INDEX entries_by_account ON events (account, seq, kind) WHERE kind = 'reserve';
 CREATE TABLE head (
     one     {int} PRIMARY KEY CHECK (one = 1),
     ledger  TEXT NOT NULL,
