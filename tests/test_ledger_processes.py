@@ -210,3 +210,25 @@ def test_a_fork_that_python_did_not_announce_is_refused(
             RHO.reserve(ledger, 1, 1)
         assert refusal.value.code == "ledger_forked"
     assert ledger.spent("sales") == RHO.spent(1, 1, 1, 1)
+
+
+def test_a_ledger_is_found_sound_while_others_write_to_it(place: str | Path) -> None:
+    """Verification sees one state throughout, whatever is charged meanwhile."""
+    with Ledger.open(place) as ledger, Ledger.open(place, busy_timeout=60) as other:
+        done = threading.Event()
+
+        def work() -> None:
+            for _ in range(60):
+                charge = RHO.reserve(other, 2, 1)
+                other.settle(charge, RHO.amount(1, 1), b"answer")
+            done.set()
+
+        writer = threading.Thread(target=work)
+        writer.start()
+        seen = {ledger.verify()}
+        while not done.is_set():
+            seen.add(ledger.verify())
+        writer.join()
+        assert all(found.sound for found in seen)
+        assert len(seen) > 1
+        assert ledger.verify().events == 3 + 60 * 2
