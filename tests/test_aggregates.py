@@ -432,8 +432,10 @@ BROKEN = {
     ),
     "squares clamped too wide": (
         f"var_pop(f, {PER_ROW} => (-2, 2))",
-        lambda text: re.sub(r'greatest\(-\d+, least\(\d+, ("__dpsql_m2")\)\)', r"\1", text).replace(
-            "greatest(-2.0, least(2.0", "greatest(-4.0, least(4.0"
+        lambda text: re.sub(
+            r"\b2\.0\b",
+            "4.0",
+            re.sub(r'greatest\(-\d+, least\(\d+, ("__dpsql_m2")\)\)', r"\1", text),
         ),
     ),
     "no clamp of a count per group": (

@@ -12,30 +12,48 @@ from dpsql.sql.weighting import weighted_sum
 _SATURATION = 2**62
 
 
-def step(measure: Measure, name: str) -> str:
-    """What a row's value ``name`` counts as: in lattice steps within its bounds, NULL for none."""
+def step(measure: Measure, name: str, *, exact: bool) -> str:
+    """What a row's value ``name`` counts as: in lattice steps within its bounds, NULL for none.
+
+    ``exact`` values are never NaN.
+    """
     lattice = measure.lattice
     if lattice is not None:
-        return _squared(lattice.root, name) if lattice.root else clamped_step(lattice, name)
+        if lattice.root:
+            return _squared(lattice.root, name, exact=exact)
+        return clamped_step(lattice, name, exact=exact)
     if measure.kind is MeasureKind.NUMBERS:
         return f"CASE WHEN NOT isnan(TRY_CAST({name} AS DOUBLE)) THEN 1 END"
     return name
 
 
-def clamped_step(lattice: Lattice, name: str) -> str:
-    """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN."""
+def clamped_step(lattice: Lattice, name: str, *, exact: bool) -> str:
+    """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN.
+
+    CASE takes half the time of least() and greatest(). TRY_CAST, so that a cast which is skipped
+    for values out of bounds would not fail if it were not.
+    """
     if lattice.integral and lattice.quantum == 1.0:
-        clamped = f"greatest({lattice.low}, least({lattice.high}, {name}))"
-        return f"CASE WHEN {name} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
+        return (
+            f"CASE WHEN {name} <= {lattice.low} THEN {lattice.low} "
+            f"WHEN {name} >= {lattice.high} THEN {lattice.high} "
+            f"ELSE TRY_CAST({name} AS BIGINT) END"
+        )
     value = f"TRY_CAST({name} AS DOUBLE)"
-    clamped = f"greatest({lattice.lower!r}, least({lattice.upper!r}, {value}))"
-    rounded = f"CAST(round({clamped} / {lattice.quantum!r}) AS BIGINT)"
-    # isnan(NULL) is NULL, so NULL falls through to NULL as NaN does.
-    return f"CASE WHEN NOT isnan({value}) THEN {rounded} END"
+
+    def rounded(double: str) -> str:
+        return f"TRY_CAST(round({double} / {lattice.quantum!r}) AS BIGINT)"
+
+    nan = "" if exact else f"WHEN isnan({value}) THEN NULL "
+    return (
+        f"CASE {nan}WHEN {value} <= {lattice.lower!r} THEN {rounded(repr(lattice.lower))} "
+        f"WHEN {value} >= {lattice.upper!r} THEN {rounded(repr(lattice.upper))} "
+        f"ELSE {rounded(value)} END"
+    )
 
 
-def _squared(root: Lattice, name: str) -> str:
-    distance = f"({clamped_step(root, name)} - ({root.midpoint}))"
+def _squared(root: Lattice, name: str, *, exact: bool) -> str:
+    distance = f"({clamped_step(root, name, exact=exact)} - ({root.midpoint}))"
     return f"{distance} * {distance}"
 
 
@@ -49,7 +67,9 @@ def gathered(measure: Measure, name: str, max_rows: int) -> str:
     if measure.kind is MeasureKind.SUM:
         # Bounds per group that leave out zero are those of units that have values.
         return f"sum({name})" if _leaves_out_zero(measure) else f"coalesce(sum({name}), 0)"
-    centred = f"coalesce(sum({name} - ({lattice.midpoint})), 0)"
+    # In this form a sum and an average of the same values share their sum.
+    middle = f"CAST({lattice.midpoint} AS HUGEINT)"
+    centred = f"(coalesce(sum({name}), 0) - {middle} * count({name}))"
     # With more rows than allowed, scale the sum down: the unit's average is kept.
     return (
         f"CASE WHEN count({name}) > {max_rows} THEN {centred} * {max_rows} // count({name}) "

@@ -17,6 +17,7 @@ from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import quote
 from dpsql.schema import Table
 from dpsql.sql.contributions import clamped_step
+from dpsql.sql.intervals import is_exact
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total
@@ -83,7 +84,8 @@ def _counted(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
 def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
     """Rows with their group's row id, their point and their unit's start."""
     argument = f"{to_sql(total(ranked.argument, rows.table))} AS {_VALUE}"
-    point = f"{clamped_step(ranked.lattice, _VALUE)} - ({ranked.lattice.low})"
+    exact = is_exact(ranked.argument, rows.table)
+    point = f"{clamped_step(ranked.lattice, _VALUE, exact=exact)} - ({ranked.lattice.low})"
     # One more column than the cap hashes, so that the two are independent.
     start = f"CAST({rows.hashed([UNIT, *rows.keys, '0'])} >> 32 AS BIGINT)"
     columns = ", ".join([UNIT, *rows.keys])

@@ -20,8 +20,6 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dpsql.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Bounding
@@ -30,6 +28,7 @@ from dpsql.quoting import quote
 from dpsql.schema import Table
 from dpsql.sql.contributions import clamped, gathered, step, summed
 from dpsql.sql.histograms import HistogramSQL, histogram_sql
+from dpsql.sql.intervals import is_exact
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.text import to_sql
@@ -78,13 +77,22 @@ def _declared_groups(rows: PrivateRows) -> str:
     return f"SELECT {columns} FROM {positions}"
 
 
-@dataclass(frozen=True, slots=True)
 class _Rewriter:
-    rows: PrivateRows
-
-    @property
-    def plan(self) -> BlockPlan:
-        return self.rows.plan
+    def __init__(self, rows: PrivateRows) -> None:
+        self.rows = rows
+        self.plan = rows.plan
+        measures = [noisy.measure for noisy in rows.plan.measures]
+        # The measures with their columns, and the arguments that they are computed from.
+        self._measures = list(zip(measures, rows.measures, strict=True))
+        self._sources = [
+            None if m.argument is None else to_sql(total(m.argument, rows.table)) for m in measures
+        ]
+        # For each measure's column the one that holds its values: the first with the same values.
+        first: dict[tuple[str, str], str] = {}
+        self._values = {
+            name: name if source is None else first.setdefault((source, self._step(m, "")), name)
+            for (m, name), source in zip(self._measures, self._sources, strict=True)
+        }
 
     def sql(self) -> str:
         groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
@@ -94,12 +102,6 @@ class _Rewriter:
             groups += f" ORDER BY {', '.join(terms)} LIMIT {self.plan.selection.fetch}"
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
         return f"SELECT row_number() OVER () AS {quote(ROW_ID)}, {columns} FROM ({groups})"
-
-    @property
-    def _measures(self) -> list[tuple[Measure, str]]:
-        """The measures with their columns."""
-        measures = [noisy.measure for noisy in self.plan.measures]
-        return list(zip(measures, self.rows.measures, strict=True))
 
     @property
     def _max_rows(self) -> int:
@@ -130,14 +132,17 @@ class _Rewriter:
 
     def _count_distinct(self) -> str:
         """What is counted once however often it occurs, straight on the rows."""
-        outputs = [f"count(DISTINCT {_counted(m.kind, name)})" for m, name in self._measures]
+        outputs = [
+            f"count(DISTINCT {_counted(measure.kind, self._values[name])})"
+            for measure, name in self._measures
+        ]
         return self._grouped(outputs, f"count(DISTINCT {UNIT})", self.rows.capped(self._steps()))
 
     def _per_unit(self, rows: str) -> str:
         """One row per (unit, key) with what the unit's rows add to the group."""
         keys = ", ".join([UNIT, *self.rows.keys])
         columns = ", ".join(
-            f"{gathered(measure, name, self._max_rows)} AS {name}"
+            f"{gathered(measure, self._values[name], self._max_rows)} AS {name}"
             for measure, name in self._measures
             if measure.kind is not MeasureKind.DISTINCT
         )
@@ -150,7 +155,7 @@ class _Rewriter:
         for measure, name in self._measures:
             distinct = name in values
             sums.append("NULL" if distinct else self._clamped(measure, name))
-            shown.append(name if distinct else "NULL")
+            shown.append(self._values[name] if distinct else "NULL")
             outputs.append(
                 f"count(DISTINCT {name})" if distinct else self._sum(measure, name, UNIT)
             )
@@ -182,20 +187,22 @@ class _Rewriter:
 
     def _steps(self) -> str:
         """Rows with each measure's argument as it is counted or summed; NULL where it is not."""
-        arguments, steps = [], []
-        for measure, name in self._measures:
-            if measure.argument is None:
+        arguments: dict[str, str] = {}
+        steps = []
+        for (measure, name), source in zip(self._measures, self._sources, strict=True):
+            if source is None or self._values[name] != name:
                 continue
-            arguments.append(f"{to_sql(total(measure.argument, self.rows.table))} AS {name}")
-            steps.append(f"{self._step(measure, name)} AS {name}")
-        rows = self.rows.select(arguments)
+            argument = arguments.setdefault(source, name)
+            steps.append(f"{self._step(measure, argument)} AS {name}")
+        rows = self.rows.select([f"{source} AS {name}" for source, name in arguments.items()])
         if not steps:
             return rows
         return f"SELECT {', '.join([UNIT, *self.rows.keys, *steps])} FROM ({rows})"
 
     def _step(self, measure: Measure, name: str) -> str:
         if measure.kind is not MeasureKind.DISTINCT:
-            return step(measure, name)
+            assert measure.argument is not None
+            return step(measure, name, exact=is_exact(measure.argument, self.rows.table))
         # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
         group = [UNIT, *self.rows.keys]
         order = f"{name} IS NULL, {self.rows.hashed([*group, name])}, {name}"
