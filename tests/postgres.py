@@ -30,14 +30,32 @@ def binaries() -> Path | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
-    """A running server, whose superuser is ``dpsql``."""
+    """A server, whose superuser is ``dpsql``."""
 
     port: int
     password: str
+    command: list[str]
     directory: Path
-    process: subprocess.Popen[bytes]
+    user: str | None
+
+    def start(self) -> None:
+        """Run it, and wait until it answers."""
+        self.process = subprocess.Popen(
+            self.command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.directory,
+            user=self.user,
+            extra_groups=None if self.user is None else [],
+        )
+        _wait(self)
+
+    def crash(self) -> None:
+        """End it at once: what it has in memory only is lost."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(60)
 
     def url(self, database: str, user: str = "dpsql", password: str = "") -> str:
         secret = password or self.password
@@ -78,21 +96,12 @@ def running() -> Iterator[Server]:
             f"{where}/postgres -p {port} -c listen_addresses=127.0.0.1 "
             "-c unix_socket_directories= -c max_connections=60 -c shared_buffers=32MB"
         )
-        process = subprocess.Popen(
-            [*serve.split(), "-D", str(data)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=directory,
-            user=user,
-            extra_groups=None if user is None else [],
-        )
+        server = Server(port, password, [*serve.split(), "-D", str(data)], directory, user)
         try:
-            server = Server(port, password, directory, process)
-            _wait(server)
+            server.start()
             yield server
         finally:
-            process.send_signal(signal.SIGQUIT)  # at once: nobody needs what it holds
-            process.wait(60)
+            server.crash()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -326,3 +326,26 @@ def test_without_its_driver_a_url_is_refused_with_what_to_install(
     monkeypatch.delitem(sys.modules, "dpsql.ledger.postgres", raising=False)
     with pytest.raises(LedgerError, match="pip install 'dpsql\\[postgres\\]'"):
         Ledger.open("postgresql://localhost/x")
+
+
+@pytest.mark.slow
+def test_a_server_that_crashes_has_kept_all_that_it_confirmed(postgres_server: Server) -> None:
+    from postgres import running
+
+    with running() as server:  # not the one of the other tests
+        url = server.url("postgres")
+        with Ledger.open(url) as ledger:
+            for crash in range(3):
+                charge = RHO.reserve(ledger, 5, 1)
+                server.crash()
+                with pytest.raises(LedgerError):
+                    ledger.settle(charge, RHO.amount(1, 1), b"answer")
+                server.start()
+                assert ledger.spent("sales") == RHO.spent(crash + 5, crash + 1, crash + 1, 1)
+                ledger.settle(charge, RHO.amount(1, 1), b"answer")
+                server.crash()
+                server.start()
+                with pytest.raises(LedgerError):  # it does not know yet that it must connect again
+                    ledger.spent("sales")
+                assert ledger.spent("sales") == RHO.spent(crash + 1, crash + 1, crash + 1, 0)
+                assert ledger.verify().sound

@@ -169,7 +169,8 @@ class Ledger:
     def stored(self, account: str, query: str) -> Stored | None:
         """The latest kept answer to ``query`` that ``account`` or one below it has; free.
 
-        None if there is none, or if the owner has deleted it.
+        None if there is none, or if the owner has deleted it. Ask for the analyst's own account:
+        one above it would find what others were told.
         """
         check_path(account)
         check_name("query's fingerprint", query)
