@@ -678,6 +678,17 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
             "no_mechanism",
         ),
         (f"select count(*) from visits where k > {'9' * 39}", "number_too_long"),
+        (f"select quantile_cont(x, 0.{'9' * 5000}) from visits", "bad_fraction"),
+        ("select quantile_cont(x, 1e-999999999) from visits", "bad_fraction"),
+        (
+            f"select count(*) from visits group by {', '.join(['cube (k, s)'] * 200)}",
+            "too_many_grouping_sets",
+        ),
+        (f"select {'k, ' * 250}count(*) from visits group by k", "query_too_large"),
+        (f"select {'count(*), ' * 100}count(*) from visits", "query_too_large"),
+        (f"select * from {', '.join(['(select count(*) from visits)'] * 101)}", "query_too_large"),
+        (f"select count(*) from visits{' join shops using (k)' * 251}", "query_too_large"),
+        (f"select {','.join(['1'] * 15_100)}, count(*) from visits", "query_too_large"),
         (f"select count(*) from visits where {'(' * 70}k = 1{')' * 70}", "query_too_deep"),
         (f"select count(*) from visits where s = '{'x' * 100_000}'", "query_too_long"),
         (

@@ -10,6 +10,7 @@ is NULL there, and GROUPING(...) is a number:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import combinations, product
 
@@ -40,15 +41,17 @@ def expand_grouping_sets(select: exp.Select, text: str) -> bool:
         fold(item.alias): item.this for item in select.expressions if isinstance(item, exp.Alias)
     }
     items = [item.unalias() for item in select.expressions]
-    sets = _sets_of_group(group, items, definitions)
-    if not 0 < len(sets) <= MAX_SETS:
+    number = _count(group)
+    if not 0 < number <= MAX_SETS:
         raise refusal(
             text,
-            f"GROUP BY makes {len(sets)} grouping sets, and {MAX_SETS} are the most",
+            f"GROUP BY makes {number if number < 10**9 else 'very many'} grouping sets, and "
+            f"{MAX_SETS} are the most",
             "too_many_grouping_sets",
             group,
             hint="Each set is a private answer with its own price: ask for fewer.",
         )
+    sets = _sets_of_group(group, items, definitions)
     order = select.args.get("order")
     for term in order.expressions if order is not None else ():
         _order_by_output(term, select, text)
@@ -68,6 +71,31 @@ def _is_sets(node: exp.Expr) -> bool:
 
 
 # -- which sets -----------------------------------------------------------------------------------
+
+
+def _count(group: exp.Group) -> int:
+    """How many sets there are, without making them: a hundred CUBEs have more than there is
+    memory for."""
+    plain = len(group.expressions)
+    if group.args.get("rollup"):
+        elements = [plain + 1]
+    elif group.args.get("cube"):
+        elements = [2**plain]
+    else:
+        elements = [_size(element) for element in group.expressions]
+    elements += [_size(named) for named in group.args.get("grouping_sets") or ()]
+    return math.prod(elements)
+
+
+def _size(element: exp.Expr) -> int:
+    members = len(element.expressions)
+    if isinstance(element, exp.Rollup):
+        return members + 1
+    if isinstance(element, exp.Cube):
+        return int(2**members)
+    if isinstance(element, exp.GroupingSets):
+        return sum(_size(member) for member in element.expressions)
+    return 1
 
 
 def _sets_of_group(

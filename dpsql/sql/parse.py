@@ -6,7 +6,6 @@ import logging
 import re
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
@@ -17,6 +16,13 @@ from dpsql.sql.dialect import PrivateDuckDB
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
+MAX_TOKENS = 30_000
+MAX_ITEMS = 250  # of a select list, of joins, of branches: some of what they become is quadratic
+MAX_SELECTS = 250
+MAX_AGGREGATES = 100
+
+_LONG_LISTS = (exp.Array, exp.In, exp.Tuple, exp.Values)
+"""Constants are nearly all that such lists hold, and need no more than to be read."""
 
 _OPENERS, _CLOSERS = "([{", ")]}"
 _BLANKS = re.compile(r"(?:\s+|--[^\n]*)*")
@@ -56,6 +62,8 @@ _INSTEAD: Final = {
     "values": "Constants alone are nothing to protect: write SELECT … FROM a private table.",
 }
 
+_DIALECT = PrivateDuckDB()
+
 # The parser warns on stderr, with the text, about statements it does not know; they are refused.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
@@ -77,6 +85,7 @@ def parse(text: str) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise _not_a_query(text)
     refuse_deep(tree)
+    _refuse_large(tree, text)
     return tree
 
 
@@ -160,6 +169,27 @@ def refuse_deep(tree: exp.Expr) -> None:
         level = [child for node in level for child in node.iter_expressions()]
 
 
+def _refuse_large(tree: exp.Query, text: str) -> None:
+    selects = aggregates = 0
+    for node in tree.walk():
+        selects += isinstance(node, exp.Select)
+        aggregates += isinstance(node, exp.AggFunc)
+        lists = [value for value in node.args.values() if isinstance(value, list)]
+        long = not isinstance(node, _LONG_LISTS) and any(len(v) > MAX_ITEMS for v in lists)
+        if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
+            raise _too_large(place_of(text, node) if long and node is not tree else None)
+
+
+def _too_large(place: Place | None = None) -> QueryRefused:
+    return QueryRefused(
+        "the query has too many parts",
+        code="query_too_large",
+        place=place,
+        hint=f"At most {MAX_ITEMS} columns, joins or branches stand side by side, {MAX_SELECTS} "
+        f"SELECTs and {MAX_AGGREGATES} aggregates in a query, and {MAX_TOKENS:,} words and signs.",
+    )
+
+
 def place_of(text: str, node: exp.Expr | None) -> Place | None:
     """Where a node stands in the query text, from the positions its tokens carry."""
     if node is None:
@@ -193,7 +223,10 @@ def _closed(text: str, start: int, end: int) -> int:
 
 def _parse_all(text: str) -> list[exp.Expr | None]:
     try:
-        return list(sqlglot.parse(text, read=PrivateDuckDB))
+        tokens = _DIALECT.tokenize(text)
+        if len(tokens) > MAX_TOKENS:
+            raise _too_large()
+        return list(_DIALECT.parser().parse(tokens, text))
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except TokenError:

@@ -9,6 +9,7 @@ continuous and the discrete kind but in their type: the first are DOUBLE.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot import exp
@@ -26,6 +27,7 @@ points."""
 _CONTINUOUS = (exp.Median, exp.PercentileCont)
 QUANTILES = (*_CONTINUOUS, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 _HALF = Fraction(1, 2)
+_MAX_DIGITS = 38
 
 
 def is_continuous(function: exp.AggFunc) -> bool:
@@ -66,8 +68,8 @@ def _ordered(call: Call, order: exp.Order, text: str) -> tuple[exp.Expr, Fractio
 
 def _fraction(node: object, function: exp.AggFunc, text: str) -> Fraction:
     if isinstance(node, exp.Literal) and not node.is_string:
-        found = Fraction(node.this)
-        if 0 <= found <= 1 and found.denominator <= MAX_DENOMINATOR:
+        found = _exactly(node.this)
+        if found is not None and 0 <= found <= 1 and found.denominator <= MAX_DENOMINATOR:
             return found
     name = function.sql_name().lower()
     raise refusal(
@@ -77,6 +79,15 @@ def _fraction(node: object, function: exp.AggFunc, text: str) -> Fraction:
         function,
         hint="For example QUANTILE_CONT(x, 0.9); write one column for each fraction.",
     )
+
+
+def _exactly(number: str) -> Fraction | None:
+    """The value of a literal, or None if it has too many digits, which 1e-999999999 has too."""
+    if len(number) > _MAX_DIGITS:
+        return None
+    value = Decimal(number)
+    exponent = value.as_tuple().exponent
+    return Fraction(value) if isinstance(exponent, int) and abs(exponent) <= _MAX_DIGITS else None
 
 
 def points_for(bounds: Interval, integral: bool) -> Lattice:

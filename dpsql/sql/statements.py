@@ -79,6 +79,7 @@ class Describe:
 Statement: TypeAlias = Select | Explain | Set | Reset | Show | Describe
 
 _WORDS: Final = {"null": UNLIMITED, "true": True, "false": False}  # as in OPTIONS
+_MAX_PARTS: Final = 3  # of a table's name: catalog, schema, table
 _MAX_DIGITS: Final = 400  # beyond, a number is infinite to every parameter
 _TOKEN: Final = re.compile(
     r"""(?P<word>[^\W\d]\w*)
@@ -188,7 +189,7 @@ def _describe(reader: _Reader) -> Statement:
             "DESCRIBE takes the name of a table",
             "How a query would be answered, and as what columns, is shown by EXPLAIN SELECT ….",
         )
-    while reader.peek().text == ".":
+    while len(names) < _MAX_PARTS and reader.peek().text == ".":
         reader.take()
         names.append(reader.take().name)
     reader.end()
