@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import glob
 import os
 import pwd
@@ -11,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -49,6 +51,7 @@ class Server:
             cwd=self.directory,
             user=self.user,
             extra_groups=None if self.user is None else [],
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
         _wait(self)
 
@@ -104,6 +107,11 @@ def running() -> Iterator[Server]:
             server.crash()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the tests are killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
 def _ordinary_user() -> str | None:
