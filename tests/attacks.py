@@ -679,6 +679,11 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ),
         (f"select count(*) from visits where k > {'9' * 39}", "number_too_long"),
         (f"select quantile_cont(x, 0.{'9' * 5000}) from visits", "bad_fraction"),
+        ("select quantile_cont(x, 0.5else from visits", "syntax_error"),
+        ("select case when flag then 0.5else 1 end, count(*) from visits", "syntax_error"),
+        ("select dp_interval_low(count(*), 0.5ea) from visits", "syntax_error"),
+        ("select sum(n, contribution_bounds_per_row => (0, 5ea)) from visits", "syntax_error"),
+        ("select sum(n + １) from visits", "unknown_column"),
         ("select quantile_cont(x, 1e-999999999) from visits", "bad_fraction"),
         (
             f"select count(*) from visits group by {', '.join(['cube (k, s)'] * 200)}",

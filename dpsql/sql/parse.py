@@ -25,6 +25,7 @@ _LONG_LISTS = (exp.Array, exp.In, exp.Tuple, exp.Values)
 """Constants are nearly all that such lists hold, and need no more than to be read."""
 
 _OPENERS, _CLOSERS = "([{", ")]}"
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 _BLANKS = re.compile(r"(?:\s+|--[^\n]*)*")
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 _WORD = re.compile(r"\w*")
@@ -86,6 +87,7 @@ def parse(text: str) -> exp.Query:
         raise _not_a_query(text)
     refuse_deep(tree)
     _refuse_large(tree, text)
+    _refuse_half_numbers(tree, text)
     return tree
 
 
@@ -178,6 +180,18 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
         long = not isinstance(node, _LONG_LISTS) and any(len(v) > MAX_ITEMS for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
             raise _too_large(place_of(text, node) if long and node is not tree else None)
+
+
+def _refuse_half_numbers(tree: exp.Query, text: str) -> None:
+    """Refuse ``0.5ELSE``, which the tokenizer takes for the number ``0.5E`` and a word."""
+    for node in tree.find_all(exp.Literal):
+        if not node.is_string and not _NUMBER.fullmatch(node.this):
+            raise SQLSyntaxError(
+                "this is not a number",
+                code="syntax_error",
+                place=place_of(text, node),
+                hint="After E stands an exponent: 1e9. Leave a blank between numbers and words.",
+            )
 
 
 def _too_large(place: Place | None = None) -> QueryRefused:
