@@ -1,0 +1,124 @@
+"""What the parser and DuckDB might read differently: refused, or the same value on every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from support import ANALYST, TABLES, policy, world_file
+from test_equivalence import ROWS as MANY_ROWS
+from test_equivalence import WIDE, same
+
+import dpsql
+from dpsql.policy import AccountPolicy
+
+ROWS = MANY_ROWS.replace("range(600)", "range(90)")
+SPELLINGS = [
+    line.replace("\\n", "\n")
+    for line in Path(__file__).with_name("spellings.sql").read_text().splitlines()
+]
+FRAMES = {
+    "key": "SELECT {} AS v, count(*) AS c FROM visits GROUP BY ALL ORDER BY ALL",
+    "condition": "SELECT count(*) AS c FROM visits WHERE {}",
+    "tail": "SELECT {} AS v, c FROM (SELECT k, s, n, d, x, flag, ts, amount, count(*) AS c "
+    "FROM visits GROUP BY ALL) AS visits ORDER BY ALL",
+}
+# The parser knows these from other dialects; DuckDB does not, and the meaning is the usual one.
+ELSEWHERE = {
+    "'a' 'b' || s": "'ab' || s",
+    "s || 'a' 'b'": "s || 'ab'",
+    "!flag": "NOT flag",
+    "! flag = true": "NOT flag = true",
+    "!(k = 2)": "NOT (k = 2)",
+    "k BETWEEN SYMMETRIC 3 AND 1": "k BETWEEN 1 AND 3",
+    "s LIKE ALL ('s%', '%1')": "s LIKE 's%' AND s LIKE '%1'",
+    "s LIKE ANY ('s1', 's2')": "s LIKE 's1' OR s LIKE 's2'",
+    "list_transform([k], x -> x + 1)": "list_transform([k], lambda x: x + 1)",
+    "list_filter([k, n], x -> x > 2)": "list_filter([k, n], lambda x: x > 2)",
+    "startswith(s, 's')": "starts_with(s, 's')",
+    "truncate(x)": "trunc(x)",
+    "nvl(k, 0)": "coalesce(k, 0)",
+    "iif(flag, 1, 2)": "if(flag, 1, 2)",
+    "if(flag, 1)": "CASE WHEN flag THEN 1 END",
+    "k <=> 2": "k IS NOT DISTINCT FROM 2",
+    "initcap(s)": "upper(s)",
+    "position('1', s)": "strpos(s, '1')",
+    "d + INTERVAL 1 m": "d + INTERVAL 1 MINUTE",
+    "d + INTERVAL '1' m": "d + INTERVAL 1 MINUTE",
+    "d + INTERVAL 1 mon": "d + INTERVAL 1 MONTH",
+    "ts + INTERVAL 90 s": "ts + INTERVAL 90 SECOND",
+}
+# Errors on a row: NULL on that row over private rows, and an error at the end over released ones.
+ON_A_ROW = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+
+
+@pytest.fixture(scope="module")
+def connections(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[dpsql.Connection, duckdb.DuckDBPyConnection]]:
+    directory = tmp_path_factory.mktemp("spellings")
+    rules = policy(None, ana=AccountPolicy(ANALYST, 1e6, 0.4))
+    settings = {**WIDE, "epsilon": 1.0, "delta": 1e-9}
+    with world_file(directory / "world.duckdb", ROWS) as path:
+        private = dpsql.connect(path, rules, directory / "budget.db", ANALYST, **settings)
+    with private, duckdb.connect(":memory:") as plain:
+        plain.execute("SET error_on_division_by_zero = false")
+        for statement in (*TABLES.values(), ROWS):
+            plain.execute(statement)
+        yield private, plain
+
+
+def compare(private: dpsql.Connection, plain: duckdb.DuckDBPyConnection, frame: str, e: str) -> str:
+    """``refused``, ``fails`` (on some row), ``same``, or what is different."""
+    try:
+        rows = private.sql(frame.format(e)).fetchall()
+    except dpsql.EngineError as error:
+        return f"engine error: {error}"
+    except dpsql.Error as error:
+        rows = None
+        if not isinstance(error, dpsql.DataError):
+            return "refused"
+    try:
+        expected = plain.sql(frame.format(ELSEWHERE.get(e, e))).fetchall()
+    except ON_A_ROW:
+        return "fails"
+    except duckdb.Error as error:
+        return f"DuckDB refuses: {error}"
+    if rows is None:
+        return "DuckDB answers"
+    if len(rows) != len(expected):
+        return f"{len(rows)} rows, not {len(expected)}"
+    pairs = zip(rows, expected, strict=True)
+    wrong = [pair for pair in pairs if not all(map(alike, *pair))]
+    return f"{wrong[0][0]} is not {wrong[0][1]}" if wrong else "same"
+
+
+def alike(value: object, right: object) -> bool:
+    """The same type and value; infinities are equal, rounding is not looked at."""
+    return type(value) is type(right) and (
+        value == right or repr(value) == repr(right) or same(value, right)
+    )
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "condition",
+        pytest.param("key", marks=pytest.mark.slow),
+        pytest.param("tail", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.usefixtures("no_noise")
+def test_every_spelling_is_refused_or_means_what_it_means_to_duckdb(place, connections) -> None:
+    found = {e: compare(*connections, FRAMES[place], e) for e in SPELLINGS}
+    different = [(e, f) for e, f in found.items() if f not in ("refused", "fails", "same")]
+    assert different == []
+    assert sum(f == "same" for f in found.values()) > 150
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_the_comparison_notices_what_is_read_differently(connections, monkeypatch) -> None:
+    monkeypatch.setitem(ELSEWHERE, "n // 3", "n / 3")
+    assert compare(*connections, FRAMES["tail"], "n // 3") not in ("refused", "fails", "same")
