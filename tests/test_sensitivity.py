@@ -288,7 +288,8 @@ def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
 @pytest.mark.parametrize("score", SCORES)
 def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(score) -> None:
     sql = f"SELECT a, {score} AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
-    found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", max_groups_contributed=3, k_bar=1_000_000, delta=1e-4)
+    chosen = {"max_groups_contributed": 3, "k_bar": 1_000_000, "delta": 1e-4}
+    found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", **chosen)
     plan, statement = found.plans[0], found.statements[0]
     assert plan.selection.crossing == 3
     rows = [*unit_with_many_groups(12), (2, 5, 0.0, "1", "p", 5, 4, 3.5)]
