@@ -76,7 +76,7 @@ MEANINGS = {
     "options_not_private": "WITH DIFFERENTIAL_PRIVACY on a SELECT over released rows.",
     "order_not_selected": "ROLLUP and the like, sorted by something that is not selected.",
     "query_too_deep": "Brackets or operators nested so deeply that reading them is not safe.",
-    "query_too_large": "Very many parts, or aliases or joins that stand for an enormous expression.",
+    "query_too_large": "Very many parts, or aliases or joins that stand for very many.",
     "query_too_long": "A text so long that reading it is not safe.",
     "raw_rows": "Rows, or values of single rows, of a private table.",
     "reserved_name": "A name that dpsql uses for itself.",

@@ -34,7 +34,7 @@ from dpsql.sql.parse import place_of
 from dpsql.sql.preaggregate import per_unit
 from dpsql.sql.relation import Field, Identity, Pending, Relation
 from dpsql.sql.semijoins import semi_joined, subquery_test
-from dpsql.sql.text import to_sql
+from dpsql.sql.text import display, to_sql
 from dpsql.sql.totality import total, total_condition
 
 
@@ -176,7 +176,7 @@ class Lineage:
         close = difflib.get_close_matches(table.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
         return UnknownName(
-            f"there is no table {to_sql(table)[:80]}",
+            f"there is no table {display(table)[:80]}",
             code="unknown_table",
             place=place_of(self.text, table),
             hint=hint,
