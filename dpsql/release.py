@@ -21,7 +21,7 @@ from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.plan import BlockPlan
 from dpsql.query import Block, NoiseFigure
 from dpsql.schema import Column
-from dpsql.sql.histograms import HistogramSQL
+from dpsql.sql.histograms import HistogramSQL, chosen_groups
 from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
@@ -35,6 +35,8 @@ _STORED = 60  # percent, once what a policy reads is stored
 Values = NDArray[np.int64] | NDArray[np.float64]
 HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
 """The values of groups given by their row ids, in this order; 0 is a group without rows."""
+KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
+"""The keys of groups given by their row ids: in this order, or a stream with the row ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,11 @@ def release(
     exact: ExactRows,
     source: EntropySource,
     histograms: HistogramsOf | None = None,
+    keys_of: KeysOf | None = None,
 ) -> ReleasedRows:
     """Draw which groups are released, the noise on their values, and their quantiles.
+
+    ``keys_of`` reads the keys of released groups where ``exact`` is without keys.
 
     Guarantee: ``plan.loss(released)``, as δ-approximate zCDP, for exact rows within the plan's
     sensitivities; see the mechanisms for sources and tests.
@@ -83,12 +88,14 @@ def release(
         for measure, column in zip(plan.measures, columns, strict=True)
     ]
     released = len(selected.indices)
-    quantiles = {}
-    if histograms is not None:
-        quantiles = _quantiles(plan, ids[selected.indices], histograms, source)
+    named = ids[selected.indices]
+    quantiles = {} if histograms is None else _quantiles(plan, named, histograms, source)
+    keys = None
+    if not plan.declared:
+        keys = _keys_of(exact, selected.indices) if keys_of is None else keys_of(named)
     return ReleasedRows(
-        row_ids=selected.indices if plan.declared else ids[selected.indices],
-        keys=None if plan.declared else _keys_of(exact, selected.indices),
+        row_ids=selected.indices if plan.declared else named,
+        keys=keys,
         values=_answers(plan, [n for n in noisy if n is not None], quantiles),
         loss=plan.loss(released),
     )
@@ -174,6 +181,17 @@ def _dense(
     for whole, column in zip(dense, columns, strict=True):
         whole[positions] = column
     return dense
+
+
+def staged_keys(keys: Sequence[Column], stage: Stage) -> KeysOf:
+    """How to read the keys of groups that are stored in ``stage``."""
+    sql = chosen_groups([key.name for key in keys])
+
+    def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
+        exact = stage.keys(sql, keys, ids)
+        return _keys_of(exact, np.searchsorted(exact.row_ids, ids))
+
+    return keys_of
 
 
 def staged_histograms(sql: HistogramSQL, stage: Stage) -> HistogramsOf:

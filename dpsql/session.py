@@ -42,13 +42,14 @@ from dpsql.release import (
     release,
     release_set_union,
     staged_histograms,
+    staged_keys,
 )
 from dpsql.result import Cost, Noise, Result
 from dpsql.scaffold import check_policy
 from dpsql.schema import Column, Table
 from dpsql.sql.check import check_sql
 from dpsql.sql.expressions import plain_column
-from dpsql.sql.histograms import GROUPS
+from dpsql.sql.histograms import GROUPS, stored_groups
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite, rewrite_quantiles
 from dpsql.sql.set_union import set_union_sql
@@ -369,18 +370,27 @@ class Connection(CursorConnection):
 
     def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:
         """One block's answer: the only read of private rows, and the noise."""
-        if not (plan.quantiles or isinstance(plan.selection, SetUnion)):
+        bounded = plan.declared or plan.selection.fetch is not None
+        if bounded and not plan.quantiles:
             return release(plan, _exact_rows(self._engine, plan, statement, keys), self._source)
-        # The same statement in steps, with a salt of its own.
-        table, salt = self._table(plan), secrets.randbits(62)
         with self._engine.stage() as stage:
+            # The same statement in steps has a salt of its own.
+            table, salt = self._table(plan), secrets.randbits(62)
             if isinstance(plan.selection, SetUnion):
                 union = set_union_sql(plan, table, salt)
                 return release_set_union(plan, union, stage, keys, self._source, self._progress)
-            steps = rewrite_quantiles(plan, table, salt)
-            stage.store(GROUPS, steps.groups)
-            exact = _exact_rows(stage, plan, f"SELECT * FROM {quote(GROUPS)}", keys)
-            return release(plan, exact, self._source, staged_histograms(steps, stage))
+            histograms = None
+            if plan.quantiles:
+                steps = rewrite_quantiles(plan, table, salt)
+                statement, histograms = steps.groups, staged_histograms(steps, stage)
+            stage.store(GROUPS, statement)
+            if plan.declared:
+                exact = _exact_rows(stage, plan, f"SELECT * FROM {quote(GROUPS)}", keys)
+                return release(plan, exact, self._source, histograms)
+            # However many groups there are, keys are read of those alone that come out.
+            measures = _measure_columns(plan)
+            exact = stage.exact(stored_groups(measures), (), measures)
+            return release(plan, exact, self._source, histograms, staged_keys(keys, stage))
 
     def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
         """Commit the actual charge; it depends on the released rows alone."""
@@ -428,11 +438,15 @@ def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
 def _exact_rows(
     rows: Engine | Stage, plan: BlockPlan, statement: str, keys: tuple[Column, ...]
 ) -> ExactRows:
-    measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
+    measures = _measure_columns(plan)
     if plan.declared:
         # Declared keys are read as positions, which are numbers like any measure.
         return rows.exact(statement, (), [*(k.name for k in keys), *measures])
     return rows.exact(statement, keys, measures)
+
+
+def _measure_columns(plan: BlockPlan) -> list[str]:
+    return [plan.block.measure_column(i) for i in range(len(plan.measures))]
 
 
 def _untold(percent: int) -> None:

@@ -13,7 +13,8 @@ from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.accounting import Composition, PrivacyLoss
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines import duckdb as engine_module
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.policy import AccountPolicy
 from dpsql.session import Connection
 from dpsql.tail import TailRoom
@@ -35,8 +36,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connectio
         yield opened
 
 
+READING = (engine_module, "_discreetly")
+"""What every read of private rows goes through."""
+
+
 def before(
-    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, look: Callable[[], None]
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, look: Callable[[], None]
 ) -> None:
     """Call ``look`` just before a method runs."""
     original = getattr(owner, name)
@@ -53,7 +58,7 @@ def before(
 
 def test_the_worst_case_is_reserved_before_any_private_row_is_read(connection, monkeypatch) -> None:
     seen = []
-    before(monkeypatch, DuckDBEngine, "exact", lambda: seen.append(connection.budget()))
+    before(monkeypatch, *READING, lambda: seen.append(connection.budget()))
     answer = connection.sql(TOP, max_groups_contributed=None)
     assert [report.unsettled for report in seen] == [1]
     assert seen[0].rho_spent == pytest.approx(answer.cost.reserved.rho, rel=1e-6)
@@ -71,13 +76,13 @@ def test_a_repeated_statement_is_paid_again_with_fresh_noise_and_another_salt(
     connection, monkeypatch
 ) -> None:
     statements = []
-    original = DuckDBEngine.exact
+    original = DuckDBStage.store
 
-    def watched(self: DuckDBEngine, sql: str, *rest: object) -> object:
+    def watched(self: DuckDBStage, name: str, sql: str) -> int:
         statements.append(sql)
-        return original(self, sql, *rest)
+        return original(self, name, sql)
 
-    monkeypatch.setattr(DuckDBEngine, "exact", watched)
+    monkeypatch.setattr(DuckDBStage, "store", watched)
     asked = "SELECT k, count(DISTINCT uid) AS n, sum(x) AS s FROM visits GROUP BY k"
     for _ in range(3):
         connection.sql(asked, epsilon=0.01)
@@ -111,7 +116,7 @@ def test_explaining_reads_nothing_and_costs_nothing(connection, monkeypatch) -> 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("private rows were read")
 
-    monkeypatch.setattr(DuckDBEngine, "exact", never)
+    monkeypatch.setattr(*READING, never)
     assert connection.explain(QUESTION) is not None
     assert connection.budget().queries == 0
 
@@ -137,7 +142,7 @@ def test_a_failure_after_reserving_keeps_the_whole_reservation(
         raise failure
 
     with monkeypatch.context() as patch:
-        patch.setattr(DuckDBEngine, "exact", fail)
+        patch.setattr(*READING, fail)
         with pytest.raises(type(failure)):
             connection.sql(QUESTION)
     report = connection.budget()
@@ -175,7 +180,7 @@ def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(tmp_path, mo
         dpsql.connect(path, poor, tmp_path / "b.db", ANALYST) as opened,
     ):
         reads: list[None] = []
-        before(monkeypatch, DuckDBEngine, "exact", lambda: reads.append(None))
+        before(monkeypatch, *READING, lambda: reads.append(None))
         with pytest.raises(dpsql.BudgetExceeded) as caught:
             opened.sql(QUESTION)
         assert caught.value.requested[0] > caught.value.remaining[0]
@@ -221,7 +226,7 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
             assert report.delta_remaining == DELTA * (3 - asked)
             assert (report.queries, report.unsettled) == (asked, 0)
         reads: list[None] = []
-        before(monkeypatch, DuckDBEngine, "exact", lambda: reads.append(None))
+        before(monkeypatch, *READING, lambda: reads.append(None))
         for parameters in ({}, {"epsilon": 2.0**-19, "delta": DELTA / 4}, {"delta": 2 * DELTA}):
             with pytest.raises(dpsql.BudgetExceeded) as caught:
                 opened.sql(question, **parameters)
@@ -264,7 +269,7 @@ def test_a_failure_after_reserving_keeps_the_whole_epsilon(tmp_path, monkeypatch
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(DuckDBEngine, "exact", fail)
+            patch.setattr(*READING, fail)
             with pytest.raises(KeyboardInterrupt):
                 opened.sql(QUESTION)
         report = opened.budget()
@@ -282,7 +287,7 @@ def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
         spent = opened.budget()
         assert spent.composition is former
     reads: list[None] = []
-    before(monkeypatch, DuckDBEngine, "exact", lambda: reads.append(None))
+    before(monkeypatch, *READING, lambda: reads.append(None))
     with open_account(tmp_path, latter, (10.0, 1e-3), epsilon=0.5) as switched:
         assert switched.explain(QUESTION).reserved is not None
         for ask in (lambda: switched.sql(QUESTION), switched.budget):

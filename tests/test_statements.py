@@ -14,7 +14,8 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
 from dpsql.accounting import ZERO
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines import duckdb as engine_module
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.policy import AccountPolicy, ColumnPolicy, Link, Maxima, Parameters, Policy, TablePolicy
 from dpsql.sql.statements import (
     Describe,
@@ -216,7 +217,7 @@ def test_explain_answers_the_plan_in_lines_reads_nothing_and_costs_nothing(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("private rows were read")
 
-    monkeypatch.setattr(DuckDBEngine, "exact", never)
+    monkeypatch.setattr(engine_module, "_discreetly", never)
     result = connection.sql(f"EXPLAIN {QUESTION}", epsilon=0.25)
     assert (result.columns, result.types) == (["plan"], ["VARCHAR"])
     assert result.plan.blocks[0].mechanism == connection.explain(QUESTION).blocks[0].mechanism
@@ -501,14 +502,19 @@ def test_threads_may_set_and_ask_at_once(connection) -> None:
 
 def test_no_statement_of_ours_reaches_an_engine(tmp_path, monkeypatch) -> None:
     sent: list[str] = []
-    for name in ("bind", "exact"):
-        original = getattr(DuckDBEngine, name)
+    for owner, name in (
+        (DuckDBEngine, "bind"),
+        (DuckDBEngine, "exact"),
+        (DuckDBStage, "store"),
+        (DuckDBStage, "exact"),
+    ):
+        original = getattr(owner, name)
 
-        def watched(self, sql, *rest, original=original):
-            sent.append(sql)
-            return original(self, sql, *rest)
+        def watched(self, *arguments, original=original):
+            sent.extend(part for part in arguments if isinstance(part, str))
+            return original(self, *arguments)
 
-        monkeypatch.setattr(DuckDBEngine, name, watched)
+        monkeypatch.setattr(owner, name, watched)
     with connect(tmp_path, *FILL) as opened:
         for text in ("SHOW BUDGET", "SHOW TABLES", "DESCRIBE visits", "SET k_bar = 9"):
             opened.sql(text)

@@ -9,6 +9,7 @@ draws. All of its rows are as likely to be kept, and those that are resemble the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.measures import Ranked
@@ -42,6 +43,16 @@ class HistogramSQL:
     groups: str
     counts: tuple[tuple[Ranked, str], ...]
     sql: str
+
+
+def stored_groups(columns: Sequence[str]) -> str:
+    """The row ids and some columns of the groups that are stored as GROUPS."""
+    return f"SELECT {', '.join([_ROW_ID, *map(quote, columns)])} FROM {quote(GROUPS)}"
+
+
+def chosen_groups(columns: Sequence[str]) -> str:
+    """The same of those groups whose row ids are given as a list."""
+    return f"{stored_groups(columns)} WHERE {_ROW_ID} IN (SELECT unnest(?::BIGINT[]))"
 
 
 def histogram_sql(plan: BlockPlan, table: Table, salt: int, groups: str) -> HistogramSQL:
