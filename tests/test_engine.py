@@ -92,6 +92,37 @@ def test_keys_of_every_type_arrive_unchanged(
     assert sorted(rows, key=str) == sorted(expected, key=str)
 
 
+def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = DuckDBEngine()
+    small = [f"small {i}" for i in range(1000)]
+    keys = ["large"] * UNITS + ["larger"] * (2 * UNITS) + small
+    engine.register("t", {"unit": list(range(len(keys))), "k": keys})
+    read, exact, named = [], DuckDBStage.exact, DuckDBStage.keys
+
+    def watched_exact(self, sql, columns, measures):
+        found = exact(self, sql, columns, measures)
+        read.append((len(columns), len(found.row_ids), dict(found.keys)))
+        return found
+
+    def watched_keys(self, sql, columns, row_ids):
+        found = named(self, sql, columns, row_ids)
+        read.append(sorted(found.keys["__dpsql_k0"]))
+        return found
+
+    monkeypatch.setattr(DuckDBStage, "exact", watched_exact)
+    monkeypatch.setattr(DuckDBStage, "keys", watched_keys)
+    with dpsql.connect(engine, policy("t"), ledger, "ana") as con:
+        asked = "SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k"
+        rows = con.sql(asked, delta=1e-14, max_groups_contributed=1).fetchall()
+    assert [key for key, _ in rows] == ["larger", "large"]
+    assert all(
+        abs(n - units * UNITS) < UNITS / 2 for (_, n), units in zip(rows, (2, 1), strict=True)
+    )
+    assert read == [(0, 1002, {}), ["large", "larger"]]
+
+
 def few_groups(rows: int = 5) -> DuckDBEngine:
     engine = DuckDBEngine()
     unit = np.repeat(np.arange(UNITS), rows)
