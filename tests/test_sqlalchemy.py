@@ -382,11 +382,13 @@ def test_every_name_survives_quoting(tmp_path: Path) -> None:
     table = sa.Table("wards", sa.MetaData(), autoload_with=engine)
     assert [column.name for column in table.columns] == words
     visits = sa.select(sa.func.count().label("n")).select_from(sa.table("Visits")).subquery()
-    asked = sa.select(*table.columns).select_from(sa.join(visits, table, sa.true()))
+    joined = sa.join(visits, table, sa.true())
     with engine.connect() as connection:
-        answer = connection.execute(asked)
-        assert list(answer.keys()) == words
-        assert set(answer.one()) == {0}
+        for first in range(0, len(words), 200):  # a query has fewer columns than DuckDB has words
+            some = list(table.columns)[first : first + 200]
+            answer = connection.execute(sa.select(*some).select_from(joined))
+            assert list(answer.keys()) == words[first : first + 200]
+            assert set(answer.one()) == {0}
     engine.dispose()
 
 
