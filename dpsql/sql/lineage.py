@@ -60,11 +60,19 @@ _SOURCE_PARTS = frozenset({"this", "alias", "joins"})
 class Lineage:
     """Builds relations for one statement; ``bind`` finds the types of computed columns."""
 
-    def __init__(self, text: str, policy: Policy, schema: Schema, bind: Bind) -> None:
+    def __init__(
+        self, tree: exp.Query, text: str, policy: Policy, schema: Schema, bind: Bind
+    ) -> None:
         self.text = text
         self.policy = policy
         self.schema = schema
         self.bind = bind
+        self._mentioned = _mentioned(tree)
+        self._referred = {
+            (fold(link.parent), fold(link.parent_column))
+            for table in policy.tables.values()
+            if (link := table.link) is not None
+        }
         self._named = 0
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
@@ -305,12 +313,16 @@ class Lineage:
         return f"{INTERNAL_PREFIX}c{self._named}"
 
     def _fresh(self, relation: Relation) -> Relation:
-        """The relation with column names of its own."""
-        carried = [f.column for f in relation.fields]
+        """The relation with column names of its own; its SQL has those that can be needed."""
+        carried = [f.column for f in relation.fields if self._may_need(f)]
         carried += [relation.unit] if relation.unit is not None else []
         carried += [relation.pending.column] if relation.pending is not None else []
+        carried = carried or [f.column for f in relation.fields[:1]]  # rows that are only counted
         names = {column: self.new_column() for column in dict.fromkeys(carried)}
         columns = ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in names.items())
+        names.update(
+            {f.column: self.new_column() for f in relation.fields if f.column not in names}
+        )
         pending = relation.pending
         return replace(
             relation,
@@ -320,6 +332,12 @@ class Lineage:
             pending=None if pending is None else replace(pending, column=names[pending.column]),
             catalog=False,
         )
+
+    def _may_need(self, field: Field) -> bool:
+        """Whether a column is mentioned in the statement, or other tables' links refer to it."""
+        if self._mentioned is None or fold(field.name) in self._mentioned:
+            return True
+        return field.origin in self._referred
 
     def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
         """Rows that were made distinct or grouped, each value in one spelling of its equals.
@@ -771,6 +789,15 @@ class Lineage:
         self, reason: str, code: str, node: object, hint: str | None = None
     ) -> QueryRefused:
         return refusal(self.text, reason, code, node, hint)
+
+
+def _mentioned(tree: exp.Query) -> frozenset[str] | None:
+    """The names that a statement mentions, folded; None if it means columns without their names."""
+    natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+    starred = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+    if natural or starred:
+        return None
+    return frozenset(fold(identifier.name) for identifier in tree.find_all(exp.Identifier))
 
 
 def point_to(node: exp.Column, field: Field) -> None:

@@ -38,7 +38,7 @@ def validate(
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
-    splitter = _Splitter(policy, parameters, Lineage(text, policy, schema, bind))
+    splitter = _Splitter(policy, parameters, Lineage(tree, text, policy, schema, bind))
     splitter.visit(tree, {})
     if not splitter.blocks:
         raise QueryRefused(
