@@ -323,7 +323,7 @@ def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch)
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the diagnosis flu")
 
-    monkeypatch.setattr(cli, "connect", fail)
+    monkeypatch.setattr("dpsql.cli.query.connect", fail)
     result = run("query", GROUPED)
     assert result.exit_code == 70
     assert "internal error: RuntimeError" in result.stderr
@@ -337,7 +337,7 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "connect", interrupt)
+    monkeypatch.setattr("dpsql.cli.query.connect", interrupt)
     result = run("query", GROUPED)
     assert result.exit_code == 130
     assert "stays spent" in result.stderr

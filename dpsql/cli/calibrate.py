@@ -1,0 +1,55 @@
+"""``dpsql calibrate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpsql import calibrate as calculator
+from dpsql import render_calibrate
+from dpsql.calibrate.registry import MECHANISMS
+from dpsql.calibrate.request import ANALYSES
+from dpsql.cli import options
+from dpsql.cli.printing import show
+
+
+def _calculable() -> str:
+    """What ``calibrate`` knows, for its help."""
+    width = max(len(mechanism.name) for mechanism in MECHANISMS)
+    lines = [f"  {m.name:{width}}  {m.summary}" for m in MECHANISMS]
+    lines += [
+        f"  {'rho':{width}}  between rho and epsilon, at delta, either way",
+        f"  {'composition':{width}}  the total epsilon of equal queries, by each theorem",
+    ]
+    return "\b\nMechanisms:\n" + "\n".join(lines)
+
+
+@click.command(epilog=_calculable())
+@click.argument("mechanism")
+@click.option("--epsilon", type=float, help="Calibrate one publication: its ε.")
+@click.option("--delta", type=float, help="Its δ; with --rho that of the mechanism.")
+@click.option("--rho", type=float, help="Calibrate one query of a session: its ρ (zCDP).")
+@click.option(
+    "--k", type=int, help="LIMIT of a top-k; groups in all for csh; as --groups for gshm."
+)
+@click.option(
+    "--max-groups-contributed",
+    "--groups",
+    "groups",
+    type=int,
+    help="Groups one unit may influence.",
+)
+@click.option("--k-bar", type=int, help="How many of the largest groups a top-k looks at.")
+@click.option("--sensitivity", type=int, help="How far a unit may change one value.  [default: 1]")
+@click.option("--queries", type=int, help="For composition: how many queries of --epsilon each.")
+@click.option("--analysis", type=click.Choice(ANALYSES), help="How δ is computed.")
+@click.option("--noise", help="The noise, where MECHANISM names a family such as top-k.")
+@options.formats("table", "json")
+def calibrate(mechanism: str, format_: str, **given: Any) -> None:
+    """Compute the noise and threshold of MECHANISM for a guarantee. Needs no data."""
+    answer = calculator.calibrate(calculator.Request(mechanism, **given))
+    if format_ == "json":
+        click.echo(calculator.answer_json(answer))
+    else:
+        show(render_calibrate.answer_panel(answer))
