@@ -97,3 +97,9 @@ SELECT city, count(*) FROM people p JOIN visits v ON p.uid = v.uid AND CAST(righ
 SELECT city, count(*) AS c FROM people JOIN visits USING (uid) GROUP BY city ORDER BY c DESC, city LIMIT 2
 SELECT count(*) FROM shops s, (SELECT k, count(*) AS c FROM visits GROUP BY k) t WHERE s.k = t.k
 SELECT a.k, b.c FROM (SELECT DISTINCT k FROM visits) a JOIN (SELECT k, count(*) AS c FROM orders GROUP BY k) b USING (k) ORDER BY 1
+SELECT c, count(*) FROM (SELECT uid, count(*) FILTER (WHERE n > 3) AS c FROM visits GROUP BY uid) GROUP BY c ORDER BY c
+SELECT c, d, count(*) FROM (SELECT uid, count(s) FILTER (WHERE k > 1 OR n < 0) AS c, count(DISTINCT k) FILTER (WHERE n // 2 > k) AS d FROM visits GROUP BY uid) GROUP BY c, d ORDER BY c, d
+SELECT t, count(*) FROM (SELECT uid, sum(n) FILTER (WHERE k = 3) AS t FROM visits GROUP BY uid) GROUP BY t ORDER BY t
+WITH t AS (SELECT uid, k % 2 AS odd, max(x) FILTER (WHERE s IS NOT NULL) AS m, min(n) FILTER (WHERE CAST(right(s, 1) AS INT) > 1) AS l FROM visits GROUP BY ALL HAVING count(*) FILTER (WHERE n > 0) > 2) SELECT odd, l, count(*), avg(m) FROM t GROUP BY odd, l ORDER BY odd, l
+SELECT city, count(*), avg(a) FROM people JOIN (SELECT uid, avg(n) FILTER (WHERE k > 2) AS a FROM visits GROUP BY uid) USING (uid) GROUP BY city ORDER BY city
+SELECT c, q, count(*) FROM (SELECT uid, count_if(n > 3) AS c, count_if(k = 1) FILTER (WHERE n > 3) + 1 AS q FROM visits GROUP BY uid) GROUP BY c, q ORDER BY c, q

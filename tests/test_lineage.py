@@ -371,7 +371,38 @@ REFUSED = [
         "window_over_private_rows",
         "",
     ),
-    ("SELECT count(*) FROM (SELECT uid, count(*) FILTER (WHERE k = 1) FROM visits GROUP BY uid)", "column_not_grouped", ""),
+    (
+        "SELECT count(*) FROM (SELECT uid, median(n) FILTER (WHERE k = 1) FROM visits GROUP BY uid)",
+        "aggregate_not_supported",
+        "median(n) FILTER (WHERE k = 1)",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT uid, sum(n) FILTER (WHERE k = 1) OVER () FROM visits GROUP BY uid)",
+        "column_not_grouped",
+        "n",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT uid, sum(n) FILTER (WHERE sum(k) > 1) FROM visits GROUP BY uid)",
+        "misplaced_aggregate",
+        "sum(k)",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT uid, sum(n) FILTER (WHERE k IN (SELECT k FROM orders)) FROM visits GROUP BY uid)",
+        "expression_not_allowed",
+        "k IN (SELECT k FROM orders)",
+    ),
+    ("SELECT count(*) FROM (SELECT uid, count(DISTINCT *) FROM visits GROUP BY uid)", "expression_not_allowed", "*"),
+    ("SELECT count(*) FROM (SELECT uid, max(n ORDER BY k) FROM visits GROUP BY uid)", "aggregate_not_supported", ""),
+    (
+        "SELECT count(*) FROM (SELECT uid, sum(n, contribution_bounds_per_row => (0, 3)) FROM visits GROUP BY uid)",
+        "bounds_do_not_apply",
+        "sum(n, contribution_bounds_per_row",
+    ),
+    (
+        "WITH t AS (SELECT uid, count(*, contribution_bounds_per_group => (0, 3)) AS c FROM visits GROUP BY uid) SELECT count(*) FROM t",
+        "bounds_do_not_apply",
+        "count(*, contribution_bounds_per_group",
+    ),
     # set operations
     ("SELECT count(*) FROM (SELECT k FROM visits UNION ALL SELECT k FROM shops)", "set_operation_mixed", ""),
     ("SELECT count(*) FROM (SELECT k FROM visits UNION ALL SELECT k FROM mails)", "set_operation_mixed", ""),
@@ -443,6 +474,17 @@ def test_what_could_mix_units_is_refused_where_it_stands(sql, code, part) -> Non
         assert part in sql[start : start + error.place.length] or (
             sql[start : start + error.place.length] in part
         )
+
+
+def test_bounds_per_unit_are_refused_with_the_place_where_they_belong() -> None:
+    bounds = ", contribution_bounds_per_row => (0, 3)"
+    per_unit = "(SELECT uid, {} AS t FROM visits GROUP BY uid)"
+    error = refusal(f"SELECT sum(t) FROM {per_unit.format(f'sum(n{bounds})')}")
+    assert error.hint is not None
+    assert "in the outer query" in error.hint
+    assert block(f"SELECT sum(t{bounds}) FROM {per_unit.format('sum(n)')}").measures
+    assert "SUM(least(greatest(x, 0), 100))" in error.hint
+    assert block(f"SELECT count(*) FROM {per_unit.format('sum(least(greatest(n, 0), 100))')}")
 
 
 # -- what is accepted means what it says ----------------------------------------------------------

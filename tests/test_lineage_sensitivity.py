@@ -155,6 +155,8 @@ ROWS = (
     "(SELECT uid, k, CAST(count(*) AS VARCHAR) AS v FROM visits GROUP BY uid, k)",
     "(SELECT uid, count(DISTINCT k) AS k, CAST(sum(x) AS VARCHAR) AS v FROM visits GROUP BY uid)",
     "(SELECT uid, sum(n) AS k, CAST(avg(n) AS VARCHAR) AS v FROM visits GROUP BY uid HAVING count(*) > 1)",
+    "(SELECT uid, count(*) FILTER (WHERE NOT (k > 1 AND CAST(s AS INT) > 1)) AS k, min(s) FILTER (WHERE n > 0) AS v FROM visits GROUP BY uid)",
+    "(SELECT uid, sum(n) FILTER (WHERE k < 2) AS k, CAST(count_if(n % k = 1) AS VARCHAR) AS v FROM visits GROUP BY uid HAVING max(n) FILTER (WHERE k > 0) > 0)",
     "(SELECT uid, k, s AS v FROM visits UNION ALL SELECT uid, age, city FROM people)",
     "(SELECT uid, k, s AS v FROM visits UNION SELECT uid, age, city FROM people)",
     "(SELECT uid, k, 'e' AS v FROM visits EXCEPT SELECT uid, k, 'e' FROM orders)",
@@ -508,3 +510,20 @@ def test_the_audit_notices_errors_caught_around_a_whole_join_condition(monkeypat
 
     monkeypatch.setattr(lineage, "total_condition", around)
     assert caught(world, sql)
+
+
+def test_the_audit_notices_errors_caught_around_a_whole_filter(monkeypatch) -> None:
+    sql = (
+        "SELECT c, count(*) FROM (SELECT uid, count(*) FILTER (WHERE NOT (k > 2 AND CAST(s AS INT) "
+        "> 2)) AS c FROM visits GROUP BY uid) GROUP BY c"
+    )
+    visits: list[Row] = [*((u, 0, "bad", 0, 0.0) for u in (1, 2, 3)), (4, 3, "1", 0, 0.0)]
+    assert not caught({"visits": visits}, sql)
+
+    def around(node: exp.Expr, table: Table) -> exp.Expr:
+        for case in node.find_all(exp.If):
+            case.set("this", exp.Anonymous(this="TRY", expressions=[case.this]))
+        return node
+
+    monkeypatch.setattr(preaggregate, "total", around)
+    assert caught({"visits": visits}, sql)

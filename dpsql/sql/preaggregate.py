@@ -3,7 +3,8 @@
 Any aggregate of one unit's rows may stand here, exactly: what leaves is bounded like any other row.
 It must not fail and must not depend on the order of rows, which the engine chooses by looking at
 all of them. So sums of fractions are taken over decimals too few to overflow, and what MIN, MAX and
-the keys leave open (0.0 or -0.0) is settled. Checked by ``tests/test_lineage_sensitivity.py``.
+the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CASE. Checked by
+``tests/test_lineage_sensitivity.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlglot import exp
 from dpsql.policy import ColumnPolicy
 from dpsql.quoting import quote
 from dpsql.sql.aggregates import output_name
+from dpsql.sql.call import Call, is_aggregate, read_call
 from dpsql.sql.expressions import check_row_expression, refusal
 from dpsql.sql.intervals import interval_of, is_integral
 from dpsql.sql.relation import Field, Identity, Relation
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _EXACT = "DECIMAL(28, 8)"  # of 38 digits, so ten billion of the largest can be summed
 _COUNTED = ColumnPolicy(0, 2**53)
+_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
 _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
 
 
@@ -119,7 +122,7 @@ class _PerUnit:
         if any(node == key for key in self.keys):
             text = to_sql(total(node, self.source.table))
             node.replace(self._column(text, self.columns[text]))
-        elif isinstance(node, exp.AggFunc):
+        elif is_aggregate(node):
             text, known = self._aggregate(node)
             node.replace(self._column(text, known))
         elif isinstance(node, exp.Column):
@@ -133,39 +136,70 @@ class _PerUnit:
             for child in list(node.iter_expressions()):
                 self._replace(child)
 
-    def _aggregate(self, node: exp.AggFunc) -> tuple[str, Field]:
+    def _aggregate(self, node: exp.Expr) -> tuple[str, Field]:
         """An aggregate's SQL, and what is known of its value."""
+        call = self._call(node)
+        function = call.function
         name = self.lineage.new_column()
-        counted = Field("", name, name, "", _COUNTED)
-        argument = node.this
-        distinct = isinstance(argument, exp.Distinct)
-        if distinct and len(argument.expressions) == 1:
-            argument = argument.expressions[0]
-        if isinstance(node, exp.Count) and (argument is None or isinstance(argument, exp.Star)):
-            return "count(*)", counted
-        known = isinstance(node, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max)
-        plain = isinstance(argument, exp.Expr) and not isinstance(
-            argument, exp.Distinct | exp.Order | exp.Star
-        )
-        counts = isinstance(node, exp.Count)
-        if not known or not plain or node.expressions or (distinct and not counts):
+        if isinstance(function, exp.Count | exp.CountIf):
+            return self._count(call), Field("", name, name, "", _COUNTED)
+        argument = call.filtered(function.this)
+        summed = isinstance(function, exp.Sum)
+        bounds = None if summed else interval_of(argument, self.source.policy)
+        known = ColumnPolicy(*bounds) if bounds else None
+        identity = self.source.identity_of(argument)
+        found = Field("", name, name, "", known, identity=identity)
+        return self._computed(function, argument, self._text(argument)), found
+
+    def _call(self, node: exp.Expr) -> Call:
+        """An aggregate that is available per unit."""
+        call = read_call(node, self.lineage.text)
+        function, argument = call.function, call.function.this
+        if call.per_row is not None or call.per_group is not None:
             raise refusal(
                 self.lineage.text,
-                f"{node.sql_name().lower()} in this form is not available per privacy unit",
+                "contribution bounds belong to an aggregate that is released, and this one is "
+                "computed exactly, for each privacy unit",
+                "bounds_do_not_apply",
+                node,
+                hint="Give them in the outer query, to the aggregate over this column. Here, "
+                "values can be clamped: SUM(least(greatest(x, 0), 100)).",
+            )
+        counts = isinstance(function, exp.Count)
+        known = isinstance(function, _AGGREGATES) and not function.args.get("zero_on_all_null")
+        if isinstance(argument, exp.Distinct):
+            plain = counts and len(argument.expressions) == 1
+        elif argument is None or isinstance(argument, exp.Star):
+            plain = counts
+        else:
+            plain = isinstance(argument, exp.Expr) and not isinstance(argument, exp.Order)
+        if not known or not plain or function.expressions or call.order is not None:
+            raise refusal(
+                self.lineage.text,
+                f"{function.sql_name().lower()} in this form is not available per privacy unit",
                 "aggregate_not_supported",
                 node,
-                hint="Available: COUNT, COUNT(DISTINCT x), SUM, AVG, MIN and MAX.",
+                hint="Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN and MAX, each "
+                "with FILTER.",
             )
+        return call
+
+    def _count(self, call: Call) -> str:
+        value, word = call.function.this, ""
+        if isinstance(call.function, exp.CountIf):
+            value = exp.Case(ifs=[exp.If(this=value.copy(), true=exp.Literal.number(1))])
+        elif value is None or isinstance(value, exp.Star):
+            if call.condition is None:
+                return "count(*)"
+            value = exp.Literal.number(1)
+        elif isinstance(value, exp.Distinct):
+            (value,), word = value.expressions, "DISTINCT "
+        return f"count({word}{self._text(call.filtered(value))})"
+
+    def _text(self, argument: exp.Expr) -> str:
+        """An aggregate's argument as generated SQL, which cannot fail."""
         check_row_expression(argument, self.lineage.text)
-        text = to_sql(total(argument, self.source.table))
-        if counts:
-            return f"count({'DISTINCT ' if distinct else ''}{text})", counted
-        bounds = None if isinstance(node, exp.Sum) else interval_of(argument, self.source.policy)
-        identity = self.source.identity_of(argument)
-        found = Field(
-            "", name, name, "", ColumnPolicy(*bounds) if bounds else None, identity=identity
-        )
-        return self._computed(node, argument, text), found
+        return to_sql(total(argument, self.source.table))
 
     def _computed(self, node: exp.AggFunc, argument: exp.Expr, text: str) -> str:
         if isinstance(node, exp.Min | exp.Max):
