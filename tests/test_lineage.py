@@ -191,6 +191,42 @@ def test_grouping_by_the_unit_is_refused_under_any_name(sql) -> None:
     assert refusal(sql).code == "groups_by_unit"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT okey, count(*) FROM items GROUP BY okey",
+        "SELECT okey, count(*) FROM orders GROUP BY okey",
+        "SELECT (OKEY), k, count(*) FROM orders GROUP BY ALL",
+        "SELECT DISTINCT (ikey) FROM items",
+        "SELECT a, count(*) FROM (SELECT okey AS a FROM items) GROUP BY a",
+        "SELECT i.okey, r.why, count(*) FROM returns r JOIN items i USING (ikey) GROUP BY 1, 2",
+        "SELECT o.okey, count(*) FROM people JOIN orders o USING (uid) GROUP BY o.okey",
+        "SELECT a, count(*) FROM (SELECT uid, okey AS a FROM orders GROUP BY uid, okey) GROUP BY a",
+        "SELECT k, okey, count(*) FROM orders GROUP BY ROLLUP (k, okey)",
+    ],
+)
+def test_grouping_by_a_link_is_refused_as_its_groups_are_one_units_each(sql) -> None:
+    error = refusal(sql)
+    assert error.code == "groups_by_unit"
+    assert "belongs to one person" in error.reason
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT okey // 10, count(*) FROM items GROUP BY 1",
+        "SELECT k, count(DISTINCT okey) FROM orders GROUP BY k",
+        "SELECT k AS okey, count(*) FROM orders GROUP BY k",
+        "SELECT v, count(*) FROM (SELECT okey AS v FROM orders UNION ALL SELECT k FROM orders) "
+        "GROUP BY v",
+        "SELECT n, count(*) FROM returns GROUP BY n",
+        "SELECT s.uid, count(*) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.uid",
+    ],
+)
+def test_what_is_computed_from_a_link_or_called_like_one_may_be_grouped_by(sql) -> None:
+    assert block(sql).keys
+
+
 def test_counts_of_a_unit_are_no_unit() -> None:
     sql = "SELECT c, count(*) FROM (SELECT count(uid) AS c FROM visits GROUP BY uid) GROUP BY c"
     assert len(block(sql).keys) == 1

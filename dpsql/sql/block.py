@@ -219,6 +219,14 @@ class _BlockBuilder:
                     expression,
                     hint="Count units with COUNT(DISTINCT ...) per some other column.",
                 )
+            if self._is_link_key(expression):
+                raise self._refuse(
+                    f"each value of {output_name(expression.unnest())} belongs to one "
+                    f"{self.relation.unit_name}, so its group would be too small to release",
+                    "groups_by_unit",
+                    expression,
+                    hint="Group by what many share: another column, or ranges of this one.",
+                )
             if not columns:
                 raise self._refuse(
                     "a GROUP BY key must depend on a column",
@@ -230,6 +238,15 @@ class _BlockBuilder:
             if self._key_index(expression) is None:
                 key = expression.copy()
                 self.keys.append(Key(key, output_name(key), self._domain(key)))
+
+    def _is_link_key(self, key: exp.Expr) -> bool:
+        """Whether a key is a column by which tables are linked: each of its groups is one unit's.
+
+        Not a matter of privacy: such groups are too small to come out, and cost as much as others.
+        """
+        column = key.unnest()
+        field = self.relation.field_of(column.name) if isinstance(column, exp.Column) else None
+        return field is not None and field.origin in self.lineage.link_keys
 
     def _check_spelling(self, key: exp.Expr) -> None:
         """Refuse keys whose values may be equal and look different; a cast gives them one look."""

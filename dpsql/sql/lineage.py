@@ -68,11 +68,9 @@ class Lineage:
         self.schema = schema
         self.bind = bind
         self._mentioned = _mentioned(tree)
-        self._referred = {
-            (fold(link.parent), fold(link.parent_column))
-            for table in policy.tables.values()
-            if (link := table.link) is not None
-        }
+        links = {fold(t.name): t.link for t in policy.tables.values() if t.link is not None}
+        self._referred = {(fold(k.parent), fold(k.parent_column)) for k in links.values()}
+        self.link_keys = self._referred | {(name, fold(k.column)) for name, k in links.items()}
         self._named = 0
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
