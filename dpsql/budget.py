@@ -5,8 +5,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.accounting import Budget, Composition
+from dpsql.errors import ParameterError
 from dpsql.ledger import Account, Ledger, Spent
-from dpsql.policy import Policy
+from dpsql.policy import Policy, is_account_name
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """The ledger account that pays for a connection, and the policy's limits that bind it.
+
+    ``limits`` are those of the dataset, if the policy has a total, and of the analyst.
+    """
+
+    path: str
+    limits: tuple[Account, ...]
+
+
+def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
+    """Who pays: the analyst's account, or the account of a session of its own below that.
+
+    Accounts are named after the dataset, so that another policies file buys no budget. A session
+    has no limit in the policy; what it spends is spent by the analyst, and by the dataset.
+
+    Raises ``UnknownName`` for an analyst without an account, and ``ParameterError`` for names that
+    cannot be part of a path.
+    """
+    budget, path = _budget(policy, analyst), f"{policy.dataset}/{_part('analyst', analyst)}"
+    limits = [Account(path, budget.limit)]
+    if policy.total is not None:
+        total = Budget.of(policy.total.epsilon, policy.total.delta, policy.total.composition)
+        limits.insert(0, Account(policy.dataset, total.limit))
+    if session:
+        path = f"{path}/{_part('session', session)}"
+    return Payer(path, tuple(limits))
+
+
+def _part(what: str, name: object) -> str:
+    if not isinstance(name, str) or not is_account_name(name):
+        raise ParameterError(
+            f"the name of the {what} must be 1 to 200 printable characters without /",
+            code="bad_parameter",
+            hint="give it a plain name, without spaces at its ends",
+        )
+    return name
 
 
 @dataclass(frozen=True, slots=True)

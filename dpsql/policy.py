@@ -178,7 +178,7 @@ class Maxima:
 
 @dataclass(frozen=True, slots=True)
 class AccountPolicy:
-    """An analyst's total budget over all queries, and how queries add up to it."""
+    """A budget over all queries, an analyst's or everybody's, and how queries add up to it."""
 
     name: str
     epsilon: float
@@ -190,7 +190,8 @@ class AccountPolicy:
 class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
-    ``tables`` is keyed by folded table name, ``accounts`` by exact name.
+    ``tables`` is keyed by folded table name, ``accounts`` by exact name. ``total``, if any, bounds
+    what all analysts together may learn; its composition is that of every account.
     """
 
     dataset: str
@@ -198,6 +199,7 @@ class Policy:
     maxima: Maxima = field(default_factory=Maxima)
     accounts: Mapping[str, AccountPolicy] = field(default_factory=dict)
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
+    total: AccountPolicy | None = None
 
     def table(self, name: str) -> TablePolicy | None:
         """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
@@ -231,6 +233,12 @@ class Policy:
 
 
 PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))
+
+
+def is_account_name(name: str) -> bool:
+    """True for what may be one part of an account's path: an analyst's name or a session's."""
+    plain = name.isprintable() and name == name.strip() and "/" not in name
+    return plain and 0 < len(name) <= 200
 
 
 def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = None) -> Parameters:

@@ -48,6 +48,7 @@ from dpsql.policy import (
     TablePolicy,
     check_maximum,
     check_value,
+    is_account_name,
     suggestion,
 )
 from dpsql.schema import fold
@@ -309,6 +310,13 @@ class _Account(_Section):
     _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
 
 
+class _Total(_Section):
+    epsilon: float
+    delta: float
+
+    _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
+
+
 class _Unit(_Section):
     name: Name
     column: Annotated[str, PlainValidator(_column_name)]
@@ -337,6 +345,10 @@ class _Column(_Section):
         return self
 
 
+_ACCOUNT_NAME: Final = _problem(
+    "an account's name has 1 to 200 printable characters, no `/`, and no spaces at its ends",
+    "Choose a plain name.",
+)
 _NEEDS_UNIT: Final = "a table needs either privacy_unit or public: true"
 _UNIT_HINT: Final = "Name the column that says whose row it is; public tables get no protection."
 
@@ -364,6 +376,7 @@ class _File(_Section):
     defaults: Annotated[_Defaults, BeforeValidator(_section)] = _Defaults()
     maxima: Annotated[_Maxima, BeforeValidator(_section)] = _Maxima()
     accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = {}
+    total: _Total | None = None
     tables: Annotated[dict[str, _Table], BeforeValidator(_section)]
     links: Annotated[tuple[tuple[str, Link], ...], PlainValidator(_links)] = ()
 
@@ -380,6 +393,24 @@ class _File(_Section):
                 found.append(((name,), _problem(what, f"Lower defaults.{name}, or raise this.")))
         _raise_all(found)
         return maxima
+
+    @field_validator("accounts", mode="after")
+    @classmethod
+    def _accounts_are_one_part(cls, accounts: dict[str, _Account]) -> dict[str, _Account]:
+        # The ledger joins names by slashes: a/b would be the account b below the analyst a.
+        _raise_all([((name,), _ACCOUNT_NAME) for name in accounts if not is_account_name(name)])
+        return accounts
+
+    @field_validator("total", mode="after")
+    @classmethod
+    def _total_adds_up(cls, total: _Total | None, info: ValidationInfo) -> _Total | None:
+        accounts = info.data.get("accounts")  # absent when they have problems of their own
+        if total is not None and len({a.composition for a in (accounts or {}).values()}) > 1:
+            raise _problem(
+                "the accounts differ in their composition, so they do not add up",
+                "Give all accounts the same composition, or remove the total.",
+            )
+        return total
 
     @field_validator("links", mode="after")
     @classmethod
@@ -402,7 +433,14 @@ class _File(_Section):
                 for name, a in self.accounts.items()
             },
             tables=self._tables(),
+            total=self._total(),
         )
+
+    def _total(self) -> AccountPolicy | None:
+        if self.total is None:
+            return None
+        composition = next((a.composition for a in self.accounts.values()), Composition.ZCDP)
+        return AccountPolicy(self.dataset, self.total.epsilon, self.total.delta, composition)
 
     def _tables(self) -> dict[str, TablePolicy]:
         links = {fold(child): link for child, link in self.links}
@@ -483,6 +521,7 @@ _SECTIONS: Final[Mapping[Path, type[_Section]]] = {
     ("defaults",): _Defaults,
     ("maxima",): _Maxima,
     ("accounts", "*"): _Account,
+    ("total",): _Total,
     ("tables", "*"): _Table,
     ("tables", "*", "privacy_unit"): _Unit,
     ("tables", "*", "columns", "*"): _Column,

@@ -136,6 +136,22 @@ def test_optional_groups_may_be_left_out_or_empty() -> None:
     assert short.maxima == Maxima()
 
 
+@pytest.mark.parametrize("composition", [*Composition, None])
+def test_a_total_belongs_to_the_dataset_and_adds_up_as_its_accounts_do(
+    composition: Composition | None,
+) -> None:
+    how = "" if composition is None else f", composition: {composition}"
+    accounts = (
+        f"accounts: {{a: {{epsilon: 1, delta: 1e-6{how}}}, b: {{epsilon: 1, delta: 1e-6{how}}}}}"
+    )
+    total = "total: {epsilon: 3, delta: 2e-6}"
+    for text in (f"{HEAD}{accounts}\n{total}\ntables:\n", f"{HEAD}{total}\n{accounts}\ntables:\n"):
+        expected = AccountPolicy("d", 3.0, 2e-6, composition or Composition.ZCDP)
+        assert parse_policy(text).total == expected
+    assert parse_policy(f"{HEAD}{total}\ntables:\n").total == AccountPolicy("d", 3.0, 2e-6)
+    assert parse_policy(f"{HEAD}{accounts}\ntables:\n").total is None
+
+
 def test_a_link_gives_a_table_its_parents_unit() -> None:
     policy = parse_policy(
         LINKED
@@ -290,6 +306,28 @@ BROKEN: list[tuple[str, int, str]] = [
         HEAD + "accounts:\n  a: {epsilon: 1, delta: 1e-6}\n  A: {epsilon: 1, delta: 1e-6}\ntables:",
         5,
         "differs from `a` in case only",
+    ),
+    (
+        HEAD + "accounts:\n  a/b: {epsilon: 1, delta: 1e-6}\ntables:\n",
+        4,
+        "accounts.a/b: an account's name|no `/`",
+    ),
+    # the dataset's total
+    (HEAD + "total: {epsilon: 0, delta: 1e-6}\ntables:\n", 3, "total.epsilon|but is 0"),
+    (HEAD + "total: {epsilon: 1}\ntables:\n", 3, "total.delta: missing"),
+    (HEAD + "total:\ntables:\n", 3, "total: has no value"),
+    (HEAD + "total: 3\ntables:\n", 3, "must be a group of names"),
+    (
+        HEAD + "total: {epsilon: 1, delta: 1e-6, composition: zcdp}\ntables:\n",
+        3,
+        "total.composition: unknown key",
+    ),
+    (
+        HEAD + "accounts:\n  a: {epsilon: 1, delta: 1e-6}\n"
+        "  b: {epsilon: 1, delta: 1e-6, composition: basic}\n"
+        "total: {epsilon: 1, delta: 1e-6}\ntables:\n",
+        6,
+        "total: the accounts differ in their composition|remove the total",
     ),
     # tables
     (HEAD + "tables: [t]\n", 3, "must be a group of names, but is a list"),
