@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("demo",),
     ("demo_data", "output"),
     ("render",),
-    ("render_plan", "render_calibrate"),
+    ("render_plan", "render_budget", "render_calibrate"),
     ("sqlalchemy_dialect",),
     ("dbapi",),
     ("session",),
@@ -88,7 +88,10 @@ def test_imports_point_inwards(path: Path) -> None:
         ("psycopg", {"ledger"}),
         ("pydantic", {"policy_file"}),
         ("ruamel", {"yaml_tree"}),
-        ("rich", {"render", "render_plan", "render_calibrate", "cli", "demo", "output"}),
+        (
+            "rich",
+            {"render", "render_plan", "render_budget", "render_calibrate", "cli", "demo", "output"},
+        ),
         ("click", {"cli", "demo"}),
     ],
 )
