@@ -16,6 +16,7 @@ from dpsql.explain import Explanation
 from dpsql.intervals import Interval, check_confidence, interval_of
 from dpsql.plan import BlockPlan
 from dpsql.query import OutputColumn
+from dpsql.reading import Part, Shown, Threshold, reading, threshold
 from dpsql.tail import Answer, Row
 
 if TYPE_CHECKING:
@@ -32,12 +33,19 @@ class Cost:
     a differentiating outcome), under basic composition epsilon and delta. ``reserved_epsilon`` and
     ``settled_epsilon`` are what the query is worth alone, at ``conversion_delta`` on top of its
     delta. Under zCDP they do not add up over queries, rho does; under basic composition they are
-    the charge itself, and ``conversion_delta`` is 0.
+    the charge itself, and ``conversion_delta`` is 0. ``answered`` is when a release that the ledger
+    has stored was paid for (a UTC time in ISO 8601), and None for a new one.
     """
 
     reserved: PrivacyLoss
     settled: PrivacyLoss
     conversion_delta: float
+    answered: str | None = None
+
+    @property
+    def stored(self) -> bool:
+        """True if the release was paid for before, by the same account, and cost nothing now."""
+        return self.answered is not None
 
     @property
     def reserved_epsilon(self) -> float:
@@ -168,6 +176,40 @@ class Result:
             ]
         columns = [self._numbers(position) for position in positions]
         return interval_of(plan, released, output.aggregate, columns, confidence)
+
+    def thresholds(self) -> dict[str, Threshold]:
+        """The threshold that groups had to exceed to appear, by the column that it is on."""
+        found = {
+            name: threshold(self._noise.plans[output.block], output.aggregate)
+            for name, output in zip(self.columns, self._noise.outputs, strict=False)
+            if output is not None
+        }
+        return {name: one for name, one in found.items() if one is not None}
+
+    def reading(self, confidence: float = 0.95) -> str:
+        """What the answer says in plain words: how close its values are, which groups appear.
+
+        Empty for an answer without noise. It follows from the plan and from what was released.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        check_confidence(confidence)
+        rows = len(self)
+        parts = [
+            Part(plan, released, self._shown(block), rows)
+            for block, (plan, released) in enumerate(
+                zip(self._noise.plans, self._noise.released, strict=True)
+            )
+        ]
+        return reading(parts, confidence, self.cost.stored)
+
+    def _shown(self, block: int) -> tuple[Shown, ...]:
+        """The columns that show aggregates of a block as released."""
+        columns = zip(self.columns, self._noise.outputs, strict=False)
+        return tuple(
+            Shown(output.aggregate, name)
+            for name, output in columns
+            if output is not None and output.block == block
+        )
 
     def _numbers(self, position: int) -> NDArray[np.float64]:
         column = self._answer.column(position)
