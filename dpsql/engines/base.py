@@ -87,5 +87,12 @@ class Engine(Protocol):
     def stream(self, table: str) -> ArrowStream:
         """All rows of a public table."""
 
+    def interrupt(self) -> None:
+        """Stop the statement each thread is running at this moment, as if the engine had failed.
+
+        Called from another thread. What begins a moment later is not stopped: whoever wants the end
+        of a query calls this until the query is over.
+        """
+
     def close(self) -> None:
         """Release the connection."""

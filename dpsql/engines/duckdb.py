@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import duckdb
 import numpy as np
@@ -89,6 +90,8 @@ class DuckDBEngine:
         self._twin_lock = threading.Lock()
         self._locked = False
         self._schema: Schema | None = None
+        self._cursors: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
+        self._cursors_lock = threading.Lock()
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._path is None:
@@ -203,15 +206,29 @@ class DuckDBEngine:
         return twin
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._connection.cursor(), sql, keys, measures)
+        return _exact(self._cursor(), sql, keys, measures)
 
     def stage(self) -> DuckDBStage:
-        return DuckDBStage(self._connection.cursor())
+        return DuckDBStage(self._cursor())
 
     def stream(self, table: str) -> ArrowStream:
         found = self.schema()[table]
-        rows = self._connection.cursor().sql(f"SELECT * FROM {quote(found.name)}")
+        rows = self._cursor().sql(f"SELECT * FROM {quote(found.name)}")
         return MaterializedStream(rows.materialize())
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """A cursor that can be interrupted: DuckDB stops single cursors, not all of a database."""
+        cursor = self._connection.cursor()
+        with self._cursors_lock:
+            self._cursors.add(cursor)
+        return cursor
+
+    def interrupt(self) -> None:
+        with self._cursors_lock:
+            running = list(self._cursors)
+        for cursor in running:
+            with contextlib.suppress(duckdb.Error):  # it was closed a moment ago
+                cursor.interrupt()
 
     def close(self) -> None:
         self._connection.close()
