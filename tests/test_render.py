@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -155,13 +155,20 @@ def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(connection):
     text = repr(top)
     assert "gumbel_top_k" in text
     assert re.search(r"paid ε [\d.]+ of 5 reserved at δ 1e-06", text)
-    assert "not the effect of bounding contributions" in text
+
+
+def test_a_result_says_what_it_means_in_plain_words(connection):
+    result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key")
+    assert result.reading() in " ".join(repr(result).split())
+    assert result.reading(0.5) in " ".join(render.plain(render.result_panel(result, 0.5)).split())
+    assert result.reading() in Document(result._repr_html_()).text
 
 
 def test_columns_computed_by_the_tail_have_no_interval(connection):
     result = connection.sql("SELECT COUNT(DISTINCT u) * 2 AS twice FROM t")
-    assert "±" not in repr(result)
-    assert render.CAVEAT not in repr(result)
+    assert not any("±" in line for line in body(repr(result)))
+    assert result.intervals() == {}
+    assert "before the outer query" in result.reading()
 
 
 def test_wide_tables_are_not_cut_when_printed_as_text(connection):
@@ -174,31 +181,35 @@ def test_wide_tables_are_not_cut_when_printed_as_text(connection):
 # -- results as HTML --------------------------------------------------------------------------
 
 
-class Tags(HTMLParser):
-    """Collects the tags and the text of a document."""
+class Document:
+    """A piece of HTML that is well-formed XML: its tags, its texts, its attributes."""
 
     def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.text: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.add(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        elements = list(ElementTree.fromstring(html).iter())
+        self.tags = {element.tag for element in elements}
+        self.text = [text for element in elements for text in (element.text, element.tail) if text]
+        self.attributes = [element.attrib for element in elements]
 
 
-def test_html_escapes_data_and_column_names(connection):
+def test_html_is_well_formed_and_escapes_data_and_column_names(connection):
     result = connection.sql(
-        'SELECT key AS "<img src=x>", COUNT(DISTINCT u) AS n FROM t GROUP BY key'
+        'SELECT key AS "<img src=x>", COUNT(DISTINCT u) AS "</td>&amp;" FROM t GROUP BY key'
     )
-    page = Tags(result._repr_html_())
-    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "span", "br"}
+    page = Document(result._repr_html_())
+    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "span"}
     assert "<script>alert(1)</script>" in page.text
     assert "<img src=x>" in page.text
+    assert "</td>&amp;" in page.text
+    assert all(set(attributes) <= {"style"} for attributes in page.attributes)
     assert "\x1b" not in result._repr_html_()
+    assert "\u202e" not in result._repr_html_()
+
+
+def test_html_takes_its_colours_from_the_page_so_that_light_and_dark_ones_can_be_read(hostile):
+    html = hostile._repr_html_()
+    assert "opacity" in html
+    assert set(re.findall(r"#[0-9a-f]{3,8}", html)) == {"#8888"}
+    assert not re.search(r"(?:background|[^-]color)\s*:", html)
 
 
 def test_html_cuts_long_results_too(connection):
@@ -206,6 +217,21 @@ def test_html_cuts_long_results_too(connection):
     html = result._repr_html_()
     assert html.count("<tr>") == render.MAX_ROWS + 1
     assert f"… {MANY - render.MAX_ROWS} more rows" in html
+
+
+def test_html_tells_nulls_from_texts_that_look_like_them(connection):
+    result = connection.sql(
+        "SELECT key, COUNT(DISTINCT u) AS n FROM t WHERE key IS NULL GROUP BY key"
+    )
+    assert '<span style="opacity:.6;font-style:italic">NULL</span>' in result._repr_html_()
+
+
+def test_html_of_what_is_not_a_release_has_no_footer(connection):
+    page = Document(connection.sql("SHOW TABLES")._repr_html_())
+    assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
+    assert not any("paid" in text or "At least" in text for text in page.text)
+    explained = connection.sql("EXPLAIN SELECT COUNT(*) FROM t WHERE key = '</pre><b>'")
+    assert Document(explained._repr_html_()).tags == {"pre"}
 
 
 # -- plans ------------------------------------------------------------------------------------

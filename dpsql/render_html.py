@@ -1,0 +1,65 @@
+"""An answer as HTML for notebooks: self-contained, escaped, on a light page and on a dark one.
+
+Colours are those of the page it stands on; what stands back is translucent.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from dpsql.render_result import MAX_ROWS, ResultColumn, columns_of, footer, level, more
+
+if TYPE_CHECKING:
+    from dpsql.result import Result
+
+CONFIDENCE = 0.95
+_STYLE = {
+    "table": "border-collapse:collapse;font-variant-numeric:tabular-nums",
+    "head": "text-align:{0};padding:2px 10px;border-bottom:1px solid #8888",
+    "cell": "text-align:{0};padding:1px 10px",
+    "dim": "opacity:.6",
+    "said": "margin-top:6px;max-width:60em",
+    "foot": "opacity:.7;font-size:90%;margin-top:4px",
+}
+
+
+def table_html(result: Result) -> str:
+    """The first rows with intervals, what they say in plain words, mechanism and cost."""
+    columns, hidden = columns_of(result, CONFIDENCE, MAX_ROWS)
+    head = "".join(map(_head, columns))
+    rows = "".join(
+        "<tr>" + "".join(_cell(column, index) for column in columns) + "</tr>"
+        for index in range(len(result) - hidden)
+    )
+    table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div><table style="{_STYLE["table"]}">{table}</table>{_below(result, hidden)}</div>'
+
+
+def _below(result: Result, hidden: int) -> str:
+    lines = [("dim", more(hidden))] if hidden else []
+    if result.released:
+        if not len(result):
+            lines.append(("dim", "no groups were released"))
+        lines += [("said", line) for line in result.reading(CONFIDENCE).splitlines()]
+        lines.append(("foot", footer(result)))
+    return "".join(f'<div style="{_STYLE[style]}">{escape(line)}</div>' for style, line in lines)
+
+
+def _head(column: ResultColumn) -> str:
+    title = f'<th style="{_STYLE["head"].format(column.justify)}">{escape(column.title)}</th>'
+    if column.intervals is None:
+        return title
+    style = f"{_STYLE['head'].format('left')};{_STYLE['dim']}"
+    return f'{title}<th style="{style}">{level(CONFIDENCE)}</th>'
+
+
+def _cell(column: ResultColumn, index: int) -> str:
+    value = escape(column.values[index])
+    if column.missing[index]:
+        value = f'<span style="{_STYLE["dim"]};font-style:italic">{value}</span>'
+    shown = f'<td style="{_STYLE["cell"].format(column.justify)}">{value}</td>'
+    if column.intervals is None:
+        return shown
+    interval = escape(column.intervals[index])
+    return f'{shown}<td style="{_STYLE["cell"].format("left")};{_STYLE["dim"]}">{interval}</td>'

@@ -1,0 +1,168 @@
+"""How an answer looks: its rows with intervals, what they say in plain words, what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dpsql.figures import MISSING, cell, common_decimals, fixed, printable, significant
+from dpsql.render_plan import explanation_panel
+
+if TYPE_CHECKING:
+    from dpsql.intervals import Interval
+    from dpsql.result import Result
+
+MAX_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column as text. ``intervals`` is None where it is not an aggregate as released."""
+
+    title: str
+    justify: str
+    values: Sequence[str]
+    missing: Sequence[bool]
+    intervals: Sequence[str] | None
+
+
+def result_panel(
+    result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
+) -> Group:
+    """A result with what it says in plain words, and a footer: what answered it, what it cost.
+
+    What EXPLAIN, SHOW and the like answer has neither, as nothing was released for it.
+    """
+    if not result.released and result.plan.blocks:
+        return explanation_panel(result.plan)
+    table = result_table(result, confidence, max_rows)
+    if not result.released:
+        return Group(table)
+    said = [Text(line) for line in result.reading(confidence).splitlines()]
+    return Group(table, Text(), *said, Text(footer(result), style="dim"))
+
+
+def result_table(
+    result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
+) -> RenderableType:
+    """The rows, each aggregate followed by its interval; ``max_rows`` None shows all."""
+    columns, hidden = columns_of(result, confidence, max_rows)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        right = column.justify == "right"
+        table.add_column(Text(column.title), justify="right" if right else "left", overflow="fold")
+        if column.intervals is not None:
+            table.add_column(Text(level(confidence)), style="dim", no_wrap=True)
+    for index in range(len(result) - hidden):
+        table.add_row(*(text for column in columns for text in _texts(column, index)))
+    if not len(result) and result.released:
+        return Group(table, Text("no groups were released", style="italic dim"))
+    return Group(table, Text(more(hidden), style="dim")) if hidden else table
+
+
+def _texts(column: ResultColumn, index: int) -> list[Text]:
+    value = Text(column.values[index], style="dim italic" if column.missing[index] else "")
+    return [value] if column.intervals is None else [value, Text(column.intervals[index])]
+
+
+def level(confidence: float) -> str:
+    """A confidence as it is written.
+
+    >>> level(0.95), level(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * confidence:.6g}%"
+
+
+def more(hidden: int) -> str:
+    """What stands below rows that were cut."""
+    return f"… {hidden:,} more row{'s' * (hidden != 1)}"
+
+
+def columns_of(
+    result: Result, confidence: float, max_rows: int | None
+) -> tuple[list[ResultColumn], int]:
+    """The columns as text, cut to ``max_rows``, and how many rows were cut."""
+    rows = result.fetchall()
+    shown = rows if max_rows is None or len(rows) <= max_rows else rows[:max_rows]
+    intervals = result.intervals(confidence)
+    columns = []
+    for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
+        values = [row[position] for row in shown]
+        interval = intervals.get(name)
+        if interval is None:
+            columns.append(_exact_column(name, type_, values))
+        else:
+            columns.append(_noisy_column(name, type_, values, interval))
+    return columns, len(rows) - len(shown)
+
+
+def _exact_column(name: str, type_: str, values: Sequence[object]) -> ResultColumn:
+    present = [v for v in values if v is not None]
+    numeric = bool(present) and all(
+        isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in present
+    )
+    total = type_ == "HUGEINT"  # a sum made by the tail, never a key such as a year
+    return ResultColumn(
+        title=printable(name),
+        justify="right" if numeric else "left",
+        values=[f"{v:,}" if total and isinstance(v, int) else cell(v) for v in values],
+        missing=[v is None for v in values],
+        intervals=None,
+    )
+
+
+def _noisy_column(
+    name: str, type_: str, values: Sequence[object], interval: Interval
+) -> ResultColumn:
+    count = len(values)
+    lows, highs = interval.low[:count].tolist(), interval.high[:count].tolist()
+    decimals = 0 if type_ == "BIGINT" else common_decimals(lows, highs)
+    numbers = [math.nan if v is None else float(str(v)) for v in values]
+    spans = [
+        _span(value, low, high, decimals)
+        for value, low, high in zip(numbers, lows, highs, strict=True)
+    ]
+    return ResultColumn(
+        title=printable(name),
+        justify="right",
+        values=[
+            MISSING if v is None else fixed(n, decimals)
+            for v, n in zip(values, numbers, strict=True)
+        ],
+        missing=[v is None for v in values],
+        intervals=spans,
+    )
+
+
+def _span(value: float, low: float, high: float, decimals: int) -> str:
+    """``± 54`` where the interval is centred on the value, else ``8.1 to 28.7``."""
+    if math.isnan(low) or math.isnan(high):
+        return ""
+    if math.isclose(value - low, high - value, rel_tol=1e-6, abs_tol=1e-9):
+        return f"± {fixed((high - low) / 2, decimals)}"
+    return f"{fixed(low, decimals)} to {fixed(high, decimals)}"
+
+
+def footer(result: Result) -> str:
+    """The mechanism and what the answer cost."""
+    cost = result.cost
+    mechanisms = " + ".join(dict.fromkeys(block.mechanism for block in result.plan.blocks))
+    if cost.stored:
+        return f"{mechanisms} · paid for before, on {printable(str(cost.answered))}"
+    paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
+    if cost.settled_epsilon < cost.reserved_epsilon:
+        paid = f"{paid} of {reserved} reserved"
+    delta = significant(cost.settled.delta + cost.conversion_delta)
+    text = f"{mechanisms} · paid ε {paid} at δ {delta}"
+    if cost.conversion_delta:
+        text += f" · ρ {significant(cost.settled.rho)}, δ {significant(cost.settled.delta)}"
+    return text
