@@ -103,3 +103,7 @@ SELECT t, count(*) FROM (SELECT uid, sum(n) FILTER (WHERE k = 3) AS t FROM visit
 WITH t AS (SELECT uid, k % 2 AS odd, max(x) FILTER (WHERE s IS NOT NULL) AS m, min(n) FILTER (WHERE CAST(right(s, 1) AS INT) > 1) AS l FROM visits GROUP BY ALL HAVING count(*) FILTER (WHERE n > 0) > 2) SELECT odd, l, count(*), avg(m) FROM t GROUP BY odd, l ORDER BY odd, l
 SELECT city, count(*), avg(a) FROM people JOIN (SELECT uid, avg(n) FILTER (WHERE k > 2) AS a FROM visits GROUP BY uid) USING (uid) GROUP BY city ORDER BY city
 SELECT c, q, count(*) FROM (SELECT uid, count_if(n > 3) AS c, count_if(k = 1) FILTER (WHERE n > 3) + 1 AS q FROM visits GROUP BY uid) GROUP BY c, q ORDER BY c, q
+SELECT i.k, count(*) FROM items i JOIN orders o ON i.okey = o.okey SEMI JOIN items j ON j.okey = i.okey AND j.ikey <> i.ikey GROUP BY i.k ORDER BY i.k
+SELECT i.k, count(*) FROM items i JOIN orders o ON i.okey = o.okey ANTI JOIN items j ON j.okey = i.okey AND j.qty > i.qty GROUP BY i.k ORDER BY i.k
+SELECT a.k, count(*), count(DISTINCT b.uid) FROM visits a JOIN shops s ON a.uid = s.uid LEFT JOIN orders b ON b.uid = s.uid AND b.k > a.k GROUP BY a.k ORDER BY a.k
+SELECT a.k, b.k, count(*) FROM visits a, orders b WHERE a.uid = a.n AND b.uid = a.n GROUP BY a.k, b.k ORDER BY ALL

@@ -165,6 +165,63 @@ def test_the_side_of_an_outer_join_that_may_be_null_holds_the_unit_or_null() -> 
         assert [measure.kind.value for measure in block(sql).measures] == ["matching_units"]
 
 
+# -- joins on what is equal to the unit or the link -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM shops s JOIN visits a ON a.uid = s.uid JOIN visits b ON s.uid = b.uid",
+        "SELECT count(*) FROM visits a JOIN shops s ON a.uid = s.uid LEFT JOIN visits b ON s.uid = b.uid",
+        "SELECT count(*) FROM visits a JOIN shops s ON a.uid = s.uid ANTI JOIN visits b ON s.uid = b.uid",
+        "SELECT count(*) FROM visits a, shops s, shops t, visits b WHERE a.uid = s.uid AND s.uid = t.uid "
+        "AND b.uid = t.uid",
+        "SELECT count(*) FROM visits a JOIN visits b ON a.uid = a.k AND b.uid = a.k",
+        "SELECT count(*) FROM visits a JOIN shops s ON a.uid = a.k JOIN visits b ON b.uid = a.k",
+        "SELECT count(*) FROM visits a LEFT JOIN visits b ON a.uid = b.k AND b.uid = b.k",
+        "SELECT count(*) FROM items i JOIN orders o ON i.okey = o.okey SEMI JOIN items j ON j.okey = i.okey",
+        "SELECT count(*) FROM items i JOIN orders o USING (okey) ANTI JOIN items j ON j.okey = i.okey",
+        "SELECT count(*) FROM items i, orders o SEMI JOIN items j ON j.okey = i.okey WHERE i.okey = o.okey",
+        "SELECT count(*) FROM returns r JOIN items i ON r.ikey = i.ikey JOIN orders o ON o.okey = i.okey "
+        "JOIN returns q ON q.ikey = r.ikey LEFT JOIN items j ON j.okey = i.okey",
+        "SELECT count(*) FROM (SELECT o.*, i.okey AS w FROM items i JOIN orders o ON i.okey = o.okey) t "
+        "JOIN items j ON j.okey = t.w",
+        "SELECT count(*) FROM (SELECT DISTINCT o.*, i.okey AS w FROM items i JOIN orders o ON "
+        "i.okey = o.okey) t JOIN items j ON j.okey = t.w",
+    ],
+)  # fmt: skip
+def test_what_is_equal_to_the_unit_or_a_link_stands_for_it(sql) -> None:
+    assert block(sql).unit_name == "person"
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT count(*) FROM people p JOIN visits v ON p.age = v.k", "the privacy unit: … ON p.uid = v.uid."),
+        ("SELECT count(*) FROM items i JOIN orders o ON i.k = o.k", "the link: … ON i.okey = o.okey."),
+        ("SELECT count(*) FROM orders o JOIN items ON items.k = o.k", "the link: … ON items.okey = o.okey."),
+        (
+            "SELECT count(*) FROM items i JOIN orders o ON i.okey = o.okey SEMI JOIN items j ON j.k = i.okey",
+            "the link: … ON j.okey = o.okey.",
+        ),
+        ("SELECT count(*) FROM items i JOIN items j USING (k)", "the link: … ON i.okey = j.okey."),
+        (
+            "SELECT count(*) FROM returns r JOIN orders o ON r.n = o.k",
+            "First join items, where the link leads: … ON r.ikey = items.ikey.",
+        ),
+        (
+            "SELECT count(*) FROM visits v JOIN items i ON v.k = i.k",
+            "First join orders, where the link leads: … ON i.okey = orders.okey.",
+        ),
+    ],
+)  # fmt: skip
+def test_the_hint_names_the_columns_by_which_two_tables_can_be_joined(sql, hint) -> None:
+    error = refusal(sql)
+    assert error.code == "join_needs_unit"
+    assert error.hint is not None
+    assert hint in error.hint
+
+
 # -- grouping by the unit -------------------------------------------------------------------------
 
 
@@ -298,10 +355,59 @@ REFUSED = [
         "join_needs_unit",
         "visits b",
     ),
+    # equalities that do not hold in every row, or not as what they are
     (
-        "SELECT count(*) FROM shops s JOIN visits a ON a.uid = s.uid JOIN visits b ON s.uid = b.uid",
+        "SELECT count(*) FROM visits a LEFT JOIN shops s ON a.uid = a.k JOIN visits b ON b.uid = a.k",
         "join_needs_unit",
         "visits b",
+    ),
+    (
+        "SELECT count(*) FROM shops s RIGHT JOIN visits a ON a.uid = a.k JOIN visits b ON b.uid = a.k",
+        "join_needs_unit",
+        "visits b",
+    ),
+    (
+        "SELECT count(*) FROM visits a ANTI JOIN shops s ON a.uid = a.k JOIN visits b ON b.uid = a.k",
+        "join_needs_unit",
+        "visits b",
+    ),
+    (
+        "SELECT count(*) FROM visits a JOIN shops s ON a.uid = s.uid OR a.k = 1 JOIN visits b ON b.uid = s.uid",
+        "join_needs_unit",
+        "visits b",
+    ),
+    (
+        "SELECT count(*) FROM badges a JOIN shops s ON a.uid = s.uid JOIN badges b ON b.uid = s.uid",
+        "join_needs_unit",
+        "badges b",
+    ),
+    (
+        "SELECT count(*) FROM visits a JOIN shops s ON a.uid = a.x JOIN visits b ON b.uid = a.x",
+        "join_needs_unit",
+        "visits b",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT a.uid, a.k FROM visits a JOIN shops s ON a.uid = a.k UNION ALL "
+        "SELECT uid, k FROM visits) a JOIN visits b ON b.uid = a.k",
+        "join_needs_unit",
+        "visits b",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT a.uid, a.k + 0 AS k FROM visits a JOIN shops s ON a.uid = a.k) a "
+        "JOIN visits b ON b.uid = a.k",
+        "join_needs_unit",
+        "visits b",
+    ),
+    (
+        "SELECT count(*) FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.k = i.k JOIN visits v "
+        "ON v.uid = o.uid",
+        "join_needs_unit",
+        "visits v",
+    ),
+    (
+        "SELECT count(*) FROM people p LEFT JOIN orders o ON p.uid = o.uid JOIN items i ON i.okey = p.age",
+        "join_needs_unit",
+        "items i",
     ),
     (
         "SELECT count(*) FROM (SELECT uid AS u FROM visits UNION ALL SELECT k FROM visits) a "

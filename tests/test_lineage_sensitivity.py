@@ -169,6 +169,10 @@ ROWS = (
     "(SELECT o.uid, o.k, r.why AS v FROM returns r JOIN items i USING (ikey) JOIN orders o USING (okey))",
     "(SELECT uid, k, s AS v FROM visits SEMI JOIN orders USING (uid))",
     "(SELECT v.uid, v.k, v.s AS v FROM visits v ANTI JOIN logins l ON v.uid = l.uid AND v.k <= l.k)",
+    "(SELECT b.uid, a.k, b.s AS v FROM visits a JOIN shops s ON a.uid = s.uid LEFT JOIN visits b ON b.uid = s.uid AND a.k < b.k)",
+    "(SELECT a.uid, a.k, 'm' AS v FROM visits a JOIN shops s ON a.uid = a.k ANTI JOIN visits b ON b.uid = a.k AND b.n > a.n)",
+    "(SELECT o.uid, i.k, 'n' AS v FROM items i JOIN orders o ON i.okey = o.okey SEMI JOIN items j ON j.okey = i.okey AND j.k <> i.k)",
+    "(SELECT o.uid, j.k, 'n' AS v FROM items i, orders o LEFT JOIN items j ON j.okey = i.okey AND j.k <> o.k WHERE i.okey = o.okey)",
     "(SELECT uid, k, s AS v FROM visits WHERE k IN (SELECT k FROM shops))",
     "(SELECT uid, k, s AS v FROM visits WHERE k NOT IN (SELECT size FROM shops WHERE shops.k = n))",
 )  # fmt: skip
@@ -449,7 +453,7 @@ def test_the_audit_notices_public_rows_taken_for_a_units(monkeypatch) -> None:
 
 
 def test_the_audit_notices_a_link_followed_to_the_wrong_column(monkeypatch) -> None:
-    sql = "SELECT k, count(*) FROM items GROUP BY k"
+    sql = "SELECT k + 0, count(*) FROM items GROUP BY 1"
     assert not caught(CROWD, sql)
     tables = {
         **RULES.tables,
@@ -471,6 +475,30 @@ def test_the_audit_notices_a_cast_that_makes_two_units_one(monkeypatch) -> None:
     sql = "SELECT b.k, count(*) FROM badges b JOIN people p ON p.uid = b.uid GROUP BY b.k"
     monkeypatch.setattr(joins, "same_values", lambda one, other: True)
     assert caught(CROWD, sql)
+
+
+@pytest.mark.parametrize("other", ["LEFT JOIN shops s", "ANTI JOIN shops s"])
+def test_the_audit_notices_equalities_of_joins_that_keep_rows_without_a_match(
+    other, monkeypatch
+) -> None:
+    sql = "SELECT b.k, count(*) FROM visits a {} ON a.uid = a.k JOIN visits b ON b.uid = {} GROUP BY 1"
+    world = {**CROWD, "visits": [(1, 3, "1", 1, 0.5), *((u, 1, "1", 1, 0.5) for u in range(2, 7))]}
+    assert not caught(world, sql.format(other, "a.uid"))
+    with pytest.raises(QueryRefused, match="one privacy unit"):
+        plan_of(sql.format(other, "a.k"))
+    monkeypatch.setattr(joins, "_lasting", lambda left, right, equal, kind: equal)
+    assert caught(world, sql.format(other, "a.k"))
+
+
+def test_the_audit_notices_casts_among_equalities(monkeypatch) -> None:
+    world = {**CROWD, "badges": [("1", 1), ("01", 2), (" 1", 3)]}
+    sql = "SELECT count(*) FROM badges b JOIN {} s ON b.uid = s.uid JOIN badges c ON c.uid = s.uid"
+    sql += " AND c.k = 2"
+    assert not caught(world, sql.format("badges"))
+    with pytest.raises(QueryRefused, match="one privacy unit"):
+        plan_of(sql.format("shops"))
+    monkeypatch.setattr(joins, "same_values", lambda one, other: True)
+    assert caught(world, sql.format("shops"))
 
 
 def test_the_audit_notices_rows_made_distinct_across_units(monkeypatch) -> None:

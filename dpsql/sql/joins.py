@@ -5,18 +5,23 @@ its rows that belong to u are a function of R(u), S(u) and public rows. So the c
 an equality of the units (or along a link) wherever a pair of rows is joined, matched, or kept from
 being kept (ANTI): any further condition only compares rows of one unit. A join with public rows is
 legal if each of its rows holds a private row. Checked by ``tests/test_lineage_sensitivity.py``.
+
+Equalities add up: after ``a JOIN b ON a.x = b.x``, whatever is equal to a.x is equal to b.x. Only
+inner joins add to what holds in every row, as the condition of an outer or ANTI join is not true of
+the rows that find no match; and only columns that are compared as what they are, because 2^53 and
+2^53 + 1 are both equal to the same DOUBLE.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
 from dpsql.schema import same_values
 from dpsql.sql.expressions import refusal
-from dpsql.sql.relation import Identity, Pending, Relation
+from dpsql.sql.relation import Field, Identity, Pending, Relation
 
 
 class Pair(NamedTuple):
@@ -25,6 +30,9 @@ class Pair(NamedTuple):
     one: str
     other: str
 
+
+Equal: TypeAlias = tuple[frozenset[str], ...]
+"""Sets of columns that are equal to each other."""
 
 _KEPT = {"": "inner", "INNER": "inner", "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
 _OUTER = {"LEFT": "left", "RIGHT": "right"}
@@ -52,8 +60,9 @@ def joined(
     Raises ``QueryRefused`` if a row could belong to two units or to none.
     """
     kind = kind_of(join, text)
+    equal = _equalities(left, right, pairs)
     if left.private and right.private:
-        left, right = _as_one_unit(left, right, pairs, join, kind, text)
+        left, right = _as_one_unit(left, right, equal, join, kind, text)
     keeper, other = (right, left) if kind == "right" else (left, right)
     if not keeper.private and other.private:
         if kind != "inner":
@@ -71,6 +80,7 @@ def joined(
         unit=keeper.unit,
         pending=keeper.pending,
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
+        equal=_lasting(left, right, equal, kind),
     )
 
 
@@ -103,8 +113,38 @@ def _keeps_public(join: exp.Join, text: str) -> Exception:
     )
 
 
+def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
+    """Which columns are equal wherever two rows are joined, from all that is known, put together.
+
+    A pair counts if it is compared as what it is: a cast could make two units one.
+    """
+    classes = [*left.equal, *right.equal]
+    for pair in pairs:
+        found = [left.field_of(c) or right.field_of(c) for c in pair]
+        types = [f.type for f in found if f is not None]
+        if len(types) == len(pair) and same_values(*types):
+            classes.append(frozenset(pair))
+    return _merged(classes)
+
+
+def _merged(classes: list[frozenset[str]]) -> Equal:
+    """The sets of columns, those that share a column made one."""
+    merged: list[frozenset[str]] = []
+    for found in classes:
+        apart = [other for other in merged if found.isdisjoint(other)]
+        merged = [*apart, found.union(*(other for other in merged if other not in apart))]
+    return tuple(merged)
+
+
+def _lasting(left: Relation, right: Relation, equal: Equal, kind: str) -> Equal:
+    """What of it holds in every row of the join, with a match or without."""
+    if kind == "inner":
+        return equal
+    return right.equal if kind == "right" else left.equal
+
+
 def _as_one_unit(
-    left: Relation, right: Relation, pairs: list[Pair], join: exp.Join, kind: str, text: str
+    left: Relation, right: Relation, equal: Equal, join: exp.Join, kind: str, text: str
 ) -> tuple[Relation, Relation]:
     """Both sides with the same unit in every joined row, or a refusal."""
     if left.unit_name != right.unit_name:
@@ -116,13 +156,13 @@ def _as_one_unit(
             hint="Aggregate each on its own, then join the results in an outer query.",
         )
     # A child's row goes with its parent's row, whatever unit that has.
-    if right.pending is not None and _refers(right.pending, right, left, pairs):
+    if right.pending is not None and _refers(right.pending, left, equal):
         return left, right
-    if left.pending is not None and _refers(left.pending, left, right, pairs):
+    if left.pending is not None and _refers(left.pending, right, equal):
         if kind == "inner":
             return replace(left, unit=right.unit, pending=right.pending), right
         return left, right  # the child may stand without its parent: its link is followed later
-    if _same_unit(left, right, pairs) or _same_parent(left, right, pairs):
+    if _same_unit(left, right, equal) or _same_parent(left, right, equal):
         return left, right
     raise refusal(
         text,
@@ -133,8 +173,8 @@ def _as_one_unit(
     )
 
 
-def _same_unit(left: Relation, right: Relation, pairs: list[Pair]) -> bool:
-    """Whether two columns are compared that hold the unit: where they are equal, neither is NULL.
+def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
+    """Whether two columns are equal that hold the unit: where they are equal, neither is NULL.
 
     Only while neither side waits for its link: until then no column holds its unit for sure.
     """
@@ -143,34 +183,45 @@ def _same_unit(left: Relation, right: Relation, pairs: list[Pair]) -> bool:
     ones, others = (
         [f.column for f in side.fields if f.identity >= Identity.NULLABLE] for side in (left, right)
     )
-    return any(_equal(one, left, other, right, pairs) for one in ones for other in others)
+    return any(_are_equal(one, other, equal) for one in ones for other in others)
 
 
-def _same_parent(left: Relation, right: Relation, pairs: list[Pair]) -> bool:
-    """Whether two links to one parent are compared."""
+def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
+    """Whether two links to one parent are equal."""
     one, other = left.pending, right.pending
     if one is None or other is None or one.parent != other.parent:
         return False
-    return _equal(one.column, left, other.column, right, pairs)
+    return _are_equal(one.column, other.column, equal)
 
 
-def _refers(pending: Pending, child: Relation, parent: Relation, pairs: list[Pair]) -> bool:
-    """Whether an equality follows the child's link into the parent."""
+def _refers(pending: Pending, parent: Relation, equal: Equal) -> bool:
+    """Whether an equality follows a child's link into the parent."""
     keys = [f.column for f in parent.fields if f.origin == pending.parent]
-    return any(_equal(pending.column, child, key, parent, pairs) for key in keys)
+    return any(_are_equal(pending.column, key, equal) for key in keys)
 
 
-def _equal(one: str, left: Relation, other: str, right: Relation, pairs: list[Pair]) -> bool:
-    """Whether two columns are compared, and as what they are: a cast could make two units one."""
-    if Pair(one, other) not in pairs and Pair(other, one) not in pairs:
-        return False
-    a, b = left.field_of(one), right.field_of(other)
-    return a is not None and b is not None and same_values(a.type, b.type)
+def _are_equal(one: str, other: str, equal: Equal) -> bool:
+    return any(one in columns and other in columns for columns in equal)
 
 
 def _hint(left: Relation, right: Relation) -> str:
-    unit = f"Join on the privacy unit: … ON {_named(left)} = {_named(right)}"
-    return f"{unit}, or along a declared link." if left.pending or right.pending else f"{unit}."
+    """How to join the two, in the analyst's words."""
+    sides = ((right, left), (left, right))
+    links = [(one, one.pending, other) for one, other in sides if one.pending is not None]
+    for child, link, other in links:
+        key = next((f for f in other.fields if f.origin == link.parent), None)
+        if key is not None:
+            return f"Join along the link: … ON {_named(child)} = {_written(key)}."
+    alike = len({link.parent for _, link, _ in links}) == 1 and len(links) == 2
+    if links and not alike:
+        child, link, _ = links[0]
+        table, column = link.parent
+        return (
+            f"First join {table}, where the link leads: … ON {_named(child)} = {table}.{column}. "
+            "Then join on the privacy unit."
+        )
+    what = "link" if alike else "privacy unit"
+    return f"Join on the {what}: … ON {_named(left)} = {_named(right)}."
 
 
 def _named(relation: Relation) -> str:
@@ -179,6 +230,8 @@ def _named(relation: Relation) -> str:
         found = next((f for f in relation.fields if f.identity is Identity.UNIT), None)
     else:
         found = relation.field_of(relation.pending.column)
-    if found is None:
-        return f"the {relation.unit_name} of {relation.tables[0]}"
-    return f"{found.qualifier}.{found.name}" if found.qualifier else found.name
+    return f"the {relation.unit_name} of {relation.tables[0]}" if found is None else _written(found)
+
+
+def _written(field: Field) -> str:
+    return f"{field.qualifier}.{field.name}" if field.qualifier else field.name

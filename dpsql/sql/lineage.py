@@ -329,6 +329,9 @@ class Lineage:
             unit=None if relation.unit is None else names[relation.unit],
             pending=None if pending is None else replace(pending, column=names[pending.column]),
             catalog=False,
+            equal=tuple(
+                frozenset(names[c] for c in columns if c in names) for columns in relation.equal
+            ),
         )
 
     def _may_need(self, field: Field) -> bool:

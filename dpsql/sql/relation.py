@@ -63,7 +63,8 @@ class Relation:
     ``sql`` is the clause. ``unit`` is the column that says whose row it is, ``unit_name`` what the
     unit is called; both are None for public rows. ``pending`` is the link that still has to be
     followed to find the unit. ``tables`` are the private tables it reads, for messages.
-    ``catalog`` is True for one table as it stands in the catalog.
+    ``catalog`` is True for one table as it stands in the catalog. ``equal`` are sets of columns
+    that are the same value, and not NULL, in every row that the statement keeps.
     """
 
     sql: str
@@ -73,6 +74,7 @@ class Relation:
     pending: Pending | None = None
     tables: tuple[str, ...] = ()
     catalog: bool = False
+    equal: tuple[frozenset[str], ...] = ()
     _by_name: Mapping[str, tuple[Field, ...]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 
@@ -148,4 +150,4 @@ class Relation:
     def filled_with_nulls(self) -> Relation:
         """The relation as the side of an outer join that may have no row."""
         fields = tuple(replace(f, identity=min(f.identity, Identity.NULLABLE)) for f in self.fields)
-        return replace(self, fields=fields)
+        return replace(self, fields=fields, equal=())
