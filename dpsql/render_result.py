@@ -157,7 +157,7 @@ def footer(result: Result) -> str:
     cost = result.cost
     mechanisms = " + ".join(dict.fromkeys(block.mechanism for block in result.plan.blocks))
     if cost.stored:
-        return f"{mechanisms} · paid for before, on {printable(str(cost.answered))}"
+        return f"{mechanisms} · paid for before, at {printable(str(cost.answered))[:16]} UTC"
     paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
     if cost.settled_epsilon < cost.reserved_epsilon:
         paid = f"{paid} of {reserved} reserved"
