@@ -156,13 +156,6 @@ def test_the_command_that_the_demo_recommends_works(played):
     assert len(rows(output)) == 12
 
 
-@pytest.mark.slow
-def test_the_flights_example_runs_on_the_demo(played):
-    output = run([str(ROOT / "examples" / "flights.py")], played[0])
-    assert "JFK" in output
-    assert "Budget of dpsql-demo/ana" in output
-
-
 def test_the_quickstart_example_runs_anywhere(tmp_path):
     output = run([str(ROOT / "examples" / "quickstart.py")], tmp_path)
     assert "very rare disease" not in output
