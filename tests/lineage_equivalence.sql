@@ -107,3 +107,9 @@ SELECT i.k, count(*) FROM items i JOIN orders o ON i.okey = o.okey SEMI JOIN ite
 SELECT i.k, count(*) FROM items i JOIN orders o ON i.okey = o.okey ANTI JOIN items j ON j.okey = i.okey AND j.qty > i.qty GROUP BY i.k ORDER BY i.k
 SELECT a.k, count(*), count(DISTINCT b.uid) FROM visits a JOIN shops s ON a.uid = s.uid LEFT JOIN orders b ON b.uid = s.uid AND b.k > a.k GROUP BY a.k ORDER BY a.k
 SELECT a.k, b.k, count(*) FROM visits a, orders b WHERE a.uid = a.n AND b.uid = a.n GROUP BY a.k, b.k ORDER BY ALL
+SELECT p.city, count(*) FROM people p JOIN visits v ON p.uid = v.uid AND v.k IN (SELECT k FROM shops WHERE size > 5) GROUP BY p.city ORDER BY p.city
+SELECT p.city, count(*) FROM people p JOIN visits v ON p.uid = v.uid AND v.k NOT IN (SELECT k FROM shops WHERE k IS NOT NULL) AND v.n > 0 LEFT JOIN towns t ON t.city = p.city GROUP BY p.city ORDER BY p.city
+SELECT v.k, count(*) FROM people p JOIN visits v ON NOT EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k AND s.size > p.age) AND p.uid = v.uid GROUP BY v.k ORDER BY v.k
+SELECT s.name, count(*) FROM visits v JOIN shops s ON v.k = s.k AND EXISTS (SELECT 1 FROM towns t WHERE t.city = v.s) AND s.size IN (SELECT size FROM shops) GROUP BY s.name ORDER BY s.name
+SELECT p.city, count(v.uid) FROM people p LEFT JOIN (SELECT * FROM visits WHERE k IN (SELECT k FROM shops)) v ON p.uid = v.uid GROUP BY p.city ORDER BY p.city
+SELECT v.k, count(*) FROM visits v LEFT JOIN (SELECT DISTINCT k AS y FROM shops) s ON v.k = s.y WHERE s.y IS NOT NULL OR v.n = 1 GROUP BY v.k ORDER BY v.k

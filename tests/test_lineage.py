@@ -222,6 +222,25 @@ def test_the_hint_names_the_columns_by_which_two_tables_can_be_joined(sql, hint)
     assert hint in error.hint
 
 
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "SEMI", "ANTI"])
+def test_a_test_in_an_outer_join_is_refused_with_the_way_to_write_it(kind) -> None:
+    sql = f"SELECT count(*) FROM visits v {kind} JOIN {{}} ON v.uid = p.uid{{}}"
+    test = " AND p.age IN (SELECT k FROM shops)"
+    error = refusal(sql.format("people p", test))
+    assert error.hint is not None
+    assert f"{kind} JOIN (SELECT … WHERE x IN (SELECT …)) t ON …" in error.hint
+    inner = f"(SELECT * FROM people p WHERE true{test}) p"
+    assert block(sql.format(inner, "")).unit_name == "person"
+
+
+def test_a_test_beside_or_is_refused_with_a_join_that_asks_the_same() -> None:
+    error = refusal("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops) OR n = 1")
+    assert error.hint is not None
+    assert (
+        "LEFT JOIN (SELECT DISTINCT y FROM t) s ON x = s.y WHERE s.y IS NOT NULL OR" in error.hint
+    )
+
+
 # -- grouping by the unit -------------------------------------------------------------------------
 
 
@@ -530,7 +549,7 @@ REFUSED = [
     ),
     (
         "SELECT count(*) FROM (SELECT uid, sum(n) FILTER (WHERE k IN (SELECT k FROM orders)) FROM visits GROUP BY uid)",
-        "expression_not_allowed",
+        "subquery_over_private_rows",
         "k IN (SELECT k FROM orders)",
     ),
     ("SELECT count(*) FROM (SELECT uid, count(DISTINCT *) FROM visits GROUP BY uid)", "expression_not_allowed", "*"),
@@ -591,18 +610,47 @@ REFUSED = [
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops JOIN orders USING (k))", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM (SELECT k FROM orders))", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops UNION SELECT k FROM orders)", "subquery_over_private_rows", ""),
-    ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE k IN (SELECT k FROM orders))", "expression_not_allowed", ""),
+    ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE k IN (SELECT k FROM orders))", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT max(k) FROM shops)", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops LIMIT 1)", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k, size FROM shops)", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT * FROM shops)", "expression_not_allowed", ""),
     ("SELECT count(*) FROM visits WHERE k = (SELECT k FROM shops)", "subquery_over_private_rows", ""),
-    ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops) OR k = 1", "expression_not_allowed", ""),
+    ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops) OR k = 1", "subquery_over_private_rows", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE random() < 1)", "expression_not_allowed", ""),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM nothing)", "unknown_table", "nothing"),
     ("SELECT count(*) FROM visits WHERE k IN (SELECT nothing FROM shops)", "unknown_column", "nothing"),
-    ("SELECT k IN (SELECT k FROM shops), count(*) FROM visits GROUP BY 1", "expression_not_allowed", ""),
-    ("SELECT count(*) FROM visits JOIN shops s ON visits.k IN (SELECT k FROM shops)", "expression_not_allowed", ""),
+    ("SELECT k IN (SELECT k FROM shops), count(*) FROM visits GROUP BY 1", "subquery_over_private_rows", ""),
+    ("SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM shops)) FROM visits", "subquery_over_private_rows", ""),
+    # subqueries in the conditions of joins
+    (
+        "SELECT count(*) FROM visits v JOIN people p ON v.uid = p.uid AND v.k IN (SELECT k FROM orders)",
+        "subquery_over_private_rows",
+        "SELECT k FROM orders",
+    ),
+    (
+        "SELECT count(*) FROM visits v JOIN people p ON v.uid = p.uid AND EXISTS (SELECT 1 FROM orders o WHERE o.uid = v.uid)",
+        "subquery_over_private_rows",
+        "1 FROM orders",
+    ),
+    (
+        "SELECT count(*) FROM visits v JOIN people p ON v.uid = p.uid AND (v.k IN (SELECT k FROM shops) OR v.k = 1)",
+        "subquery_over_private_rows",
+        "v.k IN (SELECT k FROM shops)",
+    ),
+    (
+        "SELECT count(*) FROM visits v LEFT JOIN people p ON v.uid = p.uid AND p.age IN (SELECT k FROM shops)",
+        "subquery_over_private_rows",
+        "SELECT k FROM shops",
+    ),
+    (
+        "SELECT count(*) FROM visits v ANTI JOIN people p ON v.uid = p.uid AND NOT EXISTS (SELECT k FROM shops)",
+        "subquery_over_private_rows",
+        "SELECT k FROM shops",
+    ),
+    ("SELECT count(*) FROM visits v JOIN people p ON v.uid IN (SELECT uid FROM shops WHERE uid = p.uid)", "join_needs_unit", "people p"),
+    ("SELECT count(*) FROM visits v JOIN people p ON v.k IN (SELECT k FROM shops)", "join_needs_unit", "people p"),
+    ("SELECT count(*) FROM visits v JOIN people p ON EXISTS (SELECT 1 FROM shops s WHERE s.uid = v.uid AND s.uid = p.uid)", "join_needs_unit", ""),
 ]  # fmt: skip
 
 

@@ -73,6 +73,14 @@ def test_answers_over_several_tables_equal_those_of_plain_duckdb(sql, connection
     agree(*connections, sql)
 
 
+def test_the_join_that_is_advised_instead_of_in_beside_or_asks_the_same(connections) -> None:
+    _, plain = connections
+    (advised,) = [sql for sql in CORPUS if "WHERE s.y IS NOT NULL OR" in sql]
+    plainly = "SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM shops) OR n = 1 GROUP BY k"
+    plainly += " ORDER BY k"
+    assert plain.sql(advised).fetchall() == plain.sql(plainly).fetchall()
+
+
 def test_the_corpus_has_answers_with_many_rows(connections) -> None:
     _, plain = connections
     sizes = [len(plain.sql(sql).fetchall()) for sql in CORPUS]

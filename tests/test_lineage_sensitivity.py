@@ -173,6 +173,8 @@ ROWS = (
     "(SELECT a.uid, a.k, 'm' AS v FROM visits a JOIN shops s ON a.uid = a.k ANTI JOIN visits b ON b.uid = a.k AND b.n > a.n)",
     "(SELECT o.uid, i.k, 'n' AS v FROM items i JOIN orders o ON i.okey = o.okey SEMI JOIN items j ON j.okey = i.okey AND j.k <> i.k)",
     "(SELECT o.uid, j.k, 'n' AS v FROM items i, orders o LEFT JOIN items j ON j.okey = i.okey AND j.k <> o.k WHERE i.okey = o.okey)",
+    "(SELECT a.uid, a.k, b.v FROM visits a JOIN (SELECT uid, s AS v, n FROM visits) b ON a.uid = b.uid AND a.k IN (SELECT k FROM shops WHERE size > b.n))",
+    "(SELECT a.uid, a.k, 'o' AS v FROM visits a JOIN shops s ON a.k = s.k AND NOT EXISTS (SELECT 1 FROM towns WHERE city = a.s) LEFT JOIN people p ON p.uid = a.uid)",
     "(SELECT uid, k, s AS v FROM visits WHERE k IN (SELECT k FROM shops))",
     "(SELECT uid, k, s AS v FROM visits WHERE k NOT IN (SELECT size FROM shops WHERE shops.k = n))",
 )  # fmt: skip
@@ -475,6 +477,22 @@ def test_the_audit_notices_a_cast_that_makes_two_units_one(monkeypatch) -> None:
     sql = "SELECT b.k, count(*) FROM badges b JOIN people p ON p.uid = b.uid GROUP BY b.k"
     monkeypatch.setattr(joins, "same_values", lambda one, other: True)
     assert caught(CROWD, sql)
+
+
+@pytest.mark.parametrize("clause", ["WHERE", "JOIN people p ON v.uid = p.uid AND"])
+def test_the_audit_notices_conditions_that_ask_for_private_rows(clause, monkeypatch) -> None:
+    sql = f"SELECT count(*) FROM visits v {clause} v.k IN (SELECT k FROM {{}})"
+    world = {**CROWD, "orders": [(1, 10, 3, 1.0)]}
+    assert not caught(world, sql.format("shops"))
+    with pytest.raises(QueryRefused, match="over a private table"):
+        plan_of(sql.format("orders"))
+    known = lineage.Lineage._may_be_private
+
+    def unless_a_query(self: lineage.Lineage, source: exp.Expr, scope: lineage.Scope) -> bool:
+        return not isinstance(source, exp.Select) and known(self, source, scope)
+
+    monkeypatch.setattr(lineage.Lineage, "_may_be_private", unless_a_query)
+    assert caught(world, sql.format("orders"))
 
 
 @pytest.mark.parametrize("other", ["LEFT JOIN shops s", "ANTI JOIN shops s"])

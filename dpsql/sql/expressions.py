@@ -29,6 +29,15 @@ def outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
 def check_row_expression(node: exp.Expr, text: str) -> None:
     """Refuse whatever is not on the allow-list of expressions over one private row."""
     for part in outside_subqueries(node):
+        if isinstance(part, exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
+            raise QueryRefused(
+                "IN and EXISTS over a table can only be conditions of their own, in WHERE or in an "
+                "inner join, beside others joined by AND",
+                code="subquery_over_private_rows",
+                place=place_of(text, part),
+                hint="Write WHERE x IN (SELECT …) AND …. For OR, join with the table instead: "
+                "LEFT JOIN (SELECT DISTINCT y FROM t) s ON x = s.y WHERE s.y IS NOT NULL OR ….",
+            )
         if isinstance(part, exp.Query):
             raise QueryRefused(
                 "a subquery cannot stand in an expression over private rows",
@@ -70,7 +79,7 @@ def _check_arguments(part: exp.Expr, text: str) -> None:
             hint="Write very large numbers with an exponent: 1e40.",
         )
     if isinstance(part, exp.In):
-        unsupported = any(part.args.get(name) for name in ("query", "unnest", "field"))
+        unsupported = any(part.args.get(name) for name in ("unnest", "field"))
     elif isinstance(part, exp.Cast):
         unsupported = part.to.this not in CAST_TYPES or bool(part.args.get("format"))
     elif isinstance(part, exp.Is):

@@ -33,7 +33,7 @@ from dpsql.sql.joins import Pair, joined, kind_of
 from dpsql.sql.parse import place_of
 from dpsql.sql.preaggregate import per_unit
 from dpsql.sql.relation import Field, Identity, Pending, Relation
-from dpsql.sql.semijoins import semi_joined, subquery_test
+from dpsql.sql.semijoins import SubqueryTest, semi_joined, subquery_test
 from dpsql.sql.text import display, to_sql
 from dpsql.sql.totality import total, total_condition
 
@@ -154,7 +154,7 @@ class Lineage:
         relation = found[0]
         filters = [] if where is None else list(self._column_equalities(where, found))
         for join, piece in zip(joins, found[1:], strict=True):
-            relation = self._join(relation, piece, join, filters)
+            relation = self._join(relation, piece, join, filters, scope)
         if any(map(_is_comma, joins)) and any(join.side == "RIGHT" for join in joins):
             raise self._refuse(
                 "RIGHT JOIN after a comma is not available over private rows",
@@ -403,17 +403,28 @@ class Lineage:
     # -- joins --------------------------------------------------------------------------------
 
     def _join(
-        self, left: Relation, right: Relation, join: exp.Join, filters: list[exp.EQ]
+        self,
+        left: Relation,
+        right: Relation,
+        join: exp.Join,
+        filters: list[exp.EQ],
+        scope: Scope,
     ) -> Relation:
         kind = kind_of(join, self.text)
         both = _side_by_side(left, right)
         on = join.args.get("on")
-        conditions: list[exp.Expr] = []
-        if on is not None:
-            condition = on.copy()
+        conditions, tests = ([], []) if on is None else self._with_tests(on.copy(), scope)
+        if tests and kind != "inner":
+            raise self._refuse(
+                "IN and EXISTS over a table can stand in the condition of an inner join only",
+                "subquery_over_private_rows",
+                tests[0].query,
+                hint="Write the test in WHERE, or filter one side in a subquery: "
+                f"{join.side or join.kind} JOIN (SELECT … WHERE x IN (SELECT …)) t ON ….",
+            )
+        for condition in conditions:
             self.resolve(condition, both)
             check_row_expression(condition, self.text)
-            conditions = list(conjuncts(condition))
         shared = self._using(left, right, join)
         conditions += [exp.EQ(this=column_of(a), expression=column_of(b)) for a, b in shared]
         pairs = [
@@ -422,6 +433,7 @@ class Lineage:
         ]
         texts = [to_sql(total_condition(c, both.table)) for c in conditions]
         made = joined(left, right, join, texts, pairs, self.text)
+        made = self._tested(made, tests, scope)
         self._check_size(made, join)
         return _merged(made, [(a.column, b.column) for a, b in shared], kind)
 
@@ -594,11 +606,22 @@ class Lineage:
         self, source: Relation, where: exp.Where, scope: Scope
     ) -> tuple[Relation, exp.Where | None]:
         """The rows that pass the subqueries of a WHERE clause, and what remains of it."""
-        rest: list[exp.Expr] = []
-        for condition in conjuncts(where.this):
-            test = subquery_test(condition)
+        rest, tests = self._with_tests(where.this, scope)
+        if not tests:
+            return source, where
+        source = self._tested(source, tests, scope)
+        return source, exp.Where(this=exp.and_(*rest)) if rest else None
+
+    def _with_tests(
+        self, condition: exp.Expr, scope: Scope
+    ) -> tuple[list[exp.Expr], list[SubqueryTest]]:
+        """The parts that AND puts together: plain ones, and those that ask for public rows."""
+        plain: list[exp.Expr] = []
+        tests: list[SubqueryTest] = []
+        for part in conjuncts(condition):
+            test = subquery_test(part)
             if test is None:
-                rest.append(condition)
+                plain.append(part)
                 continue
             if self._may_be_private(test.query, scope):
                 raise self._refuse(
@@ -607,10 +630,13 @@ class Lineage:
                     test.query,
                     hint="Join the private tables on their privacy unit instead.",
                 )
+            tests.append(test)
+        return plain, tests
+
+    def _tested(self, source: Relation, tests: list[SubqueryTest], scope: Scope) -> Relation:
+        for test in tests:
             source = semi_joined(self, source, test, self.with_ctes(test.query, scope))
-        if len(rest) == len(list(conjuncts(where.this))):
-            return source, where
-        return source, exp.Where(this=exp.and_(*rest)) if rest else None
+        return source
 
     def public_rows(self, select: exp.Select, scope: Scope) -> Relation:
         """The rows that a subquery over public tables reads, under names of their own.

@@ -34,7 +34,7 @@ class SubqueryTest:
 
 
 def subquery_test(condition: exp.Expr) -> SubqueryTest | None:
-    """The test that a condition of a WHERE clause is, or None if it is not of this form."""
+    """The test that one of the conditions joined by AND is, or None if it is not of this form."""
     negated = False
     while isinstance(condition, exp.Not | exp.Paren):
         negated ^= isinstance(condition, exp.Not)
