@@ -19,7 +19,8 @@ from weakref import finalize
 import duckdb
 
 from dpsql.engines.base import ArrowStream, Engine
-from dpsql.engines.duckdb import lock_down, numpy_safe, raise_if_interrupted
+from dpsql.engines.duckdb import numpy_safe, raise_if_interrupted
+from dpsql.engines.lockdown import lock_down
 from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, Block, PlainTail, Query

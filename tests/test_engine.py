@@ -13,6 +13,7 @@ import dpsql
 import dpsql.engines.duckdb as engine_module
 import dpsql.tail as tail_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
+from dpsql.engines.lockdown import SETTINGS, settings_of
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column
 
@@ -350,7 +351,7 @@ def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path)
         engine.lock()
         reach = {"a": np.arange(3)}
         cursor = engine._connection.cursor()
-        assert engine_module._settings(cursor) == engine_module._LOCKDOWN
+        assert settings_of(cursor) == SETTINGS
         assert cursor.execute("SELECT 1 // 0").fetchall() == [(None,)]
         with pytest.raises(duckdb.CatalogException):
             cursor.execute("SELECT * FROM reach")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.engines.lockdown import lock_down
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
@@ -29,49 +30,9 @@ from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, canonic
 
 _T = TypeVar("_T")
 
-_LOCKDOWN = {
-    "enable_external_access": "false",
-    "python_enable_replacements": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "error_on_division_by_zero": "false",
-    # Keys keep their types on their way through Arrow (UUID, HUGEINT, TIME WITH TIME ZONE).
-    "arrow_lossless_conversion": "true",
-    # It computes a part shared by two TRY(...) once, outside of both, where it can fail.
-    "disabled_optimizers": "common_subexpressions",
-    "lock_configuration": "true",
-}
-
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
 _NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
-
-
-def lock_down(connection: duckdb.DuckDBPyConnection) -> None:
-    """Close a connection to files, extensions, Python objects and further settings.
-
-    Connections of one process to one file share a DuckDB instance, so it may be locked already:
-    then its settings must be these. Raises ``InterfaceError`` if they are not.
-    """
-    if _settings(connection)["lock_configuration"] != "true":
-        for name, value in _LOCKDOWN.items():
-            # Globally, because every query runs on a cursor, and cursors inherit nothing else.
-            connection.execute(f"SET GLOBAL {name} = {literal(value)}")
-    if _settings(connection) != _LOCKDOWN:
-        raise InterfaceError(
-            "the database is open in this process with locked settings of its own",
-            code="database_in_use",
-            hint="Close the other connection to it first, or use another process.",
-        )
-
-
-def _settings(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    names = ", ".join(map(literal, _LOCKDOWN))
-    rows = connection.execute(
-        f"SELECT name, lower(value) FROM duckdb_settings() WHERE name IN ({names})"
-    )
-    return dict(rows.fetchall())
 
 
 class DuckDBEngine:
