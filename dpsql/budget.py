@@ -20,6 +20,11 @@ class Payer:
     path: str
     limits: tuple[Account, ...]
 
+    @property
+    def analyst(self) -> str:
+        """The account of the analyst, of which a session's is a part."""
+        return self.limits[-1].path
+
 
 def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
     """Who pays: the analyst's account, or the account of a session of its own below that.

@@ -45,7 +45,13 @@ class CursorConnection(ABC):
 
     @abstractmethod
     def sql(
-        self, query: str, values: Values = (), *, mechanism: str | None = None, **parameters: object
+        self,
+        query: str,
+        values: Values = (),
+        *,
+        mechanism: str | None = None,
+        fresh: bool = False,
+        **parameters: object,
     ) -> Result:
         """Answer a statement."""
 
@@ -91,6 +97,7 @@ class Cursor:
         parameters: Values | None = None,
         *,
         mechanism: str | None = None,
+        fresh: bool = False,
         **privacy: object,
     ) -> Cursor:
         """Answer a statement; a query is charged here, once. Returns the cursor itself.
@@ -100,7 +107,9 @@ class Cursor:
         self._refuse_closed()
         self._result, self._rows, self._position, self.description = None, None, 0, None
         values = () if parameters is None else parameters
-        self._result = self.connection.sql(operation, values, mechanism=mechanism, **privacy)
+        self._result = self.connection.sql(
+            operation, values, mechanism=mechanism, fresh=fresh, **privacy
+        )
         described = zip(self._result.columns, self._result.types, strict=True)
         self.description = tuple(_description(name, type_) for name, type_ in described)
         return self

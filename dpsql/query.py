@@ -72,6 +72,7 @@ class Block:
 
     ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
+    ``fresh`` asks for new noise even where the same was answered before.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Block:
     parameters: Parameters
     mechanism: str | None = None
     noise_columns: tuple[NoiseColumn, ...] = ()
+    fresh: bool = False
 
     @property
     def known_domain(self) -> bool:
@@ -189,4 +191,3 @@ class Query:
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
     plain: PlainTail | None
-    fingerprint: str

@@ -241,11 +241,14 @@ def _answers(
         else:
             (measure,) = aggregate.measures
             answers[name] = _plain(measures[measure], noisy[measure])
-    return answers | _noise_columns(plan, answers)
+    return with_noise_columns(plan, answers)
 
 
-def _noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Values]:
-    """What the tail asks of the noise: functions of the plan and of what is released anyway."""
+def with_noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Values]:
+    """The released values and what the tail asks of their noise.
+
+    That is a function of the plan and of what is released anyway.
+    """
     block = plan.block
     columns: dict[str, Values] = {}
     for position, asked in enumerate(block.noise_columns):
@@ -258,7 +261,7 @@ def _noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Val
             interval = interval_of(plan, len(values[0]), index, values, asked.confidence)
             found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
         columns[block.noise_column(position)] = found
-    return columns
+    return answers | columns
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> Values:

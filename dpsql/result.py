@@ -139,12 +139,12 @@ class Result:
 
     def pl(self) -> polars.DataFrame:
         """A polars DataFrame. Raises ``InterfaceError`` if polars or pyarrow is not installed."""
-        _require("pyarrow", "polars")
+        require_package("pyarrow", "polars")
         frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
         return frame
 
     def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
-        _require(module, extra)
+        require_package(module, extra)
         return convert(self._answer.relation(self._width))
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
@@ -226,7 +226,8 @@ class Result:
         return result_html(self)
 
 
-def _require(module: str, extra: str) -> None:
+def require_package(module: str, extra: str) -> None:
+    """Raise ``InterfaceError`` unless a package that one of dpsql's extras installs is there."""
     try:
         importlib.import_module(module)
     except ImportError:

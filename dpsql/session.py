@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dpsql import show
-from dpsql.accounting import ZERO, Amount, PrivacyLoss
-from dpsql.budget import BudgetReport, budget_report, ledger_account
+from dpsql.accounting import ZERO, Amount
+from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.cursor import CursorConnection
 from dpsql.engines.base import Engine, ExactRows, Stage
 from dpsql.engines.duckdb import open_database
@@ -28,6 +28,7 @@ from dpsql.errors import (
     ProgrammingError,
 )
 from dpsql.explain import Explanation, explain, plan_record
+from dpsql.fingerprint import fingerprint
 from dpsql.ledger import Charge, Ledger
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.mechanisms.set_union import SetUnion
@@ -44,7 +45,7 @@ from dpsql.release import (
     staged_histograms,
     staged_keys,
 )
-from dpsql.result import Cost, Noise, Result
+from dpsql.result import FREE, Cost, Noise, Result
 from dpsql.scaffold import check_policy
 from dpsql.schema import Column, Table
 from dpsql.sql.check import check_sql
@@ -65,6 +66,7 @@ from dpsql.sql.statements import (
 )
 from dpsql.sql.validate import validate
 from dpsql.sql.values import Values, bind_values, values_key
+from dpsql.stored import pack, unpack
 from dpsql.tail import TailRoom, released_columns
 
 _REMEMBERED = 256  # statements a connection keeps planned
@@ -80,10 +82,16 @@ class _Prepared:
     statements: tuple[str, ...]
     keys: tuple[tuple[Column, ...], ...]
     names: tuple[str, ...]
+    fingerprint: str
 
     def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
         """Each block's plan, statement and released key columns."""
         return zip(self.plan.blocks, self.statements, self.keys, strict=True)
+
+    @property
+    def fresh(self) -> bool:
+        """True if a block's OPTIONS ask for new noise."""
+        return any(block.block.fresh for block in self.plan.blocks)
 
     def explain(self) -> Explanation:
         """The plan in words and numbers."""
@@ -98,6 +106,7 @@ class _Question:
     values: Values
     mechanism: str | None
     parameters: Parameters
+    fresh: bool
 
     @property
     def sound(self) -> bool:
@@ -117,10 +126,11 @@ class _Arguments:
     values: Values
     mechanism: str | None
     parameters: dict[str, object]
+    fresh: bool = False
 
     def refuse(self) -> None:
         """Refuse to be given to a statement that has no use for it."""
-        if self.values or self.mechanism is not None or self.parameters:
+        if self.values or self.mechanism is not None or self.parameters or self.fresh:
             raise ProgrammingError(
                 "this statement takes no values and no privacy parameters",
                 code="arguments_not_taken",
@@ -141,6 +151,7 @@ class Connection(CursorConnection):
         policy: Policy,
         ledger: Ledger | None,
         analyst: str,
+        session: str,
         settings: Overrides,
         *,
         owns_engine: bool,
@@ -151,13 +162,13 @@ class Connection(CursorConnection):
         self._policy = policy
         self._ledger = ledger
         self._analyst = analyst
+        self._payer = payer(policy, analyst, session)
         self._settings = settings
         self._session: dict[str, object] = {}  # what SET has set
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
         if ledger is not None and owns_ledger:
             self._owned.append(ledger)
         self._composition = policy.account(analyst).composition
-        self._account = ledger_account(policy, analyst)
         resolve(policy, settings)
         self._tail = TailRoom(engine)
         self._source: EntropySource = OSEntropy()
@@ -172,6 +183,7 @@ class Connection(CursorConnection):
         values: Values = (),
         *,
         mechanism: str | None = None,
+        fresh: bool = False,
         **parameters: object,
     ) -> Result:
         """Answer a query under differential privacy, or one of the statements beside SELECT.
@@ -182,13 +194,18 @@ class Connection(CursorConnection):
         ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
         and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
         max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
-        contribution_bounding), within the policy's range; ``mechanism`` forces one by name. Raises
-        a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was spent.
+        contribution_bounding), within the policy's range; ``mechanism`` forces one by name.
+
+        A question that this account has asked before is answered from the ledger with the same
+        release, at no cost, as ``cost.stored`` says. ``fresh`` draws, and pays for, a new one.
+
+        Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
+        spent.
         """
         with self._turn:
             self.refuse_closed()
             statement = read_statement(query)
-            asked = _Arguments(values, mechanism, parameters)
+            asked = _Arguments(values, mechanism, parameters, _boolean("fresh", fresh))
             match statement:
                 case Select():
                     return self._execute(self._question(statement.text, asked))
@@ -287,14 +304,16 @@ class Connection(CursorConnection):
     def _question(self, text: str, asked: _Arguments) -> _Question:
         layers = [layer.given for layer in self._layers()]
         settings = resolve(self._policy, *layers, Overrides.of(asked.parameters))
-        return _Question(text, asked.values, asked.mechanism, settings)
+        return _Question(text, asked.values, asked.mechanism, settings, asked.fresh)
 
     def _execute(self, question: _Question) -> Result:
         prepared = self._prepare(question)
+        stored = None if question.fresh or prepared.fresh else self._stored(prepared)
+        if stored is not None:
+            return self._present(prepared, *stored)
         charge = self._reserve(prepared)
         released = tuple(self._release(*block) for block in prepared.blocks())
-        settled = self._settle(charge, released)
-        return self._present(prepared, released, settled)
+        return self._present(prepared, released, self._settle(prepared, charge, released))
 
     def _prepare(self, question: _Question) -> _Prepared:
         """Everything that can be refused is refused here, before anything is spent or read.
@@ -326,7 +345,7 @@ class Connection(CursorConnection):
             names = query.plain.names
         else:
             names = self._checked_names(query, plan.blocks, statements, keys)
-        return _Prepared(query, plan, statements, keys, names)
+        return _Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
 
     def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
         return tuple(
@@ -359,13 +378,21 @@ class Connection(CursorConnection):
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(*pair) for pair in zip(names, types[: len(names)], strict=True))
 
+    def _stored(self, prepared: _Prepared) -> tuple[tuple[ReleasedRows, ...], Cost] | None:
+        """The release the analyst was given for this question, in any session, and its cost now."""
+        kept = self._paying_ledger().stored(self._payer.analyst, prepared.fingerprint)
+        if kept is None:
+            return None
+        released = unpack(self._tail, prepared.plan.blocks, prepared.keys, kept.payload)
+        return None if released is None else (released, replace(FREE, answered=kept.settled))
+
     def _reserve(self, prepared: _Prepared) -> Charge:
         return self._paying_ledger().reserve(
-            self._account.path,
+            self._payer.path,
             Amount.charge(prepared.plan.reserved),
-            query=prepared.query.fingerprint,
+            query=prepared.fingerprint,
             plan=plan_record(prepared.plan),
-            limits=[self._account],
+            limits=self._payer.limits,
         )
 
     def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:
@@ -392,14 +419,17 @@ class Connection(CursorConnection):
             exact = stage.exact(stored_groups(measures), (), measures)
             return release(plan, exact, self._source, histograms, staged_keys(keys, stage))
 
-    def _settle(self, charge: Charge, released: tuple[ReleasedRows, ...]) -> PrivacyLoss:
-        """Commit the actual charge; it depends on the released rows alone."""
+    def _settle(
+        self, prepared: _Prepared, charge: Charge, released: tuple[ReleasedRows, ...]
+    ) -> Cost:
+        """Commit the actual charge, which depends on the released rows alone, and keep them."""
         loss = sum((rows.loss for rows in released), ZERO)
-        self._paying_ledger().settle(charge, charge.lowered_to(Amount.charge(loss)))
-        return loss
+        payload = pack(self._tail, prepared.plan.blocks, prepared.keys, released)
+        self._paying_ledger().settle(charge, charge.lowered_to(Amount.charge(loss)), payload)
+        return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
 
     def _present(
-        self, prepared: _Prepared, released: tuple[ReleasedRows, ...], settled: PrivacyLoss
+        self, prepared: _Prepared, released: tuple[ReleasedRows, ...], cost: Cost
     ) -> Result:
         query, plans = prepared.query, prepared.plan.blocks
         answer = self._tail.run(query, plans, prepared.keys, released, prepared.names)
@@ -407,7 +437,7 @@ class Connection(CursorConnection):
         return Result(
             answer,
             prepared.explain,
-            Cost(prepared.plan.reserved, settled, prepared.plan.conversion_delta),
+            cost,
             Noise(query.outputs, query.supports, plans, counts),
         )
 
@@ -424,6 +454,14 @@ class Connection(CursorConnection):
         """Raise ``InterfaceError`` if the connection is closed."""
         if self._closed:
             raise InterfaceError("the connection is closed", code="closed")
+
+
+def _boolean(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ParameterError(
+            f"{name} must be True or False, not {type(value).__name__}", code="bad_parameter"
+        )
+    return value
 
 
 def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
@@ -459,22 +497,24 @@ def connect(
     ledger: str | Path | Ledger | None = "budget.db",
     analyst: str = "",
     *,
+    session: str = "",
     progress: Percent = _untold,
     **parameters: object,
 ) -> Connection:
     """Open a connection for one analyst.
 
     ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
-    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing;
-    None for a connection that can explain and do nothing else.
-    ``analyst``: an account of the policy. ``progress``: told 0, 1, ..., 100 percent while a
-    query for keys alone reads its rows, which takes long on large tables; the numbers are the same
-    for all data, but not when they come. ``parameters``: privacy parameters for all queries of
-    this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``, ``ParameterError`` or
-    ``InterfaceError``, saying what is wrong and where.
+    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
+    ``postgresql://`` URL of one; None for a connection that can explain and do nothing else.
+    ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
+    analyst's, which pays too; the owner may limit it. ``progress``: told 0, 1, ..., 100 percent
+    while a query for keys alone reads its rows, which takes long on large tables; the numbers are
+    the same for all data, but not when they come. ``parameters``: privacy parameters for all
+    queries of this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``,
+    ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
     """
     policy = _policy(policies)
-    policy.account(analyst)
+    payer(policy, analyst, session)
     settings = Overrides.of(parameters)
     resolve(policy, settings)
     engine = open_database(database) if isinstance(database, str | Path) else database
@@ -491,6 +531,7 @@ def connect(
         policy,
         opened,
         analyst,
+        session,
         settings,
         owns_engine=engine is not database,
         owns_ledger=opened is not ledger,

@@ -17,10 +17,11 @@ from typing import Any, Protocol
 from weakref import finalize
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.engines.base import ArrowStream, Engine
-from dpsql.engines.duckdb import numpy_safe, raise_if_interrupted
-from dpsql.engines.lockdown import lock_down
+from dpsql.engines.duckdb import MaterializedStream, lock_down, numpy_safe, raise_if_interrupted
 from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, Block, PlainTail, Query
@@ -191,6 +192,42 @@ class TailRoom:
         return HeldAnswer(
             self._connection, [c.name for c in columns], [c.type for c in columns], rows
         )
+
+    def key_texts(
+        self, columns: Sequence[Column], stream: ArrowStream, row_ids: NDArray[np.int64]
+    ) -> list[list[str | None]] | None:
+        """The keys of these groups as the engine's texts, by column.
+
+        None where some text does not stand for its key again, or if the engine cannot say.
+        """
+        texts, same = [], []
+        for column in columns:
+            key = quote(column.name)
+            texts.append(f"list(CAST({key} AS VARCHAR) ORDER BY place)")
+            again = f"TRY_CAST(CAST({key} AS VARCHAR) AS {column.type})"
+            same.append(f"coalesce(bool_and({again} IS NOT DISTINCT FROM {key}), true)")
+        sql = (
+            f"SELECT {' AND '.join(same)}, count(*), {', '.join(texts)} "
+            f"FROM __dpsql_values JOIN __dpsql_keys USING ({ROW_ID})"
+        )
+        places = np.arange(len(row_ids))
+        try:
+            with self._registered({ROW_ID: row_ids, "place": places}, stream):
+                ((sound, found, *lists),) = self._connection.execute(sql).fetchall()
+        except (duckdb.Error, MemoryError):
+            return None
+        return [each or [] for each in lists] if sound and found == len(row_ids) else None
+
+    def keys_of_texts(
+        self, columns: Sequence[Column], texts: list[list[str | None]], row_ids: list[int]
+    ) -> ArrowStream:
+        """The keys that :meth:`key_texts` wrote, with their row numbers."""
+        names = [ROW_ID, *(quote(column.name) for column in columns)]
+        keys = [f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in columns]
+        unnested = _unnest(names, ["BIGINT", *("VARCHAR" for _ in columns)])
+        sql = f"SELECT {', '.join([ROW_ID, *keys])} FROM ({unnested})"
+        rows = self._connection.cursor().sql(sql, params=[row_ids, *texts])
+        return MaterializedStream(rows.materialize())
 
     def close(self) -> None:
         """Leave the room. Answers that are still referred to keep theirs."""

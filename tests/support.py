@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 import dpsql
+from dpsql.fingerprint import fingerprint
 from dpsql.plan import BlockPlan
 from dpsql.planner import plan_query
 from dpsql.policy import (
@@ -122,6 +123,11 @@ class Planned:
     query: Query
     plans: tuple[BlockPlan, ...]
     statements: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """What the ledger knows the question by."""
+        return fingerprint(self.plans)
 
 
 def planned(

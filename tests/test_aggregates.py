@@ -273,7 +273,7 @@ def test_bounds_of_a_column_per_unit_can_be_given_where_none_follow() -> None:
 )
 def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(one, other) -> None:
     prints = [
-        planned(f"SELECT {text} AS v FROM r", SCHEMA, RULES).query.fingerprint
+        planned(f"SELECT {text} AS v FROM r", SCHEMA, RULES).fingerprint
         for text in (one, other, one)
     ]
     assert prints[0] == prints[2] != prints[1]

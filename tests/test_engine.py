@@ -89,6 +89,9 @@ def test_keys_of_every_type_arrive_unchanged(
     with dpsql.connect(path, policy("t"), ledger, "ana") as con:
         outer = f"SELECT k::VARCHAR AS text, typeof(k) AS type FROM ({sql})"
         rows = con.sql(outer, mechanism=mechanism).fetchall()
+        again = con.sql(outer, mechanism=mechanism)  # from what the ledger has stored
+        assert again.cost.stored
+        assert again.fetchall() == rows
     with duckdb.connect(str(path)) as plain:
         expected = plain.execute("SELECT DISTINCT k::VARCHAR, typeof(k) FROM t").fetchall()
     assert sorted(rows, key=str) == sorted(expected, key=str)

@@ -92,7 +92,7 @@ def test_conditions_and_bounds_belong_to_the_values() -> None:
 def test_other_fractions_and_other_bounds_are_other_statements() -> None:
     texts = ["median(x)", "quantile_cont(x, 0.6)", "quantile_cont(i, 0.5)", "quantile_disc(i, 0.5)"]
     texts += ["median(x, contribution_bounds_per_row => (0, 1))"]
-    prints = {prepared(f"SELECT {text} AS m FROM r").query.fingerprint for text in texts}
+    prints = {prepared(f"SELECT {text} AS m FROM r").fingerprint for text in texts}
     assert len(prints) == len(texts)
 
 

@@ -72,7 +72,7 @@ def test_the_charge_is_settled_before_the_tail_runs(connection, monkeypatch) -> 
     assert [(report.queries, report.unsettled) for report in seen] == [(1, 0)]
 
 
-def test_a_repeated_statement_is_paid_again_with_fresh_noise_and_another_salt(
+def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
     connection, monkeypatch
 ) -> None:
     statements = []
@@ -85,11 +85,12 @@ def test_a_repeated_statement_is_paid_again_with_fresh_noise_and_another_salt(
     monkeypatch.setattr(DuckDBStage, "store", watched)
     asked = "SELECT k, count(DISTINCT uid) AS n, sum(x) AS s FROM visits GROUP BY k"
     for _ in range(3):
-        connection.sql(asked, epsilon=0.01)
+        connection.sql(asked, epsilon=0.01, fresh=True)
     assert len(set(statements)) == 3
     assert connection.budget().queries == 3
-    one = connection.sql("SELECT count(*) FROM visits").fetchall()
-    assert any(connection.sql("SELECT count(*) FROM visits").fetchall() != one for _ in range(9))
+    counted = "SELECT count(*) FROM visits"
+    one = connection.sql(counted).fetchall()
+    assert any(connection.sql(counted, fresh=True).fetchall() != one for _ in range(9))
 
 
 def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection) -> None:
@@ -216,7 +217,7 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
         explained = opened.explain(question)
         assert (explained.reserved, explained.reserved_epsilon) == (ONE_QUERY, 0.5)
         for asked in (1, 2):
-            cost = opened.sql(question).cost
+            cost = opened.sql(question, fresh=True).cost
             assert cost.reserved == cost.settled == ONE_QUERY
             assert cost.reserved_epsilon == cost.settled_epsilon == 0.5
             assert cost.conversion_delta == 0.0
@@ -229,7 +230,7 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
         before(monkeypatch, *READING, lambda: reads.append(None))
         for parameters in ({}, {"epsilon": 2.0**-19, "delta": DELTA / 4}, {"delta": 2 * DELTA}):
             with pytest.raises(dpsql.BudgetExceeded) as caught:
-                opened.sql(question, **parameters)
+                opened.sql(question, fresh=True, **parameters)
             assert caught.value.remaining == (0.0, DELTA)
             assert "epsilon 0 and delta" in caught.value.reason
             assert "rho" not in caught.value.reason
@@ -244,7 +245,7 @@ def test_a_basic_account_runs_out_of_delta_as_well(tmp_path) -> None:
         opened.sql(QUESTION)
         with pytest.raises(dpsql.BudgetExceeded):
             opened.sql(QUESTION, delta=DELTA * 1.001)
-        opened.sql(QUESTION)
+        opened.sql(QUESTION, fresh=True)
         with pytest.raises(dpsql.BudgetExceeded):
             opened.sql(QUESTION, delta=1e-15)
         assert opened.budget().delta_remaining == 0.0
@@ -309,7 +310,7 @@ def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(t
         with open_account(directory, composition, (2.0, 1e-3), epsilon=0.5, delta=1e-6) as opened:
             for _ in range(20):
                 with contextlib.suppress(dpsql.BudgetExceeded):
-                    opened.sql(QUESTION)
+                    opened.sql(QUESTION, fresh=True)
             counts[composition] = opened.budget().queries
     assert counts[Composition.BASIC] == 4
     assert counts[Composition.ZCDP] > 8
@@ -331,7 +332,7 @@ def test_threads_share_one_connection_and_every_query_is_charged(connection) -> 
     def ask() -> None:
         try:
             for _ in range(5):
-                assert len(connection.sql(QUESTION).fetchall()) <= 7
+                assert len(connection.sql(QUESTION, fresh=True).fetchall()) <= 7
         except dpsql.Error as error:
             errors.append(error)
 
@@ -346,9 +347,9 @@ def test_threads_share_one_connection_and_every_query_is_charged(connection) -> 
     assert connection.budget().rho_spent == pytest.approx(31 * one, rel=1e-6)
 
 
-def test_two_answers_to_one_question_differ(connection) -> None:
+def test_two_fresh_answers_to_one_question_differ(connection) -> None:
     answers = {
-        tuple(connection.sql("SELECT count(*), sum(n), avg(x) FROM visits").fetchall())
+        tuple(connection.sql("SELECT count(*), sum(n), avg(x) FROM visits", fresh=True).fetchall())
         for _ in range(4)
     }
     assert len(answers) > 1

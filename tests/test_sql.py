@@ -121,16 +121,6 @@ def test_the_tail_keeps_no_condition_on_private_rows() -> None:
     assert "GROUP BY" not in text
 
 
-def test_the_fingerprint_ignores_layout_and_sees_every_constant() -> None:
-    def fingerprint(sql: str) -> str:
-        return validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND).fingerprint
-
-    one = fingerprint("SELECT k, count(*) FROM visits WHERE n > 3 GROUP BY k")
-    assert one == fingerprint("select K,COUNT( * )\nfrom Visits -- x\n where N>3 group by 1")
-    assert one != fingerprint("SELECT k, count(*) FROM visits WHERE n > 4 GROUP BY k")
-    assert one != fingerprint("SELECT k, count(*) FROM visits WHERE n > 3 GROUP BY k LIMIT 1")
-
-
 # -- errors ---------------------------------------------------------------------------------------
 
 

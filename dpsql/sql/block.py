@@ -107,6 +107,7 @@ class _BlockBuilder:
             top_k=top_k,
             parameters=self.asked.parameters,
             mechanism=self.asked.mechanism,
+            fresh=self.asked.fresh,
         )
 
     # -- what the SELECT may contain --------------------------------------------------------

@@ -15,10 +15,14 @@ from dpsql.sql.parse import place_of
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a private SELECT is to be answered with: its parameters, and a mechanism if forced."""
+    """What a private SELECT is to be answered with: its parameters, and a mechanism if forced.
+
+    ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
+    """
 
     parameters: Parameters
     mechanism: str | None
+    fresh: bool = False
 
 
 def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameters) -> Asked:
@@ -32,6 +36,7 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
         return Asked(outer, None)
     clause.pop()
     mechanism: str | None = None
+    fresh = False
     seen: set[str] = set()
     parameters = outer
     for option in clause.expressions:
@@ -44,12 +49,17 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
                 raise _at("mechanism must be a name in quotes", "bad_option", option, text)
             mechanism = value
             continue
+        if name == "fresh":
+            if not isinstance(value, bool):
+                raise _at("fresh must be true or false", "bad_option", option, text)
+            fresh = value
+            continue
         try:
             parameters = resolve(policy, Overrides.of({name: value}), base=parameters)
         except ParameterError as error:
             error.place = place_of(text, option)
             raise
-    return Asked(parameters, mechanism)
+    return Asked(parameters, mechanism, fresh)
 
 
 def refuse_options(select: exp.Select, text: str) -> None:
@@ -82,5 +92,5 @@ def _value(option: PrivacyOption, text: str) -> object:
 
 
 def _at(reason: str, code: str, node: exp.Expr, text: str) -> QueryRefused:
-    names = ", ".join([*PARAMETER_NAMES, "mechanism"])
+    names = ", ".join([*PARAMETER_NAMES, "mechanism", "fresh"])
     return QueryRefused(reason, code=code, place=place_of(text, node), hint=f"Options: {names}.")

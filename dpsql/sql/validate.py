@@ -7,8 +7,6 @@ Names are resolved against the policy, so a table that it does not list does not
 
 from __future__ import annotations
 
-import hashlib
-
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
@@ -49,16 +47,14 @@ def validate(
     refuse_bounds(tree, text)
     blocks = place_noise_columns(tree, splitter.blocks, text)
     outputs, supports = trace_outputs(tree, blocks)
-    tail = to_sql(tree)
     return Query(
         text=text,
         blocks=tuple(blocks),
-        tail=tail,
+        tail=to_sql(tree),
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
         plain=plain_tail(tree, blocks),
-        fingerprint=_fingerprint(tail, blocks),
     )
 
 
@@ -205,20 +201,3 @@ class _Splitter:
         self.blocks.append(block)
         for subquery in subqueries:
             self.visit(subquery, ctes)
-
-
-def _fingerprint(tail: str, blocks: list[Block]) -> str:
-    """A digest of the canonical statement: independent of whitespace, comments and letter case."""
-    parts = [tail]
-    for block in blocks:
-        arguments = [measure.argument for measure in block.measures]
-        arguments += [quantile.ranked.argument for quantile in block.quantiles]
-        nodes = [block.condition, *(key.expression for key in block.keys), *arguments]
-        texts = ["" if node is None else to_sql(node) for node in nodes]
-        bounds = [repr((m.kind, m.lattice, m.per_group)) for m in block.measures]
-        kinds = [repr((a.kind, a.measures)) for a in block.aggregates]
-        kinds += [repr((q.ranked.lattice, q.fraction, q.whole)) for q in block.quantiles]
-        parts += [block.source.sql, block.unit_column, *texts, *bounds, *kinds]
-        parts += [repr(block.parameters)]
-        parts += [block.mechanism or "", repr(block.noise_columns)]
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

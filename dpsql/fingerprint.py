@@ -1,0 +1,83 @@
+"""The fingerprint of a question: the same for two statements that ask for the same release.
+
+It covers the plan of every private block, which is all that a release depends on beside the data:
+rows, keys, bounds, mechanism, noise. It leaves out what comes after the release, or is only a name:
+the tail, aliases, layout, comments, the parameters behind the plan, what the plan was chosen from.
+So a question is recognised however it is written, and not under a policy that changes its plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dpsql.measures import Aggregate, Measure
+from dpsql.plan import BlockPlan
+from dpsql.query import Block, Key
+from dpsql.schema import Table
+
+_LEFT_OUT: dict[type, frozenset[str]] = {
+    Block: frozenset({"name", "table", "parameters", "mechanism", "noise_columns", "fresh"}),
+    BlockPlan: frozenset({"candidates"}),
+    Key: frozenset({"text"}),
+    Measure: frozenset({"text"}),
+    Aggregate: frozenset({"text"}),
+}
+_PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
+
+
+def fingerprint(plans: Sequence[BlockPlan]) -> str:
+    """A SHA-256 digest, in hexadecimal digits, of what the release of these blocks depends on."""
+    text = _canonical(tuple(plans))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    """A text that two values share only if they are equal."""
+    match value:
+        case None:
+            return "-"
+        case exp.Expr():
+            return repr(_plainly(value))
+        case Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case tuple():
+            return f"({','.join(map(_canonical, value))})"
+        case _ if isinstance(value, _PLAIN):
+            return repr(value)
+        case _ if is_dataclass(value):
+            left_out = _LEFT_OUT.get(type(value), frozenset())
+            names = [f.name for f in fields(value) if f.compare and f.name not in left_out]
+            parts = ",".join(f"{name}={_canonical(getattr(value, name))}" for name in names)
+            return f"{type(value).__name__}({parts})"
+    raise TypeError(f"a plan holds a {type(value).__name__}, which has no fingerprint")
+
+
+def _plainly(tree: exp.Expr) -> exp.Expr:
+    """The tree without comments and parentheses (its shape says what they say), numbers in one way.
+
+    7 for 007, 0.5 for .5, 100.0e0 for 1E2. Digits after the point stay: 1.0 and 1.00 are decimals
+    of different types.
+    """
+    tree = exp.Paren(this=tree.copy())
+    for node in list(tree.walk()):
+        node.comments = None
+        if isinstance(node, exp.Literal) and not node.is_string:
+            node.set("this", _number(str(node.this)))
+        elif isinstance(node, exp.Paren) and node is not tree:
+            node.replace(node.this)
+    return tree
+
+
+def _number(text: str) -> str:
+    if "e" in text.lower():
+        return f"{float(text)!r}e0"  # a double, unlike decimals
+    whole, point, fraction = text.partition(".")
+    return f"{whole.lstrip('0') or '0'}{point}{fraction}"

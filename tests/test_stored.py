@@ -1,0 +1,279 @@
+"""Stored releases: the same question by the same account is free, marked, and answered the same."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from support import ANALYST, connect, policy
+
+import dpsql
+from dpsql.accounting import Amount, PrivacyLoss
+from dpsql.ledger import Ledger
+from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.tail import TailRoom
+
+ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
+QUESTIONS = [
+    ASKED,
+    f"{ASKED} ORDER BY n DESC LIMIT 3",
+    "SELECT k, avg(x) AS a, count(*) AS n, median(x), stddev(x) FROM visits GROUP BY k",
+    "SELECT c, sum(n) AS s, dp_interval_low(s) AS low FROM visits GROUP BY c",
+    "SELECT k, c, count(*) AS n FROM visits GROUP BY ROLLUP (k, c)",
+    "SELECT DISTINCT k FROM visits",
+    "SELECT (SELECT count(*) FROM visits) / (SELECT count(DISTINCT uid) FROM visits) AS rate",
+]
+
+
+def reopened(
+    directory: Path, rules: Policy | None = None, analyst: str = ANALYST, **options: object
+) -> dpsql.Connection:
+    """Another connection to the world and the ledger that ``connect`` made."""
+    return dpsql.connect(
+        directory / "world.duckdb", rules or policy(), directory / "budget.db", analyst, **options
+    )
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
+@pytest.mark.parametrize("asked", QUESTIONS)
+def test_the_same_question_gets_the_same_answer_at_no_cost(
+    asked: str, few: int, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsql.tail._FEW_ROWS", few)
+    first = connection.sql(asked)
+    spent = connection.budget()
+    again = connection.sql(f"{asked.lower()}  -- once more")
+    assert not first.cost.stored
+    assert first.cost.settled_epsilon > 0
+    assert again.cost.stored
+    assert again.cost.answered is not None
+    assert again.cost.answered[:2] == "20"
+    assert (again.cost.reserved_epsilon, again.cost.settled_epsilon) == (0, 0)
+    assert again.fetchall() == first.fetchall()
+    assert (again.columns, again.types) == (first.columns, first.types)
+    mine, theirs = again.intervals(0.9), first.intervals(0.9)
+    assert mine.keys() == theirs.keys()
+    for name, interval in mine.items():
+        assert interval.low.tolist() == theirs[name].low.tolist()
+        assert interval.high.tolist() == theirs[name].high.tolist()
+    assert connection.budget() == spent
+
+
+def test_another_outer_query_reads_the_same_release(connection: dpsql.Connection) -> None:
+    counts = dict(connection.sql(ASKED).fetchall())
+    spent = connection.budget()
+    doubled = connection.sql(f"SELECT k, 2 * n FROM ({ASKED}) WHERE n > 0 ORDER BY k")
+    assert doubled.cost.stored
+    assert doubled.fetchall() == [(k, 2 * counts[k]) for k in sorted(counts) if counts[k] > 0]
+    assert connection.budget() == spent
+
+
+def test_a_fresh_answer_has_new_noise_and_is_paid_for(connection: dpsql.Connection) -> None:
+    wide = "SELECT sum(n) FROM visits"
+    first = connection.sql(wide, epsilon=0.01)
+    fresh = [connection.sql(wide, epsilon=0.01, fresh=True) for _ in range(2)]
+    option = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) sum(n) FROM visits"
+    fresh.append(connection.sql(option, epsilon=0.01))
+    assert not any(answer.cost.stored for answer in fresh)
+    assert len({tuple(answer.fetchall()) for answer in [first, *fresh]}) > 1
+    assert connection.budget().queries == 4
+    # What is repeated is the latest.
+    assert connection.sql(wide, epsilon=0.01).fetchall() == fresh[-1].fetchall()
+
+
+def test_a_cursor_can_ask_afresh_too(connection: dpsql.Connection) -> None:
+    cursor = connection.cursor().execute(ASKED)
+    assert cursor.execute(ASKED).cost.stored
+    assert not cursor.execute(ASKED, fresh=True).cost.stored
+
+
+@pytest.mark.parametrize("value", ["1", "'yes'", "NULL"])
+def test_fresh_is_true_or_false(value: str, connection: dpsql.Connection) -> None:
+    with pytest.raises(dpsql.QueryRefused) as caught:
+        connection.sql(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = {value}) 1 FROM visits")
+    assert caught.value.code == "bad_option"
+    with pytest.raises(dpsql.ParameterError):
+        connection.sql(ASKED, fresh=value)  # type: ignore[arg-type]
+    assert connection.budget().queries == 0
+
+
+def test_another_connection_to_the_ledger_finds_the_answer(tmp_path: Path) -> None:
+    with connect(tmp_path) as first:
+        rows = first.sql(ASKED).fetchall()
+    with reopened(tmp_path) as second:
+        again = second.sql(ASKED)
+    assert again.cost.stored
+    assert again.fetchall() == rows
+
+
+def test_an_account_is_not_told_what_another_one_paid_for(tmp_path: Path) -> None:
+    both = replace(policy(), accounts={name: AccountPolicy(name, 5, 1e-3) for name in ("a", "b")})
+    connect(tmp_path).close()
+    for name in ("a", "b"):
+        with reopened(tmp_path, both, name) as opened:
+            assert not opened.sql(ASKED).cost.stored
+
+
+def test_the_sessions_of_an_analyst_share_their_answers_and_pay_together(tmp_path: Path) -> None:
+    rules = replace(policy(), total=AccountPolicy("total", 50.0, 1e-2))
+    connect(tmp_path).close()
+    stored = []
+    for session in ("one", "two", ""):
+        with reopened(tmp_path, rules, session=session) as opened:
+            stored.append(opened.sql(ASKED).cost.stored)
+    with reopened(tmp_path, rules, session="two") as opened:
+        opened.sql("SELECT count(*) FROM visits")
+    assert stored == [False, True, True]
+    account = f"{rules.dataset}/{ANALYST}"
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        paid = [
+            ledger.spent(path).queries
+            for path in (f"{account}/one", f"{account}/two", account, rules.dataset)
+        ]
+        assert paid == [1, 1, 2, 2]
+        assert ledger.verify().sound
+
+
+@pytest.mark.parametrize("name", ["a/b", " ", "x" * 300, "a\nb", 7])
+def test_a_session_has_a_plain_name(name: object, tmp_path: Path) -> None:
+    connect(tmp_path).close()
+    with pytest.raises(dpsql.ParameterError):
+        reopened(tmp_path, session=name)
+
+
+def test_an_owner_may_limit_a_session(tmp_path: Path) -> None:
+    connect(tmp_path).close()
+    account = f"{policy().dataset}/{ANALYST}/trial"
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        owner = ledger.owner("olga")
+        owner.create(account)
+        owner.set_limits(account, Amount.limit(PrivacyLoss(rho=1e-9, delta=1e-9)))
+    with reopened(tmp_path, session="trial") as opened, pytest.raises(dpsql.BudgetExceeded):
+        opened.sql(ASKED)
+    with reopened(tmp_path) as opened:
+        opened.sql(ASKED)
+
+
+def test_other_bounds_in_the_policy_make_it_another_question(tmp_path: Path) -> None:
+    rules = policy()
+    connect(tmp_path).close()
+    visits = rules.tables["visits"]
+    bounds = {**visits.columns, "x": replace(visits.columns["x"], upper=99.0)}
+    changed = replace(rules, tables={**rules.tables, "visits": replace(visits, columns=bounds)})
+    asked = "SELECT sum(x) FROM visits"
+    stored = []
+    for each in (rules, changed, rules):
+        with reopened(tmp_path, each) as opened:
+            stored.append(opened.sql(asked).cost.stored)
+    assert stored == [False, False, True]
+
+
+def test_an_answer_that_was_lost_after_it_was_paid_for_is_given_again(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+
+        def lost(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(TailRoom, "run", lost)
+        with pytest.raises(KeyboardInterrupt):
+            connection.sql(ASKED)
+    spent = connection.budget()
+    assert (spent.queries, spent.unsettled) == (1, 0)
+    assert connection.sql(ASKED).cost.stored
+    assert connection.budget() == spent
+
+
+def test_an_answer_too_large_to_store_is_paid_for_again(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsql.stored.MAX_RELEASE", 40)
+    assert [connection.sql(ASKED).cost.stored for _ in range(2)] == [False, False]
+    monkeypatch.setattr("dpsql.stored.MAX_RELEASE", 4000)
+    assert [connection.sql(ASKED).cost.stored for _ in range(2)] == [False, True]
+
+
+def test_answers_the_owner_has_deleted_are_paid_for_again(tmp_path: Path) -> None:
+    with connect(tmp_path) as opened:
+        opened.sql(ASKED)
+        with Ledger.open(tmp_path / "budget.db") as ledger:
+            ledger.owner("olga").forget(f"{policy().dataset}/{ANALYST}")
+        assert not opened.sql(ASKED).cost.stored
+
+
+def test_a_stored_answer_that_was_changed_is_not_shown(
+    connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    connection.sql(ASKED)
+    spent = connection.budget()
+    with contextlib.closing(sqlite3.connect(tmp_path / "budget.db")) as file:
+        named = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        for (name,) in file.execute(named).fetchall():
+            file.execute(f'DROP TRIGGER "{name}"')
+        file.execute("UPDATE releases SET payload = ?, size = 2, packed = 0", (b"{}",))
+        file.commit()
+    with pytest.raises(dpsql.LedgerError) as caught:
+        connection.sql(ASKED)
+    assert caught.value.code == "ledger_corrupt"
+    assert connection.budget() == spent
+
+
+def test_a_release_of_another_format_is_asked_for_anew(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsql.stored._VERSION", 99)
+        connection.sql(ASKED)
+    assert not connection.sql(ASKED).cost.stored
+    assert connection.sql(ASKED).cost.stored
+
+
+@pytest.mark.parametrize(
+    ("type_", "literal"),
+    [
+        ("VARCHAR[]", "['it''s', NULL, 'a, b', '[\"c\"]', '']"),
+        ("STRUCT(a INT, b VARCHAR)", "{'a': NULL, 'b': '}, a: 1'}"),
+        ("INT[][]", "[[1, NULL], [], NULL]"),
+        ("INTERVAL", "INTERVAL '30 days'"),
+        ("ENUM ('x', 'y z')", "'y z'"),
+        ("BIT", "'0101'"),
+        ("TIME WITH TIME ZONE", "'12:00:00+05:30'"),
+        ("TIMESTAMP_S", "'2013-01-01 00:00:00'"),
+    ],
+)
+def test_keys_of_rarer_types_come_back_as_they_were_or_are_paid_for(
+    type_: str, literal: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as data:
+        data.execute(f"CREATE TABLE t (u BIGINT, k {type_})")
+        data.execute(f"INSERT INTO t SELECT range, {literal}::{type_} FROM range(200)")
+    rules = Policy(
+        "rare",
+        Parameters(epsilon=20.0, delta=1e-4),
+        accounts={"ana": AccountPolicy("ana", 900.0, 0.1)},
+        tables={"t": TablePolicy("t", PrivacyUnit("unit", "u"))},
+    )
+    counted = "SELECT k, count(*) AS n FROM t GROUP BY k"
+    asked = f"SELECT k::VARCHAR AS text, typeof(k), n FROM ({counted})"
+    with dpsql.connect(path, rules, tmp_path / "b.db", "ana") as opened:
+        try:
+            first = opened.sql(asked).fetchall()
+        except dpsql.QueryRefused as error:
+            pytest.skip(f"not a key: {error.code}")
+        again = opened.sql(asked)
+        assert len(first) == 1
+        assert again.cost.stored
+        assert again.fetchall() == first
