@@ -23,7 +23,7 @@ from dpsql.figures import printable, printable_line
 from dpsql.render_budget import budget_panel
 from dpsql.render_html import table_html
 from dpsql.render_plan import INDENT, explanation_panel, sql_panel
-from dpsql.render_result import MAX_ROWS, result_panel, result_table
+from dpsql.render_result import MAX_ROWS, result_footer, result_panel, result_table
 
 if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
@@ -37,6 +37,7 @@ __all__ = [
     "explanation_panel",
     "explanation_text",
     "plain",
+    "result_footer",
     "result_html",
     "result_panel",
     "result_table",

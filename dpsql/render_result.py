@@ -46,8 +46,7 @@ def result_panel(
     table = result_table(result, confidence, max_rows)
     if not result.released:
         return Group(table)
-    said = [Text(line) for line in result.reading(confidence).splitlines()]
-    return Group(table, Text(), *said, Text(footer(result), style="dim"))
+    return Group(table, Text(), result_footer(result, confidence))
 
 
 def result_table(
@@ -150,6 +149,12 @@ def _span(value: float, low: float, high: float, decimals: int) -> str:
     if math.isclose(value - low, high - value, rel_tol=1e-6, abs_tol=1e-9):
         return f"± {fixed((high - low) / 2, decimals)}"
     return f"{fixed(low, decimals)} to {fixed(high, decimals)}"
+
+
+def result_footer(result: Result, confidence: float = 0.95) -> Text:
+    """What a release says in plain words, and its footer."""
+    text = Text("".join(f"{line}\n" for line in result.reading(confidence).splitlines()))
+    return text.append(footer(result), style="dim")
 
 
 def footer(result: Result) -> str:

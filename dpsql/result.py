@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,30 @@ class Result:
             ]
         columns = [self._numbers(position) for position in positions]
         return interval_of(plan, released, output.aggregate, columns, confidence)
+
+    def plot(
+        self,
+        *,
+        x: str | Sequence[str] | None = None,
+        y: str | None = None,
+        confidence: float = 0.95,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the rows on a matplotlib Axes, a new one unless ``ax`` is given, and return it.
+
+        ``y`` is the column to draw, by default the first noisy one; ``x`` the column or columns
+        that tell rows apart, by default those before it. One column of numbers or dates makes an
+        axis with points; anything else makes bars, of which the first 40 rows are drawn. Intervals
+        are error bars, NULL keys look different, the threshold is a line where ``y`` decides which
+        groups appear, and the caption says what it cost.
+
+        Raises ``InterfaceError`` if matplotlib is not installed, and ``ParameterError`` for columns
+        that are not there or hold no numbers, and unless 0 < confidence < 1.
+        """
+        require_package("matplotlib", "plot")
+        from dpsql.plot import plot
+
+        return plot(self, x, y, confidence, ax)
 
     def thresholds(self) -> dict[str, Threshold]:
         """The threshold that groups had to exceed to appear, by the column that it is on."""

@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("demo",),
     ("demo_data", "output"),
     ("render",),
-    ("render_html",),
+    ("render_html", "plot"),
     ("render_result",),
     ("render_plan", "render_budget", "render_calibrate"),
     ("sqlalchemy_dialect",),
@@ -43,6 +43,7 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 # Reprs render themselves; rendering is imported when one is asked for.
 LAZY = {
     ("result", "render"),
+    ("result", "plot"),
     ("explain", "render"),
     ("explain", "render_plan"),
     ("budget", "render"),
@@ -88,6 +89,7 @@ def test_imports_point_inwards(path: Path) -> None:
         ("duckdb", {"engines", "tail", "demo", "demo_data"}),
         ("sqlalchemy", {"sqlalchemy_dialect"}),
         ("sqlite3", {"ledger"}),
+        ("matplotlib", {"plot", "result"}),
         ("psycopg", {"ledger"}),
         ("pydantic", {"policy_file"}),
         ("ruamel", {"yaml_tree"}),
