@@ -471,8 +471,9 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
 
 
 def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dpsql.cli.printing.SILENT_SECONDS", 0.0)
     (tmp_path / "policies.yaml").write_text(
         "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 0.001}}\n"
         "tables: {r: {privacy_unit: {name: unit, column: u}}}\n"

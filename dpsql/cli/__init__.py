@@ -1,18 +1,24 @@
 """The ``dpsql`` command: a thin layer over :mod:`dpsql.session` that prints and sets exit codes.
 
-One module per command; ``failures`` has the exit codes.
+One module per command, loaded when it is called; ``group`` lists them, ``failures`` has the exit
+codes.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 import dpsql
-from dpsql.cli import budget, calibrate, demo, owner, query
-from dpsql.cli.failures import Commands
+from dpsql.cli.group import Commands
+
+_SETTINGS = """\
+Every option that commands share may also be set by an environment variable, such as DPSQL_DATABASE
+for --database, or in dpsql.toml, in the working directory or above: see dpsql config. An option
+goes before the environment, and that before the file."""
 
 
 def main() -> NoReturn:
@@ -25,19 +31,18 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_SETTINGS,
+)
 @click.version_option(dpsql.__version__, prog_name="dpsql")
-def cli() -> None:
+@click.option(
+    "--config",
+    envvar="DPSQL_CONFIG",
+    type=click.Path(path_type=Path),
+    help="The settings file.  [default: the nearest dpsql.toml]",
+)
+@click.option("--profile", envvar="DPSQL_PROFILE", help="A [profile.NAME] of the settings file.")
+def cli(**_: object) -> None:
     """Differentially private SQL: ask, see the price, and stay within a budget."""
-
-
-for command in (
-    query.query,
-    query.explain,
-    budget.budget,
-    owner.check,
-    owner.init,
-    calibrate.calibrate,
-    demo.demo,
-):
-    cli.add_command(command)

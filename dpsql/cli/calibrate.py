@@ -25,7 +25,15 @@ def _calculable() -> str:
     return "\b\nMechanisms:\n" + "\n".join(lines)
 
 
-@click.command(epilog=_calculable())
+_EXAMPLES = options.examples(
+    "dpsql calibrate gshm --epsilon 0.35 --delta 1e-5 --k 51914 \\\n  --analysis exact",
+    "dpsql calibrate gaussian_top_k --rho 0.01 --delta 1e-8 \\\n  --k 10 --k-bar 1000 --groups 3",
+    "dpsql calibrate rho --epsilon 1 --delta 1e-6",
+    "dpsql calibrate composition --epsilon 0.1 --delta 1e-6 --queries 50 -f json",
+)
+
+
+@click.command(epilog=f"{_EXAMPLES}\n\n{_calculable()}")
 @click.argument("mechanism")
 @click.option("--epsilon", type=float, help="Calibrate one publication: its ε.")
 @click.option("--delta", type=float, help="Its δ; with --rho that of the mechanism.")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from dpsql.cli.options import examples
 
-@click.command()
+
+@click.command(epilog=examples("dpsql demo", "dpsql demo --policies policies.yaml"))
 @click.option(
     "--directory",
     default="demo-data",

@@ -1,56 +1,67 @@
-"""Every failure as a message and an exit code.
-
-Exit codes: 0 for success, 2 for anything the user can mend (nothing was spent, unless the message
-says otherwise), 70 for a fault in dpsql itself, 130 after Ctrl-C.
-"""
+"""Every failure as a message and an exit code."""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
-from rich.console import Console
 
-from dpsql import render
 from dpsql.errors import Error
 
-FAILED, INTERNAL, INTERRUPTED = 2, 70, 130
+SUCCESS, CLOSED_PIPE, FAILED, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
+
+EXIT_CODES: Final[Mapping[int, str]] = {
+    SUCCESS: "Done. A query was paid for.",
+    CLOSED_PIPE: "Whoever read the output stopped reading. A query was paid for all the same.",
+    FAILED: "Something to mend, such as an option, a file, the SQL or an empty account. Nothing "
+    "was spent, unless the message says that a query had begun to read.",
+    INTERNAL: "A fault in dpsql itself. If a query had begun to read, what it reserved stays "
+    "spent: see dpsql budget.",
+    INTERRUPTED: "Stopped by Ctrl-C. If a query had begun to read, what it reserved stays spent.",
+}
+"""What each exit code means, for the caller and for the budget."""
 
 
-class Commands(click.Group):
-    """A command group that turns every failure into a message and an exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except Error as error:
-            show_error(error)
-            ctx.exit(FAILED)
-        except KeyboardInterrupt:
-            click.echo(
-                "\nInterrupted. If the query had begun to read, what it reserved stays spent: "
-                "see `dpsql budget`.",
-                err=True,
-            )
-            ctx.exit(INTERRUPTED)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise
-        except Exception as error:  # noqa: BLE001 (the last resort before the terminal)
-            # The message of an unforeseen error may quote rows; places in the code cannot.
-            frames = traceback.extract_tb(error.__traceback__)[-5:]
-            places = [f"  {Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames]
-            click.echo(
-                f"internal error: {type(error).__name__}. Its text is withheld because it may\n"
-                "quote data. If the query had begun to read, what it reserved stays spent.\n"
-                "To report it, say what you did and where it happened:\n" + "\n".join(places),
-                err=True,
-            )
-            ctx.exit(INTERNAL)
+def guarded(ctx: click.Context, run: Callable[[], Any]) -> Any:
+    """The outcome of ``run``; every failure becomes a message on stderr and an exit code."""
+    try:
+        return run()
+    except Error as error:
+        show_error(error)
+        ctx.exit(FAILED)
+    except KeyboardInterrupt:
+        click.echo(
+            "\nInterrupted. If the query had begun to read, what it reserved stays spent: "
+            "see `dpsql budget`.",
+            err=True,
+        )
+        ctx.exit(INTERRUPTED)
+    except click.Abort:  # Ctrl-C or the end of input at a question
+        click.echo("\nStopped. Nothing was written and nothing was spent.", err=True)
+        ctx.exit(INTERRUPTED)
+    except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+        raise
+    except Exception as error:  # noqa: BLE001 (the last resort before the terminal)
+        # The message of an unforeseen error may quote rows; places in the code cannot.
+        frames = traceback.extract_tb(error.__traceback__)[-5:]
+        places = [f"  {Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames]
+        click.echo(
+            f"internal error: {type(error).__name__}. Its text is withheld because it may\n"
+            "quote data. If the query had begun to read, what it reserved stays spent.\n"
+            "To report it, say what you did and where it happened:\n" + "\n".join(places),
+            err=True,
+        )
+        ctx.exit(INTERNAL)
 
 
 def show_error(error: Error) -> None:
     """Print an error to stderr."""
+    from rich.console import Console
+
+    from dpsql import render
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(render.error_panel(error))

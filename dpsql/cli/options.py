@@ -1,4 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the settings among them.
+
+A *setting* is an option that may also come from the environment or from a settings file.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,47 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
-from dpsql.errors import SQLSyntaxError
-from dpsql.policy import PARAMETER_NAMES
+from dpsql.errors import Error, SQLSyntaxError
+from dpsql.policy import PARAMETER_NAMES, ContributionBounding
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+FORMATS: Final = ("table", "csv", "json", "jsonl", "markdown", "arrow", "parquet")
+"""Every format some command prints; each command says which of them it knows."""
+
+
+class Setting(click.Option):
+    """An option that ``DPSQL_<KEY>`` and the ``key`` of a settings file can give as well."""
+
+    def __init__(self, *args: Any, path: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        assert self.name is not None
+        self.key = self.name.removesuffix("_")
+        self.envvar = f"DPSQL_{self.key.upper()}"
+        self.path = path
+        """True if relative values in a settings file are relative to that file."""
+
+
+class _Format(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """The formats of one command.
+
+    A format that the environment or a file sets for all commands is passed over by a command that
+    does not know it, as nobody asked for it there.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if param is not None and ctx is not None and value in FORMATS:
+            source = ctx.get_parameter_source(str(param.name))
+            if source is not ParameterSource.COMMANDLINE and value not in self.choices:
+                return str(self.choices[0])
+        return super().convert(value, param, ctx)
 
 
 def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -30,9 +68,73 @@ def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float
     return value
 
 
-Command = Callable[..., Any]
+def _analysts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Accounts of the policies file, for completion; none where it cannot be read."""
+    from dpsql.policy_file import load_policy
 
-confidence = click.option(
+    try:
+        accounts = load_policy(ctx.params.get("policies") or "policies.yaml").accounts
+    except Error:
+        return []
+    return [CompletionItem(name) for name in accounts if name.startswith(incomplete)]
+
+
+def _mechanisms(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from dpsql.planner import MECHANISMS
+
+    return [CompletionItem(name) for name in MECHANISMS if name.startswith(incomplete)]
+
+
+def _setting(*names: str, **attributes: Any) -> Decorator:
+    return click.option(*names, cls=Setting, **attributes)
+
+
+def _database(required: bool) -> Decorator:
+    return _setting(
+        "--database",
+        "-d",
+        required=required,
+        path=True,
+        type=click.Path(path_type=Path),
+        help="A DuckDB, Parquet or CSV file. Never written to.",
+    )
+
+
+def _analyst(required: bool) -> Decorator:
+    return _setting(
+        "--analyst",
+        "-a",
+        required=required,
+        shell_complete=_analysts,
+        help="Whose account pays: a name under `accounts` in the policies file.",
+    )
+
+
+database = _database(required=True)
+analyst = _analyst(required=True)
+policies = _setting(
+    "--policies",
+    "-p",
+    default="policies.yaml",
+    show_default=True,
+    path=True,
+    type=click.Path(path_type=Path),
+    help="The data owner's policies file.",
+)
+ledger = _setting(
+    "--ledger",
+    "-l",
+    default="budget.db",
+    show_default=True,
+    path=True,
+    help="What keeps what has been spent: a file, or a postgresql:// URL.",
+)
+session = _setting(
+    "--session", "-s", default="", help="A session of the analyst, with an account of its own."
+)
+confidence = _setting(
     "--confidence",
     type=float,
     default=0.95,
@@ -40,80 +142,61 @@ confidence = click.option(
     callback=_checked_confidence,
     help="Confidence of the intervals.",
 )
-database = click.option(
-    "--database",
-    "-d",
-    required=True,
-    envvar="DPSQL_DATABASE",
-    type=click.Path(path_type=Path),
-    help="A DuckDB, Parquet or CSV file. Never written to.",
-)
-policies = click.option(
-    "--policies",
-    "-p",
-    default="policies.yaml",
-    show_default=True,
-    envvar="DPSQL_POLICIES",
-    type=click.Path(path_type=Path),
-    help="The data owner's policies file.",
-)
-ledger = click.option(
-    "--ledger",
-    "-l",
-    default="budget.db",
-    show_default=True,
-    envvar="DPSQL_LEDGER",
-    type=click.Path(path_type=Path),
-    help="The file that keeps what has been spent.",
-)
-analyst = click.option(
-    "--analyst",
-    "-a",
-    required=True,
-    envvar="DPSQL_ANALYST",
-    help="Whose account pays: a name under `accounts` in the policies file.",
-)
+
+
+def formats(*names: str) -> Decorator:
+    return _setting(
+        "--format",
+        "-f",
+        "format_",
+        type=_Format(names),
+        default=names[0],
+        show_default=True,
+        help="How to print the answer.",
+    )
 
 
 def parameters(command: Command) -> Command:
     """The privacy parameters of one query."""
-    options: tuple[Callable[[Command], Command], ...] = (
-        click.option("--epsilon", type=float, help="What the query may cost, as ε."),
-        click.option("--delta", type=float, help="What the query may cost, as δ."),
-        click.option(
+    options: tuple[Decorator, ...] = (
+        _setting("--epsilon", type=float, help="What the query may cost, as ε."),
+        _setting("--delta", type=float, help="What the query may cost, as δ."),
+        _setting(
             "--max-groups-contributed",
             callback=_groups,
             metavar="N|unlimited",
             help="Groups one unit may influence.",
         ),
-        click.option(
-            "--max-rows-contributed", type=int, help="Rows one unit may add to one group."
-        ),
-        click.option("--k-bar", type=int, help="How many of the largest groups a top-k looks at."),
-        click.option(
-            "--min-units-per-group", type=int, help="Never release a group of fewer units."
-        ),
-        click.option(
+        _setting("--max-rows-contributed", type=int, help="Rows one unit may add to one group."),
+        _setting("--k-bar", type=int, help="How many of the largest groups a top-k looks at."),
+        _setting("--min-units-per-group", type=int, help="Never release a group of fewer units."),
+        _setting(
             "--contribution-bounding",
             metavar="sample|weight",
+            shell_complete=lambda *_: [CompletionItem(name) for name in ContributionBounding],
             help="Of a unit with too many groups, keep some in full or more at less weight.",
         ),
-        click.option("--mechanism", help="Force a mechanism by name."),
+        _setting("--mechanism", shell_complete=_mechanisms, help="Force a mechanism by name."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _stacked(options)(command)
 
 
-def formats(*names: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--format",
-        "format_",
-        type=click.Choice(names),
-        default=names[0],
-        show_default=True,
-        help="How to print the answer.",
-    )
+def every_setting(command: Command) -> Command:
+    """All settings, none of them required."""
+    first = (_database(required=False), policies, ledger, _analyst(required=False), session)
+    return _stacked((*first, formats(*FORMATS), confidence, parameters))(command)
+
+
+def _stacked(options: tuple[Decorator, ...]) -> Decorator:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress and no remarks.")
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:
@@ -133,3 +216,8 @@ def query_text(sql: str) -> str:
             "the query is not UTF-8 text", code="syntax_error", hint="Save it as UTF-8."
         ) from None
     return sql
+
+
+def examples(*commands: str) -> str:
+    """An epilog that shows how a command is used; click leaves its lines as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for c in commands for line in c.split("\n"))

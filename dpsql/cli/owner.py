@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
 from dpsql.cli import options
 from dpsql.cli.failures import FAILED
+from dpsql.cli.files import new_file
 from dpsql.cli.printing import show
-from dpsql.engines.duckdb import open_database
-from dpsql.errors import InterfaceError
-from dpsql.figures import printable
-from dpsql.policy_file import load_policy
-from dpsql.scaffold import Finding, check_policy, draft_policy
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dpsql.scaffold import Finding
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "dpsql check -d demo-data/demo.duckdb",
+        "dpsql check -d demo-data/demo.duckdb -p policies.yaml",
+    )
+)
 @options.database
 @options.policies
 @click.pass_context
 def check(ctx: click.Context, database: Path, policies: Path) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit."""
+    from dpsql.engines.duckdb import open_database
+    from dpsql.policy_file import load_policy
+    from dpsql.scaffold import check_policy
+
     policy = load_policy(policies)
     engine = open_database(database)
     try:
         findings = check_policy(policy, engine.schema())
     finally:
         engine.close()
-    show(_findings_table(findings) if findings else Text("The policies fit the database."))
+    if findings:
+        show(_findings_table(findings))
+    else:
+        click.echo("The policies fit the database.")
     if any(finding.level == "error" for finding in findings):
         ctx.exit(FAILED)
 
 
 def _findings_table(findings: list[Finding]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from dpsql.figures import printable
+
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for title in ("", "where", "finding", "what to do"):
         table.add_column(title, overflow="fold")
@@ -49,7 +66,7 @@ def _findings_table(findings: list[Finding]) -> Table:
     return table
 
 
-@click.command()
+@click.command(epilog=options.examples("dpsql init demo-data/demo.duckdb --output draft.yaml"))
 @click.argument("database", type=click.Path(path_type=Path))
 @click.option(
     "--output",
@@ -64,29 +81,17 @@ def _findings_table(findings: list[Finding]) -> Table:
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(database: Path, target: Path, dataset: str | None, force: bool) -> None:
     """Draft a policies file from a database's tables and columns. Reads no row."""
-    engine = open_database(database)
-    try:
-        text = draft_policy(engine.schema(), dataset or database.stem)
-    finally:
-        engine.close()
-    _write(target, text, force)
+    from dpsql.engines.duckdb import open_database
+    from dpsql.scaffold import draft_policy
+
+    with new_file(target, force) as write:
+        engine = open_database(database)
+        try:
+            text = draft_policy(engine.schema(), dataset or database.stem)
+        finally:
+            engine.close()
+        write(text.encode())
     click.echo(
         f"Wrote {target}. Read it through: it marks what to confirm and what to fill in.\n"
         f"Then: dpsql check --database {database} --policies {target}"
     )
-
-
-def _write(target: Path, text: str, force: bool) -> None:
-    try:
-        with target.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InterfaceError(
-            f"{target} exists already",
-            code="file_exists",
-            hint="Choose another --output, or replace it with --force.",
-        ) from None
-    except OSError as error:
-        raise InterfaceError(
-            f"{target} cannot be written: {error.strerror}", code="file_not_writable"
-        ) from None

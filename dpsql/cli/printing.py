@@ -3,50 +3,65 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from dpsql import render
-from dpsql.release import Percent
+SILENT_SECONDS: Final = 1.0
+"""Work that takes no longer shows no progress."""
 
 
 def show(renderable: Any) -> None:
     """Print for people: coloured on a terminal, plain and never cut when piped."""
     if sys.stdout.isatty():
+        from rich.console import Console
+
         Console(highlight=False).print(renderable)
     else:
+        from dpsql import render
+
         click.echo(render.plain(renderable))
 
 
-@contextmanager
-def progress_bar() -> Iterator[Percent]:
-    """A bar on a terminal's stderr while a set union reads: percent and time, no number of rows.
+def remark(text: str, quiet: bool = False) -> None:
+    """Tell people something beside the answer, on stderr."""
+    if not quiet:
+        click.echo(text, err=True)
 
-    Such numbers are private. How fast the bar fills is not protected, as timing never is.
+
+@contextmanager
+def progress_bar(quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Signs of life on a terminal's stderr while private rows are read, after a second of silence.
+
+    A spinner and the time, and a bar for a set union, which tells percent: how many rows there are
+    would be private. How fast the bar fills is not protected, as timing never is.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
-    bar = Progress(
+    if quiet or not console.is_terminal:
+        yield lambda percent: None
+        return
+    columns = (
+        SpinnerColumn(),
         TextColumn("Reading private rows"),
         BarColumn(),
-        TaskProgressColumn(),
+        TextColumn("{task.fields[told]}"),
         TimeElapsedColumn(),
-        console=console,
-        transient=True,
     )
-    task = bar.add_task("", total=100)
-
-    def tell(percent: int) -> None:
-        if console.is_terminal:
-            bar.start()
-            bar.update(task, completed=percent)
-
+    progress = Progress(*columns, console=console, transient=True)
+    task = progress.add_task("", total=None, told="")
+    delay = threading.Timer(SILENT_SECONDS, progress.start)
+    delay.daemon = True
+    delay.start()
     try:
-        yield tell
+        yield lambda n: progress.update(task, completed=n, total=100, told=f"{n}%")
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        delay.cancel()
+        delay.join()
+        if progress.live.is_started:
+            progress.stop()
