@@ -1,4 +1,4 @@
-"""Results for other programs: JSON and CSV."""
+"""Results for other programs: JSON, CSV, Markdown, Arrow and Parquet."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import math
-from dataclasses import asdict
+import re
+from dataclasses import asdict, dataclass
 from datetime import date, time
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,189 @@ from numpy.typing import NDArray
 from dpsql.accounting import PrivacyLoss
 from dpsql.budget import BudgetReport
 from dpsql.explain import Explanation
+from dpsql.figures import MISSING, printable
 from dpsql.result import Result
 
+if TYPE_CHECKING:
+    import pyarrow
 
-def result_json(result: Result, confidence: float) -> str:
+METADATA_KEY: Final = b"dpsql"
+"""Where Arrow and Parquet files keep mechanisms, cost and confidence, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of an answer as it goes out. ``type`` is DuckDB's."""
+
+    name: str
+    type: str
+    values: list[object]
+
+
+def encoded(result: Result, format_: str, confidence: float, intervals: bool) -> bytes:
+    """The answer in a format: a whole file. ``intervals`` asks for them as columns."""
+    shown = confidence if intervals else None
+    match format_:
+        case "csv":
+            return result_csv(result, shown).encode()
+        case "json":
+            return f"{result_json(result, confidence, intervals)}\n".encode()
+        case "jsonl":
+            return result_json_lines(result, shown).encode()
+        case "markdown":
+            return result_markdown(result, shown).encode()
+        case "arrow":
+            return result_arrow(result, confidence, intervals)
+        case "parquet":
+            return result_parquet(result, confidence, intervals)
+        case _:
+            raise ValueError(f"no such format: {format_}")
+
+
+def columns_of(result: Result, intervals: float | None) -> list[Column]:
+    """The columns of an answer.
+
+    With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
+    """
+    found = {} if intervals is None else result.intervals(intervals)
+    rows, taken = result.fetchall(), set(result.columns)
+    columns: list[Column] = []
+    for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
+        columns.append(Column(name, type_, [row[position] for row in rows]))
+        if name in found:
+            ends = {"low": found[name].low, "high": found[name].high}
+            for word, values in ends.items():
+                free = _free(f"{name}_{word}", taken)
+                whole = "BIGINT" if type_ == "BIGINT" else "DOUBLE"
+                columns.append(Column(free, whole, _ends(result, name, values)))
+    return columns
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the first of ``name_1``, ``name_2``, ... that no column has yet."""
+    number, free = 0, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    taken.add(free)
+    return free
+
+
+def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
     """Columns, rows, intervals (null where a value is NULL) and cost, as one JSON object."""
-    cost = result.cost
+    columns = columns_of(result, confidence if intervals else None)
     parts = {
-        "columns": result.columns,
-        "rows": result.fetchall(),
+        "columns": [column.name for column in columns],
+        "rows": list(zip(*(column.values for column in columns), strict=True)),
         "intervals": {
             name: {"low": _ends(result, name, found.low), "high": _ends(result, name, found.high)}
             for name, found in result.intervals(confidence).items()
         },
+        **_circumstances(result, confidence),
+    }
+    return "{\n" + ",\n".join(f"  {_json(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
+
+
+def result_json_lines(result: Result, intervals: float | None) -> str:
+    """An object for each row, on a line of its own."""
+    columns = columns_of(result, intervals)
+    names = [column.name for column in columns]
+    rows = zip(*(column.values for column in columns), strict=True)
+    return "".join(f"{_json(dict(zip(names, row, strict=True)))}\n" for row in rows)
+
+
+def result_csv(result: Result, intervals: float | None) -> str:
+    """A header and the rows, NULL as nothing; ``intervals`` as for :func:`columns_of`."""
+    columns = columns_of(result, intervals)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(column.name for column in columns)
+    writer.writerows(zip(*(map(_text, column.values) for column in columns), strict=True))
+    return buffer.getvalue()
+
+
+def result_markdown(result: Result, intervals: float | None) -> str:
+    """A table of GitHub's Markdown, numbers to the right."""
+    columns = columns_of(result, intervals)
+    rules = ["---:" if is_numeric(column.values) else "---" for column in columns]
+    cells = [[_markdown_cell(value) for value in column.values] for column in columns]
+    rows = [[_markdown_cell(column.name) for column in columns], rules]
+    rows += [list(row) for row in zip(*cells, strict=True)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def is_numeric(values: list[object]) -> bool:
+    """True if all values that there are are numbers."""
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        for value in present
+    )
+
+
+def _markdown_cell(value: object) -> str:
+    """A value as one line that Markdown shows as it is."""
+    text = MISSING if value is None else printable(str(_text(value)))
+    return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
+
+
+def result_arrow(result: Result, confidence: float, intervals: bool = False) -> bytes:
+    """An Arrow IPC file, which is also called Feather. Cost and mechanisms are its metadata."""
+    import pyarrow
+
+    table = _arrow_table(result, confidence, intervals)
+    buffer = io.BytesIO()
+    with pyarrow.ipc.new_file(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue()
+
+
+def result_parquet(result: Result, confidence: float, intervals: bool = False) -> bytes:
+    """A Parquet file. Cost and mechanisms are its metadata."""
+    import pyarrow.parquet
+
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(_arrow_table(result, confidence, intervals), buffer)
+    return buffer.getvalue()
+
+
+def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.Table:
+    """The answer with DuckDB's types, and with cost and mechanisms in the schema's metadata."""
+    import pyarrow
+
+    answer = result.arrow()
+    columns = columns_of(result, confidence if intervals else None)
+    names = set(answer.column_names)
+    arrays = [
+        _plain_array(column, answer[column.name] if column.name in names else None)
+        for column in columns
+    ]
+    metadata = {METADATA_KEY: _json(_circumstances(result, confidence)).encode()}
+    table = pyarrow.table(arrays, names=[column.name for column in columns])
+    return table.replace_schema_metadata(metadata)
+
+
+def _plain_array(column: Column, array: pyarrow.ChunkedArray | None) -> Any:
+    """An array that every reader knows: DuckDB's own, or made of its values."""
+    import pyarrow
+
+    if array is None:
+        whole = column.type == "BIGINT"
+        return pyarrow.array(column.values, pyarrow.int64() if whole else pyarrow.float64())
+    if column.type in ("HUGEINT", "UHUGEINT"):  # 16 bytes without a name elsewhere
+        present = [value for value in column.values if isinstance(value, int)]
+        if all(abs(value) < 10**38 for value in present):
+            return pyarrow.array(column.values, pyarrow.decimal128(38))
+    if column.type in ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID"):
+        texts = [None if value is None else str(value) for value in column.values]
+        return pyarrow.array(texts, pyarrow.string())
+    return array
+
+
+def _circumstances(result: Result, confidence: float) -> dict[str, object]:
+    """How the answer came about: confidence of its intervals, mechanisms and cost."""
+    cost = result.cost
+    return {
         "confidence": confidence,
         "mechanisms": [block.mechanism for block in result.plan.blocks],
         "cost": {
@@ -38,28 +209,6 @@ def result_json(result: Result, confidence: float) -> str:
             "conversion_delta": cost.conversion_delta,
         },
     }
-    return "{\n" + ",\n".join(f"  {_json(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
-
-
-def result_csv(result: Result, intervals: float | None) -> str:
-    """A header and the rows, NULL as nothing.
-
-    With ``intervals``, a confidence, each noisy column is followed by its ``_low`` and ``_high``.
-    """
-    found = {} if intervals is None else result.intervals(intervals)
-    header: list[str] = []
-    columns: list[list[object]] = []
-    for position, name in enumerate(result.columns):
-        header.append(name)
-        columns.append([_text(row[position]) for row in result.fetchall()])
-        if name in found:
-            header += [f"{name}_low", f"{name}_high"]
-            columns += [_ends(result, name, end) for end in (found[name].low, found[name].high)]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(zip(*columns, strict=True))
-    return buffer.getvalue()
 
 
 def explanation_json(explanation: Explanation) -> str:

@@ -2,54 +2,188 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dpsql import output, render
 from dpsql.cli import options
-from dpsql.cli.printing import progress_bar, show
-from dpsql.session import connect
+from dpsql.cli.files import new_file
+from dpsql.cli.printing import progress_bar, remark, show
+
+if TYPE_CHECKING:
+    from dpsql.explain import Explanation
+    from dpsql.result import Result
+
+_BINARY: Final = ("arrow", "parquet")
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "dpsql query -d demo-data/demo.duckdb -a ana \\\n"
+        '  "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month"',
+        "dpsql query -d demo-data/demo.duckdb -a ana --epsilon 0.1 --dry-run \\\n"
+        '  "SELECT carrier, AVG(dep_delay) AS delay FROM flights GROUP BY carrier"',
+        "dpsql query -d demo-data/demo.duckdb -a ana -o films.csv -f csv --intervals \\\n"
+        '  "SELECT title, COUNT(DISTINCT userId) AS users FROM movielens\n'
+        '   GROUP BY title ORDER BY users DESC LIMIT 5"',
+        'echo "SELECT COUNT(*) AS n FROM nafld2" | \\\n'
+        "  dpsql query -d demo-data/demo.duckdb -a ana -f jsonl --verbose -",
+    )
+)
 @click.argument("sql")
 @options.database
 @options.policies
 @options.ledger
 @options.analyst
-@options.formats("table", "csv", "json")
+@options.session
 @options.parameters
+@click.option("--fresh", is_flag=True, help="Draw and pay for new noise, even if asked before.")
+@options.formats(*options.FORMATS)
 @options.confidence
-@click.option("--intervals", is_flag=True, help="Add <column>_low and <column>_high to CSV.")
+@click.option(
+    "--intervals", is_flag=True, help="Add <column>_low and <column>_high of noisy columns."
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Write the answer to a new file. That this can be done is checked before paying.",
+)
+@click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
+@click.option("--dry-run", is_flag=True, help="Show plan and price as dpsql explain does.")
+@click.option("--verbose", "-v", is_flag=True, help="Say on stderr how it was answered and paid.")
+@options.quiet
 def query(
     sql: str,
     database: Path,
     policies: Path,
-    ledger: Path,
+    ledger: str,
     analyst: str,
+    session: str,
+    fresh: bool,
     format_: str,
     confidence: float,
     intervals: bool,
+    output: Path | None,
+    force: bool,
+    dry_run: bool,
+    verbose: bool,
+    quiet: bool,
     **given: Any,
 ) -> None:
-    """Answer SQL under differential privacy. Use - to read it from standard input."""
-    text = options.query_text(sql)
-    with (
-        progress_bar() as progress,
-        connect(database, policies, ledger, analyst, progress=progress) as connection,
-    ):
-        result = connection.sql(text, **options.chosen(given))
-        if format_ == "json":
-            click.echo(output.result_json(result, confidence))
-        elif format_ == "csv":
-            click.echo(output.result_csv(result, confidence if intervals else None), nl=False)
-        else:
-            show(render.result_panel(result, confidence, max_rows=None))
+    """Answer SQL under differential privacy. Use - to read it from standard input.
+
+    Bad input is refused before anything is read or spent.
+    """
+    from dpsql.session import connect
+
+    chosen = options.chosen(given)
+    with ExitStack() as stack:
+        write = _destination(stack, format_, output, force)
+        text = options.query_text(sql)
+        if dry_run:
+            with connect(database, policies, None, analyst) as connection:
+                explanation = connection.explain(text, **chosen)
+            _write_explanation(explanation, format_, write)
+            return
+        with (
+            progress_bar(quiet) as progress,
+            connect(
+                database, policies, ledger, analyst, session=session, progress=progress
+            ) as connection,
+        ):
+            result = connection.sql(text, fresh=fresh, **chosen)
+        _write_result(result, format_, confidence, intervals, write)
+        if verbose and format_ != "table":
+            from dpsql.render_result import footer
+
+            remark(footer(result))
 
 
-@click.command()
+def _destination(
+    stack: ExitStack, format_: str, target: Path | None, force: bool
+) -> Callable[[bytes], None] | None:
+    """What writes the answer to its file, or None for standard output; refuses what cannot be."""
+    if format_ in _BINARY:
+        from dpsql.result import require_package
+
+        require_package("pyarrow", "arrow")
+        if target is None and sys.stdout.isatty():
+            raise click.UsageError(f"{format_} is not for a terminal: use --output FILE or a pipe")
+    return None if target is None else stack.enter_context(new_file(target, force))
+
+
+def _write_result(
+    result: Result,
+    format_: str,
+    confidence: float,
+    intervals: bool,
+    write: Callable[[bytes], None] | None,
+) -> None:
+    from dpsql import output, render
+
+    if format_ != "table":
+        content = output.encoded(result, format_, confidence, intervals)
+        write(content) if write else click.echo(content, nl=False)
+        return
+    if intervals and result.released:
+        panel = _wide_panel(result, confidence)
+    else:
+        panel = render.result_panel(result, confidence, max_rows=None)
+    write(f"{render.plain(panel)}\n".encode()) if write else show(panel)
+
+
+def _wide_panel(result: Result, confidence: float) -> Any:
+    """The answer with the ends of its intervals in columns of their own."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from dpsql import output
+    from dpsql.figures import cell, printable
+    from dpsql.render_result import footer
+
+    columns = output.columns_of(result, confidence)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        title = Text(printable(column.name))
+        right = output.is_numeric(column.values)
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for row in zip(*(column.values for column in columns), strict=True):
+        table.add_row(*(Text(cell(value)) for value in row))
+    return Group(table, Text(), Text(footer(result), style="dim"))
+
+
+def _write_explanation(
+    explanation: Explanation, format_: str, write: Callable[[bytes], None] | None = None
+) -> None:
+    """As JSON where that was asked for; other formats have no place for a plan, so it is a text."""
+    from dpsql import output, render
+
+    if format_ in ("json", "jsonl"):
+        text = output.explanation_json(explanation)
+    elif write is None:
+        show(render.explanation_panel(explanation))
+        return
+    else:
+        text = render.plain(render.explanation_panel(explanation))
+    write(f"{text}\n".encode()) if write else click.echo(text)
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql explain -d demo-data/demo.duckdb -a ana \\\n"
+        '  "SELECT carrier, AVG(dep_delay) FROM flights GROUP BY carrier"',
+        "dpsql explain -d demo-data/demo.duckdb -a ana --format json \\\n"
+        "  --max-groups-contributed unlimited \\\n"
+        '  "SELECT dest, COUNT(*) AS n FROM flights GROUP BY dest ORDER BY n DESC LIMIT 10"',
+    )
+)
 @click.argument("sql")
 @options.database
 @options.policies
@@ -60,10 +194,9 @@ def explain(
     sql: str, database: Path, policies: Path, analyst: str, format_: str, **given: Any
 ) -> None:
     """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""
+    from dpsql.session import connect
+
     text = options.query_text(sql)
     with connect(database, policies, None, analyst) as connection:
         explanation = connection.explain(text, **options.chosen(given))
-    if format_ == "json":
-        click.echo(output.explanation_json(explanation))
-    else:
-        show(render.explanation_panel(explanation))
+    _write_explanation(explanation, format_)
