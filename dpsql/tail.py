@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.engines.base import ArrowStream, Engine
-from dpsql.engines.duckdb import MaterializedStream, lock_down, numpy_safe, raise_if_interrupted
+from dpsql.engines.duckdb import MaterializedStream, numpy_safe, raise_if_interrupted
+from dpsql.engines.lockdown import lock_down
 from dpsql.errors import DataError, EngineError, InterfaceError
 from dpsql.plan import BlockPlan
 from dpsql.query import ROW_ID, Block, PlainTail, Query

@@ -1,0 +1,223 @@
+"""Constants of a statement that can never be computed, found without running it.
+
+DuckDB binds ``n + 'a'`` and ``'x'::DATE`` without complaint and fails when it comes to them, and
+its optimizer leaves alone what fails. The plan before optimization says where they are: each part
+of it that depends on constants alone is computed here, by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import duckdb
+
+from dpsql.quoting import literal, quote
+
+_Node: TypeAlias = dict[str, Any]
+
+_FAILURES = (
+    duckdb.ConversionException,
+    duckdb.InvalidInputException,
+    duckdb.OutOfMemoryException,
+    duckdb.OutOfRangeException,
+)
+"""What a constant raises that fails. Other errors mean that it was not written down faithfully."""
+_NO_SUCH_CAST = "Unimplemented type for cast"
+_AT_ONCE = 100  # constants computed by one statement
+
+_INTEGERS: Final = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+_NUMBERS: Final = _INTEGERS | {"DOUBLE", "FLOAT", "DECIMAL"}
+_TAKES_INTEGERS: Final = frozenset({"INTEGER", "BIGINT", "HUGEINT", "DOUBLE"})
+_SAMPLES: Final = ("0", "2000-01-01", "00:00:00", "[]", "00000000-0000-0000-0000-000000000000")
+"""Texts of which one stands for a value of nearly every type."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingConstant:
+    """Why a part of a statement fails whatever the rows are; the constants in it, as SQL."""
+
+    reason: str
+    literals: tuple[str, ...]
+
+
+def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> FailingConstant | None:
+    """The first part of a query that fails wherever it is computed, or None.
+
+    Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
+    statement that does not bind, or whose plan the engine cannot write down.
+    """
+    try:
+        (text,) = connection.execute(
+            "SELECT json_serialize_plan(?, optimize := false)", [sql]
+        ).fetchall()[0]
+        plan = json.loads(text)
+        parts = [] if plan["error"] else list(_parts(plan))
+    except RecursionError:
+        return None
+    constants = [part for part in parts if isinstance(part, _Constant)]
+    for first in range(0, len(constants), _AT_ONCE):
+        some = constants[first : first + _AT_ONCE]
+        if _failure(connection, [part.sql for part in some]) is None:
+            continue
+        for part in some:
+            reason = _failure(connection, [part.sql])
+            if reason is not None:
+                return FailingConstant(reason, part.literals)
+    for cast in dict.fromkeys(part for part in parts if isinstance(part, _Cast)):
+        reason = _failure(connection, [cast.sample])
+        if reason is not None and _NO_SUCH_CAST in reason:
+            return FailingConstant(reason, ())
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """A part of a plan that depends on constants alone, as SQL."""
+
+    sql: str
+    literals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cast:
+    """A cast of values that are not known, from type to type."""
+
+    source: str
+    target: str
+
+    @property
+    def sample(self) -> str:
+        """The cast of a value of the first type, if one is known."""
+        tried = ", ".join(f"TRY_CAST({literal(text)} AS {self.source})" for text in _SAMPLES)
+        return f"CAST(coalesce({tried}) AS {self.target})"
+
+
+def _failure(connection: duckdb.DuckDBPyConnection, expressions: Sequence[str]) -> str | None:
+    # Python has no values for some constants that the engine can compute, and IS NULL is decided
+    # by the optimizer without computing anything. A hash is a number, and needs the value.
+    computed = ", ".join(f"hash({expression})" for expression in expressions)
+    try:
+        connection.execute(f"SELECT {computed}").fetchall()
+    except _FAILURES as error:
+        line = str(error).strip().split("\n", 1)[0]
+        return line.split(": ", 1)[-1]
+    except duckdb.Error:
+        return None
+    return None
+
+
+def _parts(plan: _Node) -> Iterator[_Constant | _Cast]:
+    """The largest constant parts of a plan, and the casts between types that may not have one."""
+    todo: list[Any] = [plan]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo.extend(reversed(node))
+            continue
+        if not isinstance(node, dict) or node.get("type") == "OPERATOR_TRY":
+            continue
+        if "expression_class" in node and node.get("children"):
+            written = _written(node)
+            if written is not None:
+                if not _is_sure(node):
+                    yield written
+                continue
+            if _is_cast(node):
+                yield from _doubtful(node)
+        todo.extend(reversed(node.values()))
+
+
+def _is_cast(node: _Node) -> bool:
+    return bool(node["type"] == "OPERATOR_CAST" and not node["function_data"]["try_cast"])
+
+
+def _is_sure(node: _Node) -> bool:
+    """True for casts of single constants that nothing can go wrong with, which are most."""
+    child = node["children"][0]
+    if not _is_cast(node) or child["expression_class"] != "BOUND_CONSTANT":
+        return False
+    source, target = child["value"]["type"]["id"], node["return_type"]["id"]
+    plain = node["return_type"]["type_info"] is None
+    return plain and (source == target or (source == "INTEGER" and target in _TAKES_INTEGERS))
+
+
+def _doubtful(node: _Node) -> Iterator[_Cast]:
+    (child,) = node["children"]
+    types = [_type(child.get("return_type")), _type(node["return_type"])]
+    source, target = types
+    if source is None or target is None or "VARCHAR" in types or source == target:
+        return
+    if not all(type_.split("(")[0] in _NUMBERS for type_ in (source, target)):
+        yield _Cast(source, target)
+
+
+def _written(node: _Node) -> _Constant | None:
+    """A constant expression as SQL, with its constants; None if it is no such thing."""
+    if node["expression_class"] == "BOUND_CONSTANT":
+        text = _value(node["value"])
+        if text is None:
+            return None
+        return _Constant(f"CAST({text} AS {_type(node['value']['type'])})", (text,))
+    children = node.get("children")
+    if node["expression_class"] != "BOUND_FUNCTION" or not children:
+        return None
+    written = []
+    for child in children:
+        part = _written(child)
+        if part is None:
+            return None
+        written.append(part)
+    literals = tuple(text for part in written for text in part.literals)
+    if node["type"] == "OPERATOR_CAST":
+        target = _type(node["return_type"])
+        cast = "CAST" if _is_cast(node) else "TRY_CAST"
+        sql = f"{cast}({written[0].sql} AS {target})"
+        return None if target is None else _Constant(sql, literals)
+    if node["type"] != "BOUND_FUNCTION":
+        return None
+    arguments = ", ".join(part.sql for part in written)
+    return _Constant(f"{quote(node['qname']['path'][-1])}({arguments})", literals)
+
+
+def _value(value: _Node) -> str | None:
+    """A constant as SQL, of the types that can be written in a statement."""
+    id_, info = value["type"]["id"], value["type"]["type_info"]
+    if value["is_null"]:
+        return None
+    if id_ == "VARCHAR" and info is None:
+        return literal(value["value"])
+    if id_ in _INTEGERS and isinstance(value["value"], int):
+        return str(value["value"])
+    if id_ == "DOUBLE" and isinstance(value["value"], int | float):
+        return repr(value["value"])
+    if id_ == "BOOLEAN":
+        return str(value["value"]).upper()
+    if id_ == "DECIMAL" and isinstance(value["value"], int):
+        digits = f"{abs(value['value']):0{info['scale'] + 1}d}"
+        point = len(digits) - info["scale"]
+        sign = "-" if value["value"] < 0 else ""
+        return f"{sign}{digits[:point]}.{digits[point:]}" if info["scale"] else sign + digits
+    return None
+
+
+def _type(type_: _Node | None) -> str | None:
+    """A type as SQL; None for types that have no short name."""
+    if type_ is None:
+        return None
+    info = type_["type_info"]
+    if info is None:
+        return None if type_["id"] in ("NULL", "ANY") else str(type_["id"])
+    if info["alias"]:
+        return str(info["alias"]) if info["alias"] == "JSON" else None
+    if type_["id"] == "DECIMAL":
+        return f"DECIMAL({info['width']}, {info['scale']})"
+    if type_["id"] == "LIST":
+        inner = _type(info["child_type"])
+        return inner and f"{inner}[]"
+    return None
