@@ -256,8 +256,9 @@ def config(ctx: click.Context, /, **values: Any) -> None:
         table.add_column(title, overflow="fold")
     for option in _settings():
         value = values[str(option.name)]
-        shown = "" if value is None else str(value)
-        table.add_row(*map(Text, (option.key, shown, _source(ctx, option))))
+        given = value not in (None, "")
+        source = _source(ctx, option) if given else "not set"
+        table.add_row(*map(Text, (option.key, str(value) if given else "", source)))
     show(table)
 
 
@@ -271,4 +272,4 @@ def _source(ctx: click.Context, option: Setting) -> str:
             settings: Settings = ctx.obj
             return f"{settings.path} {settings.tables[option.key]}"
         case _:
-            return "not set" if option.default in (None, "") else "default"
+            return "default"
