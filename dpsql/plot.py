@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_CATEGORIES = 40
 LABEL_WIDTH = 24
-BLUE, GREY, RED = "#3b82c4", "#777e87", "#d1495b"
+BLUE, GREY, INK, RED = "#3b82c4", "#777e87", "#2f353d", "#d1495b"
 _NULL = {"facecolor": "none", "edgecolor": GREY, "hatch": "//"}
 
 
@@ -200,7 +200,7 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
     count = len(drawn.values)
     rows = list(zip(*keys, strict=True))[:count] if keys else [()] * count
     bars = ax.bar(
-        np.arange(count), drawn.values, yerr=drawn.reach, color=BLUE, ecolor=GREY, capsize=3
+        np.arange(count), drawn.values, yerr=drawn.reach, color=BLUE, ecolor=INK, capsize=3
     )
     labels = [" · ".join(cell(value, LABEL_WIDTH) for value in row) for row in rows]
     longest = max(map(len, labels))
@@ -212,6 +212,8 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
         ha="right" if steep == 45 else "center",
         parse_math=False,
     )
+    margin = 0.6 + max(0, 4 - count) / 2  # a few bars are not to fill the picture
+    ax.set_xlim(-margin, count - 1 + margin)
     for bar, row, tick in zip(bars, rows, ax.get_xticklabels(), strict=True):
         if any(value is None for value in row):
             bar.set(**_NULL)

@@ -162,7 +162,8 @@ def footer(result: Result) -> str:
     cost = result.cost
     mechanisms = " + ".join(dict.fromkeys(block.mechanism for block in result.plan.blocks))
     if cost.stored:
-        return f"{mechanisms} · paid for before, at {printable(str(cost.answered))[:16]} UTC"
+        when = printable(str(cost.answered))[:16].replace("T", " ")
+        return f"{mechanisms} · paid for before, at {when} UTC"
     paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
     if cost.settled_epsilon < cost.reserved_epsilon:
         paid = f"{paid} of {reserved} reserved"

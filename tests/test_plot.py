@@ -1,0 +1,321 @@
+"""Plots show what the answer says: its rows, its intervals, its threshold, its cost."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.dates import num2date
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+import dpsql
+from dpsql.plot import MAX_CATEGORIES
+from dpsql.policy import (
+    AccountPolicy,
+    ColumnPolicy,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+
+HOSTILE = ("$\\frac{1$", "two\nlines", "<b>", "_{x}^", "a", None)
+UNITS = 12_000
+POLICY = Policy(
+    "world",
+    tables={
+        "t": TablePolicy(
+            "t",
+            PrivacyUnit("person", "u"),
+            {
+                "x": ColumnPolicy(0, 10),
+                "many": ColumnPolicy(domain=tuple(f"m{i}" for i in range(50))),
+                "year": ColumnPolicy(domain=(2000, 2001, 2002)),
+            },
+        )
+    },
+    accounts={"ana": AccountPolicy("ana", 200.0, 1e-3)},
+    defaults=Parameters(epsilon=3.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=2),
+)
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    units = np.arange(UNITS)
+    engine = dpsql.DuckDBEngine()
+    engine.register(
+        "t",
+        {
+            "u": units,
+            "key": np.array(HOSTILE, dtype=object)[units % len(HOSTILE)],
+            "many": np.array([f"m{i}" for i in range(50)])[units % 50],
+            "year": 2000 + units % 3,
+            "level": [(None, 10, 20)[u % 3] for u in range(UNITS)],
+            "day": [datetime.date(2024, 1, 1 + u % 4) for u in range(UNITS)],
+            "x": (units % 11).astype(float),
+        },
+    )
+    ledger = tmp_path_factory.mktemp("ledger") / "budget.db"
+    with dpsql.connect(engine, POLICY, ledger, "ana") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def closed_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+BY_KEY = "SELECT key, COUNT(DISTINCT u) AS n, COUNT(*) AS c FROM t GROUP BY key"
+BY_YEAR = "SELECT year, COUNT(DISTINCT u) AS n, AVG(x) AS a FROM t GROUP BY year ORDER BY year"
+
+
+def bars(ax: Axes) -> BarContainer:
+    (found,) = [c for c in ax.containers if isinstance(c, BarContainer)]
+    return found
+
+
+def error_bars(ax: Axes) -> list[ErrorbarContainer]:
+    return [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
+
+
+def ends(container: ErrorbarContainer) -> np.ndarray:
+    """Lower and upper ends of the error bars."""
+    (lines,) = container.lines[2]
+    return np.array([segment[:, 1] for segment in lines.get_segments()]).T
+
+
+def test_bars_are_the_values_and_error_bars_the_intervals(connection: dpsql.Connection) -> None:
+    result = connection.sql(BY_KEY)
+    ax = result.plot(confidence=0.8)
+    assert [bar.get_height() for bar in bars(ax)] == [row[1] for row in result.fetchall()]
+    interval = result.intervals(0.8)["n"]
+    np.testing.assert_allclose(ends(error_bars(ax)[0]), [interval.low, interval.high])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("key", "n")
+
+
+def test_another_column_can_be_drawn(connection: dpsql.Connection) -> None:
+    result = connection.sql(BY_KEY)
+    ax = result.plot(y="c")
+    assert [bar.get_height() for bar in bars(ax)] == [row[2] for row in result.fetchall()]
+    assert ax.get_ylabel() == "c"
+
+
+def test_numbers_make_an_axis_of_numbers(connection: dpsql.Connection) -> None:
+    result = connection.sql(BY_YEAR)
+    ax = result.plot(y="a")
+    (container,) = error_bars(ax)
+    assert container.lines[0].get_xdata().tolist() == [2000, 2001, 2002]
+    assert container.lines[0].get_ydata().tolist() == [row[2] for row in result.fetchall()]
+    interval = result.intervals()["a"]
+    np.testing.assert_allclose(ends(container), [interval.low, interval.high])
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
+
+
+def test_dates_make_an_axis_of_dates(connection: dpsql.Connection) -> None:
+    ax = connection.sql("SELECT day, COUNT(*) AS n FROM t GROUP BY day ORDER BY day").plot()
+    (container,) = error_bars(ax)
+    days = [num2date(x).date() for x in container.lines[0].get_xdata()]
+    assert days == [datetime.date(2024, 1, day) for day in (1, 2, 3, 4)]
+    ax.figure.canvas.draw()
+    assert any(
+        "2024" in tick.get_text() or "01" in tick.get_text() for tick in ax.get_xticklabels()
+    )
+
+
+def test_several_keys_make_categories(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT year, key, COUNT(DISTINCT u) AS n FROM t GROUP BY ALL")
+    ax = result.plot()
+    labels = [tick.get_text() for tick in ax.get_xticklabels()]
+    assert len(bars(ax)) == len(labels) == len(result)
+    assert any(label.endswith("· NULL") for label in labels)
+    only = result.plot(x="key")
+    assert len(bars(only)) == len(result)  # rows with the same key keep bars of their own
+
+
+@pytest.mark.parametrize("x", [["key", "year"], ("key", "year")])
+def test_columns_of_keys_can_be_chosen(connection: dpsql.Connection, x) -> None:
+    result = connection.sql("SELECT year, key, COUNT(DISTINCT u) AS n FROM t GROUP BY ALL")
+    assert result.plot(x=x).get_xlabel() == "key, year"
+
+
+def test_a_null_key_has_a_bar_that_looks_different(connection: dpsql.Connection) -> None:
+    ax = connection.sql(BY_KEY).plot()
+    labels = ax.get_xticklabels()
+    hatched = [bar.get_hatch() is not None for bar in bars(ax)]
+    slanted = [label.get_fontstyle() == "italic" for label in labels]
+    assert hatched == slanted == [label.get_text() == "NULL" for label in labels]
+    assert sum(hatched) == 1
+
+
+def test_a_null_key_stands_apart_on_an_axis_of_numbers(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT level, COUNT(DISTINCT u) AS n FROM t GROUP BY level")
+    ax = result.plot()
+    points, apart = error_bars(ax)
+    assert sorted(points.lines[0].get_xdata().tolist()) == [10, 20]
+    (where,) = apart.lines[0].get_xdata()
+    assert where > 20
+    assert apart.lines[0].get_marker() != points.lines[0].get_marker()
+    assert [text.get_text() for text in ax.texts] == ["NULL"]
+    (value,) = [n for level, n in result.fetchall() if level is None]
+    assert apart.lines[0].get_ydata().tolist() == [value]
+
+
+def test_of_many_categories_the_first_forty_are_drawn_and_the_caption_says_so(
+    connection: dpsql.Connection,
+) -> None:
+    result = connection.sql("SELECT many, COUNT(DISTINCT u) AS n FROM t GROUP BY many")
+    ax = result.plot()
+    assert [bar.get_height() for bar in bars(ax)] == [
+        row[1] for row in result.fetchall()[:MAX_CATEGORIES]
+    ]
+    assert f"first {MAX_CATEGORIES} of 50 groups" in ax.get_title("left")
+    assert "first" not in connection.sql(BY_KEY).plot().get_title("left")
+
+
+def test_the_threshold_is_a_labelled_line_that_every_released_count_exceeds(
+    connection: dpsql.Connection,
+) -> None:
+    result = connection.sql(BY_KEY)
+    ax = result.plot()
+    (line,) = [line for line in ax.lines if "threshold" in str(line.get_label())]
+    (height, _) = line.get_ydata()
+    assert height == result.thresholds()["n"].value
+    assert min(row[1] for row in result.fetchall()) > height
+    assert f"groups appear above {height:.0f}" in line.get_label()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [line.get_label()]
+
+
+def test_a_threshold_that_counts_from_another_group_says_which(
+    connection: dpsql.Connection,
+) -> None:
+    sql = f"{BY_KEY} ORDER BY n DESC LIMIT 3"
+    ax = connection.sql(sql, max_groups_contributed="unlimited", k_bar=50).plot()
+    (line,) = [line for line in ax.lines if "threshold" in str(line.get_label())]
+    assert line.get_label().endswith("above group 51 by size")
+
+
+@pytest.mark.parametrize(("sql", "y"), [(BY_KEY, "c"), (BY_YEAR, "n")])
+def test_where_the_column_decides_nothing_there_is_no_line(
+    connection: dpsql.Connection, sql: str, y: str
+) -> None:
+    ax = connection.sql(sql).plot(y=y)
+    assert not any("threshold" in str(line.get_label()) for line in ax.lines)
+    assert ax.get_legend() is None
+
+
+def test_the_caption_tells_confidence_mechanism_and_cost(connection: dpsql.Connection) -> None:
+    caption = connection.sql(BY_YEAR, epsilon=2.5).plot(confidence=0.9).get_title("left")
+    assert caption.startswith("90% intervals · known_domain · paid ε 2.5 at δ ")
+
+
+def test_an_answer_without_keys_is_one_bar(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT COUNT(*) AS n FROM t")
+    ax = result.plot()
+    assert [bar.get_height() for bar in bars(ax)] == [result.fetchall()[0][0]]
+
+
+def test_an_empty_answer_says_that_it_is(connection: dpsql.Connection) -> None:
+    result = connection.sql(f"{BY_KEY.split(' GROUP')[0]} WHERE year = 1 GROUP BY key")
+    assert len(result) == 0
+    assert [text.get_text() for text in result.plot().texts] == ["no groups were released"]
+
+
+def test_numbers_without_noise_of_their_own_are_drawn_without_error_bars(
+    connection: dpsql.Connection,
+) -> None:
+    budget = connection.sql("SHOW BUDGET")
+    ax = budget.plot(y="spent")
+    assert error_bars(ax) == []
+    assert ax.get_title("left") == ""
+    doubled = connection.sql("SELECT key, 2 * COUNT(DISTINCT u) AS n FROM t GROUP BY key").plot()
+    assert error_bars(doubled) == []
+    assert "intervals" not in doubled.get_title("left")
+
+
+def test_hostile_names_and_keys_are_drawn_as_they_are(
+    connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    result = connection.sql(
+        'SELECT key AS "$\\frac{1$", COUNT(DISTINCT u) AS "$_{$" FROM t GROUP BY key'
+    )
+    ax = result.plot()
+    ax.figure.savefig(tmp_path / "plot.png")
+    labels = {tick.get_text() for tick in ax.get_xticklabels()}
+    assert {"$\\frac{1$", "two\\nlines", "_{x}^"} <= labels
+
+
+def test_it_draws_on_the_axes_it_is_given_and_opens_no_other(
+    connection: dpsql.Connection,
+) -> None:
+    figure, axes = plt.subplots(1, 2)
+    assert connection.sql(BY_KEY).plot(ax=axes[1]) is axes[1]
+    assert plt.get_fignums() == [figure.number]
+    assert not axes[0].has_data()
+
+
+def test_it_never_shows_a_window(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a plot is shown by whoever asked for it")
+
+    monkeypatch.setattr(plt, "show", refuse)
+    monkeypatch.setattr(mpl.figure.Figure, "show", refuse)
+    connection.sql(BY_KEY).plot()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "hint"),
+    [
+        ({"y": "nothing"}, "column_not_in_answer", "Columns: key, n, c."),
+        ({"x": "nothing"}, "column_not_in_answer", "Columns: key, n, c."),
+        ({"x": ["key", "nothing"]}, "column_not_in_answer", "Columns: key, n, c."),
+        ({"y": "key"}, "not_numeric", "Choose another for y."),
+        ({"confidence": 1.0}, "confidence_out_of_range", "0.95"),
+        ({"ax": "axes"}, "not_axes", None),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_the_choices(
+    connection: dpsql.Connection, arguments: dict, code: str, hint: str | None
+) -> None:
+    with pytest.raises(dpsql.ParameterError) as caught:
+        connection.sql(BY_KEY).plot(**arguments)
+    assert caught.value.code == code
+    assert hint is None or hint in caught.value.hint
+    assert plt.get_fignums() == []
+
+
+def test_an_answer_without_numbers_is_refused(connection: dpsql.Connection) -> None:
+    with pytest.raises(dpsql.ParameterError) as caught:
+        connection.sql("SHOW TABLES").plot()
+    assert caught.value.code == "nothing_to_draw"
+
+
+def test_without_matplotlib_it_says_what_to_install(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(dpsql.InterfaceError) as caught:
+        connection.sql(BY_KEY).plot()
+    assert caught.value.code == "missing_package"
+    assert caught.value.hint == "Install it with: pip install 'dpsql[plot]'"
+
+
+def test_results_do_not_load_matplotlib_before_somebody_plots() -> None:
+    import subprocess
+
+    program = "import sys, dpsql, dpsql.result, dpsql.render; print('matplotlib' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "False\n"
