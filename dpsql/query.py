@@ -174,6 +174,14 @@ class PlainTail:
     offset: int
 
 
+class TailKind(Enum):
+    """What running a tail may take."""
+
+    SURE = "sure"  # values of bounded size, and no constant that could fail
+    BOUNDED = "bounded"  # values of bounded size
+    UNBOUNDED = "unbounded"
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
@@ -181,7 +189,8 @@ class Query:
     ``tail`` is generated SQL over the blocks' released tables and the public tables.
     ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
     tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
-    need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail.
+    need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail;
+    ``tail_kind`` says what running it may take.
     """
 
     text: str
@@ -191,3 +200,4 @@ class Query:
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
     plain: PlainTail | None
+    tail_kind: TailKind

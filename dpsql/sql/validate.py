@@ -23,6 +23,7 @@ from dpsql.sql.options import refuse_options, take_options
 from dpsql.sql.outputs import plain_tail, trace_outputs
 from dpsql.sql.parse import place_of
 from dpsql.sql.relation import Relation
+from dpsql.sql.tails import tail_kind
 from dpsql.sql.text import to_sql
 
 
@@ -55,6 +56,7 @@ def validate(
         outputs=outputs,
         supports=supports,
         plain=plain_tail(tree, blocks),
+        tail_kind=tail_kind(tree),
     )
 
 

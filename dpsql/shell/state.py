@@ -1,0 +1,171 @@
+"""One shell: what it is connected to, its settings, its last answer, and how it runs a query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from dpsql.accounting import Amount
+from dpsql.budget import BudgetReport, Payer, payer
+from dpsql.engines.base import Engine
+from dpsql.engines.duckdb import open_database
+from dpsql.errors import Error
+from dpsql.figures import significant
+from dpsql.ledger import Ledger
+from dpsql.policy import Policy
+from dpsql.policy_file import load_policy
+from dpsql.release import Percent
+from dpsql.result import Result
+from dpsql.session import Connection, connect
+from dpsql.shell import cancel
+from dpsql.shell.answers import written
+from dpsql.shell.catalog import Catalog
+from dpsql.shell.costs import price, spent_between
+from dpsql.shell.screen import Screen
+from dpsql.shell.settings import Settings
+from dpsql.sql.statements import Select, read_statement
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a shell asks: a connection, and what it is made of."""
+
+    connection: Connection
+    engine: Engine
+    policy: Policy
+    ledger: Ledger
+    payer: Payer
+    analyst: str
+    database: str
+
+
+@contextmanager
+def opened(
+    database: Path,
+    policies: Path,
+    ledger: str | Path,
+    analyst: str,
+    session: str,
+    progress: Percent,
+) -> Iterator[Source]:
+    """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
+    policy = load_policy(policies)
+    policy.account(analyst)
+    with (
+        closing(open_database(database)) as engine,
+        connect(engine, policy, ledger, analyst, session=session, progress=progress) as connection,
+        Ledger.open(ledger) as reports,
+    ):
+        paying = payer(policy, analyst, session)
+        yield Source(connection, engine, policy, reports, paying, analyst, database.name)
+
+
+class Shell:
+    """The state of a shell, and what its statements do to it.
+
+    ``ask`` puts a question to a person and is None where there is nobody to ask.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        screen: Screen,
+        settings: Settings | None = None,
+        ask: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.source = source
+        self.screen = screen
+        self.settings = settings or Settings()
+        self.ask = ask
+        self.catalog = Catalog.of(source.policy, source.engine.schema())
+        self.result: Result | None = None
+        self.query = ""
+        self.last = ""
+        self.files = 0  # that are being read, one within the other
+
+    def answer(self, text: str) -> None:
+        """Run a statement and show its answer.
+
+        Raises ``Error``, and ``Cancelled`` with what that cost after Ctrl-C.
+        """
+        if isinstance(read_statement(text), Select):
+            self.query = text
+            if not self._agreed(text):
+                self.screen.say("Not run. Nothing was spent.")
+                return
+        started = time.perf_counter()
+        result = self._charged(lambda: self.source.connection.sql(text))
+        took = _duration(time.perf_counter() - started)
+        if result.released:
+            self.result = result
+        self.last = f"last: {_paid(result)}{took}"
+        self.screen.show(
+            written(result, self.settings, self.screen.width), paged=self.settings.pager
+        )
+        if self.settings.timing:
+            self.screen.say(f"Time: {took}")
+
+    def report(self) -> BudgetReport | None:
+        """Where the account stands, None if the ledger does not say."""
+        try:
+            return self.source.connection.budget()
+        except Error:
+            return None
+
+    def _agreed(self, text: str) -> bool:
+        """True unless a query is expensive and somebody says no to it."""
+        most = self.settings.confirm
+        if self.ask is None or most is None:
+            return True
+        explanation = self._run(lambda: self.source.connection.explain(text))
+        report = self.report()
+        if report is None or not explanation.blocks:
+            return True
+        amount = Amount.charge(explanation.reserved)
+        paying = self.source.payer
+        affordable = self.source.ledger.estimate(paying.path, amount, paying.limits)
+        found = price(explanation, report, affordable)
+        if affordable == 0 or found.share <= most:
+            return True  # what cannot be paid for is refused, for nothing
+        return self.ask(found.question)
+
+    def _charged(self, work: Callable[[], _T]) -> _T:
+        """The outcome of work; if it fails, with what it cost."""
+        before = self.report()
+        try:
+            return self._run(work)
+        except cancel.Cancelled:
+            raise cancel.Cancelled(self._taken(before) or "Nothing was spent.") from None
+        except Error as error:
+            taken = self._taken(before)
+            if taken is not None:
+                error.hint = " ".join(filter(None, [error.hint, taken]))
+            raise
+
+    def _taken(self, before: BudgetReport | None) -> str | None:
+        after = self.report()
+        if before is None or after is None:
+            return "What it reserved stays spent, if it had begun to read."
+        return spent_between(before, after)
+
+    def _run(self, work: Callable[[], _T]) -> _T:
+        with self.screen.busy() as turn:
+            return cancel.run(work, self.source.engine.interrupt, turn)
+
+
+def _paid(result: Result) -> str:
+    if not result.released:
+        return ""
+    if result.cost.stored:
+        return "given before, free, "
+    return f"ε {significant(result.cost.settled_epsilon, 3)} paid, "
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

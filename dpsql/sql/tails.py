@@ -1,0 +1,190 @@
+"""What running a tail may take, as told from its form.
+
+A tail may be any query, and DuckDB does not count the memory of values that are being computed: a
+list of a billion numbers, a text that doubles from subquery to subquery. Expressions that are
+known to give values of bounded size are listed here; nothing is refused for the want of it.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.query import TailKind
+from dpsql.schema import fold
+from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
+
+MAX_TEXT = 1000  # characters of a text in a tail with values of bounded size
+MAX_DOUBLINGS = 6
+_SHORT = 9  # digits of a number that no integer type of the engine is too small for
+
+_CLAUSES: tuple[type[exp.Expr], ...] = (
+    exp.Alias,
+    exp.CTE,
+    exp.Cube,
+    exp.Distinct,
+    exp.Except,
+    exp.Exists,
+    exp.Fetch,
+    exp.From,
+    exp.Group,
+    exp.GroupingSets,
+    exp.Having,
+    exp.Intersect,
+    exp.Join,
+    exp.Lateral,
+    exp.Limit,
+    exp.LimitOptions,
+    exp.Offset,
+    exp.Order,
+    exp.Ordered,
+    exp.Pivot,
+    exp.Qualify,
+    exp.Rollup,
+    exp.Select,
+    exp.Star,
+    exp.Subquery,
+    exp.Table,
+    exp.TableAlias,
+    exp.TableSample,
+    exp.Union,
+    exp.Values,
+    exp.Where,
+    exp.With,
+)
+_AGGREGATES: tuple[type[exp.Expr], ...] = (
+    exp.AnyValue,
+    exp.ApproxDistinct,
+    exp.ArgMax,
+    exp.ArgMin,
+    exp.Avg,
+    exp.Corr,
+    exp.Count,
+    exp.CountIf,
+    exp.CovarPop,
+    exp.CovarSamp,
+    exp.CumeDist,
+    exp.DenseRank,
+    exp.Filter,
+    exp.First,
+    exp.FirstValue,
+    exp.Grouping,
+    exp.IgnoreNulls,
+    exp.Lag,
+    exp.Last,
+    exp.LastValue,
+    exp.Lead,
+    exp.LogicalAnd,
+    exp.LogicalOr,
+    exp.Max,
+    exp.Median,
+    exp.Min,
+    exp.Mode,
+    exp.NthValue,
+    exp.Ntile,
+    exp.PercentileCont,
+    exp.PercentileDisc,
+    exp.PercentRank,
+    exp.Rank,
+    exp.RespectNulls,
+    exp.RowNumber,
+    exp.Stddev,
+    exp.StddevPop,
+    exp.StddevSamp,
+    exp.Sum,
+    exp.Variance,
+    exp.VariancePop,
+    exp.Window,
+    exp.WindowSpec,
+    exp.WithinGroup,
+)
+_FUNCTIONS: tuple[type[exp.Expr], ...] = (
+    exp.Ascii,
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+    exp.BitwiseXor,
+    exp.Cbrt,
+    exp.Cos,
+    exp.DateFromParts,
+    exp.Dayname,
+    exp.LastDay,
+    exp.Monthname,
+    exp.Pi,
+    exp.RegexpLike,
+    exp.Sin,
+    exp.SplitPart,
+    exp.StrPosition,
+    exp.Tan,
+    exp.TimeToUnix,
+    exp.Typeof,
+)
+_BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS)
+_ROWS = (exp.Cube, exp.Group, exp.GroupingSets, exp.In, exp.Rollup, exp.Values)
+_DOUBTFUL = (exp.Cast, exp.DataType, exp.Interval, exp.TryCast)
+_CONSTANTS = (exp.Boolean, exp.Literal, exp.Null)
+
+
+def tail_kind(tree: exp.Query) -> TailKind:
+    """The kind of a finished tail: bounded only if every node of it is on the list.
+
+    Checked by ``tests/test_tail_limits.py``, which measures what bounded tails take.
+    """
+    nodes = list(tree.walk())
+    doublings = sum(map(_doublings, nodes))
+    if doublings > MAX_DOUBLINGS or not all(map(_is_bounded, nodes)):
+        return TailKind.UNBOUNDED
+    return TailKind.SURE if all(map(_is_sure, nodes)) else TailKind.BOUNDED
+
+
+def _is_bounded(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Literal):
+        return len(node.this) <= MAX_TEXT
+    if isinstance(node, exp.DataType):
+        return node.this in CAST_TYPES
+    if isinstance(node, exp.With):
+        return not node.args.get("recursive")
+    if isinstance(node, exp.Tuple):  # elsewhere, a value of several parts
+        return isinstance(node.parent, _ROWS)
+    if isinstance(node, exp.GenerateSeries):  # elsewhere, a list
+        ends = (node.args.get("start"), node.args.get("end"), node.args.get("step"))
+        numbers = all(end is None or isinstance(end.unnest(), exp.Literal) for end in ends)
+        return numbers and isinstance(node.parent, exp.Table)
+    if isinstance(node, exp.TimeToStr):
+        return isinstance(node.args.get("format"), exp.Literal)
+    return type(node) in _BOUNDED
+
+
+def _doublings(node: exp.Expr) -> int:
+    """How many times this node alone may double a value, an expression or a row's width."""
+    if isinstance(node, exp.DPipe):
+        return 0 if isinstance(node.left, exp.Literal) or isinstance(node.right, exp.Literal) else 1
+    if isinstance(node, exp.Concat):
+        return max(0, sum(not isinstance(part, exp.Literal) for part in node.expressions) - 1)
+    if not isinstance(node, exp.Select):
+        return 0
+    stars = sum(1 for item in node.expressions if item.is_star)
+    sources = 1 + len(list(node.args.get("joins") or ()))
+    return max(0, stars * sources - 1) + _uses_of_aliases(node)
+
+
+def _uses_of_aliases(select: exp.Select) -> int:
+    """How often its items name items before them, which the engine writes out each time."""
+    uses, aliases = 0, set[str]()
+    for item in select.expressions:
+        if aliases:
+            columns = item.find_all(exp.Column)
+            uses += sum(not c.table and fold(c.name) in aliases for c in columns)
+        if isinstance(item, exp.Alias):
+            aliases.add(fold(item.alias))
+    return uses
+
+
+def _is_sure(node: exp.Expr) -> bool:
+    """False where a constant may be one that cannot be computed, or cast to what is needed."""
+    if isinstance(node, exp.Literal):
+        return not node.is_string and len(node.this) <= _SHORT
+    if isinstance(node, _DOUBTFUL):
+        return False
+    if not isinstance(node, exp.Binary | exp.Func):
+        return True
+    parts = [part.unnest() for part in node.iter_expressions()]
+    return not parts or not all(isinstance(part, _CONSTANTS) for part in parts)
