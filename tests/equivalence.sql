@@ -138,3 +138,18 @@ SELECT sum(month(d)), avg(day(d)), sum(hour(ts)), avg(extract(dow FROM ts)), sum
 SELECT sum(least(greatest(k, 0), 3)), sum(if(flag, n, 0)), sum(n * n), avg(x * x), sum(n ** 2), sum(sqrt(big)) FROM visits
 SELECT k, sum(x * (1 - amount / 100)) AS discounted, sum(CASE WHEN flag THEN big ELSE -n END) FROM visits GROUP BY k ORDER BY k
 SELECT sum(big + amount * 2 - x) AS t, avg(coalesce(x, n, 0) / 2) AS u FROM visits
+SELECT k, count(*) AS n FROM visits GROUP BY k HAVING n > 80 ORDER BY k
+SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n DESC, k
+SELECT k, count(*) AS n FROM visits GROUP BY k HAVING n + 1 > 80 AND sum(n) > n * 2 ORDER BY n, k
+SELECT k, sum(n) AS n FROM visits GROUP BY k HAVING n > 10 ORDER BY n DESC LIMIT 3
+SELECT k, count(*) AS n FROM visits GROUP BY k HAVING count(*) FILTER (WHERE n > 3) > 20 ORDER BY sum(n), k
+SELECT count(*) AS n FROM visits HAVING n > 3
+SELECT -k AS k, count(*) AS c FROM visits GROUP BY k HAVING k > 3 ORDER BY k
+SELECT -k AS k, count(*) AS c FROM visits GROUP BY k ORDER BY k + 0
+SELECT -k AS k, count(*) AS c FROM visits GROUP BY k ORDER BY visits.k DESC
+SELECT k % 2 AS k, count(*) AS c FROM visits GROUP BY 1 HAVING k > 0 ORDER BY k
+SELECT n % 2 AS n, count(*) AS q FROM visits GROUP BY n % 2 HAVING n % 2 = 1 OR n IS NULL ORDER BY 1
+SELECT k, n % 2 AS s, count(*) AS q FROM visits GROUP BY k, 2 HAVING s > 0 ORDER BY k, s
+SELECT count(*) AS k FROM visits GROUP BY k HAVING k > 3 ORDER BY k
+SELECT s AS k, k AS s, count(*) AS q FROM visits GROUP BY k, s ORDER BY k, s
+SELECT k AS a, count(*) AS k FROM visits GROUP BY visits.k ORDER BY k, a

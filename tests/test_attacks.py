@@ -26,7 +26,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 def test_an_attack_has_its_stated_outcome_and_a_refusal_is_free(attack: Attack, connection) -> None:
     before, began = connection.budget(), time.process_time()
     if attack.outcome == ANSWERS:
-        connection.sql(attack.sql)
+        connection.sql(attack.sql, fresh=True)
         assert connection.budget().rho_spent > before.rho_spent, attack.why
         return
     if attack.outcome == TELLS:

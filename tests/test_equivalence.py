@@ -150,7 +150,7 @@ def test_the_largest_of_declared_keys_are_those_of_plain_duckdb(
 
 def test_the_comparison_notices_noise(connections) -> None:
     with pytest.raises(AssertionError):
-        agree(*connections, "SELECT k, count(*) FROM visits GROUP BY k ORDER BY k")
+        agree(*connections, "SELECT k, count(*) FROM visits WHERE k < 77 GROUP BY k ORDER BY k")
 
 
 KEYS = ("k", "s", "flag", "k % 3", "upper(s)", "coalesce(s, 'none')", "d", "n > 5", "c", "x")

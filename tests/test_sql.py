@@ -90,7 +90,7 @@ def test_rows_count_units_where_a_unit_has_one_row() -> None:
         ("ORDER BY sum(big) DESC LIMIT 3", 3),
         ("ORDER BY c LIMIT 3", None),
         ("ORDER BY k DESC LIMIT 3", None),
-        ("ORDER BY c + 1 DESC LIMIT 3", None),
+        ("ORDER BY count(*) + 1 DESC LIMIT 3", None),
         ("ORDER BY sum(n) DESC LIMIT 3", None),
         ("ORDER BY avg(big) DESC LIMIT 3", None),
         ("HAVING count(*) > 2 ORDER BY c DESC LIMIT 3", None),
@@ -143,6 +143,26 @@ def test_an_error_points_at_what_is_wrong(sql, part) -> None:
         sql[place.column - 1 : place.column - 1 + place.length] in part
     )
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n + 0", "column_not_grouped"),
+        ("SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY visits.n", "column_not_grouped"),
+        ("SELECT k, count(*) n FROM visits GROUP BY k HAVING visits.n > 3", "column_not_grouped"),
+        ("SELECT x AS k, count(*) FROM visits GROUP BY x ORDER BY visits.k", "column_not_grouped"),
+        ("SELECT DISTINCT -k AS k FROM visits ORDER BY visits.k", "column_not_grouped"),
+        ("SELECT k % 2 AS n, count(*) FROM visits GROUP BY ROLLUP (n)", "column_not_grouped"),
+        ("SELECT n % 2 AS n, count(*) FROM visits GROUP BY ALL HAVING n = 1", "column_not_grouped"),
+        ("SELECT count(*) AS t, count(s) AS t FROM visits HAVING t > 9", "ambiguous_column"),
+        ("SELECT k AS t, k + 1 AS t, t * 2, count(*) FROM visits GROUP BY ALL", "ambiguous_column"),
+    ],
+)
+def test_a_name_that_duckdb_reads_otherwise_or_not_at_all_is_refused(sql, code) -> None:
+    with pytest.raises(dpsql.Error) as caught:
+        planned(sql, SCHEMA, RULES)
+    assert caught.value.code == code
 
 
 def test_a_text_too_long_is_not_even_parsed() -> None:

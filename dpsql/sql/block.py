@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dpsql.errors import QueryRefused
+from dpsql.errors import QueryRefused, UnknownName
 from dpsql.query import INTERNAL_PREFIX, Block, Key, Source, TopK
 from dpsql.schema import fold, has_one_spelling
 from dpsql.sql.aggregates import Aggregates, output_name
@@ -20,7 +20,7 @@ from dpsql.sql.expressions import check_row_expression, outside_subqueries, refu
 from dpsql.sql.lineage import Lineage
 from dpsql.sql.noise_columns import is_noise_call
 from dpsql.sql.options import Asked
-from dpsql.sql.parse import refuse_deep
+from dpsql.sql.parse import place_of, refuse_deep
 from dpsql.sql.relation import Identity, Relation
 
 _CLAUSES = frozenset(
@@ -83,6 +83,7 @@ class _BlockBuilder:
         self.aggregates = Aggregates(relation, asked.parameters, self.text)
         self.keys: list[Key] = []
         self.expanded = 0
+        self.ambiguous: set[str] = set()  # aliases of several select items that differ
 
     def build(self) -> Block:
         self._check_clauses()
@@ -140,7 +141,9 @@ class _BlockBuilder:
         for item in self.select.expressions:
             self._resolve_within(item, defined)
             if isinstance(item, exp.Alias):
-                defined.setdefault(fold(item.alias), item.this)
+                name = fold(item.alias)
+                if defined.setdefault(name, item.this) != item.this:
+                    self.ambiguous.add(name)
         where = self.select.args.get("where")
         if where is not None:
             self._resolve_within(where, {})
@@ -149,6 +152,10 @@ class _BlockBuilder:
             for node in value if isinstance(value, list) else [value]:
                 if node is not None:
                     self._resolve_within(node, defined)
+        having, group = self.select.args.get("having"), self.select.args.get("group")
+        # GROUP BY ALL would have to group by what HAVING names, too.
+        if having is not None and defined and not (group is not None and group.args.get("all")):
+            self._prefer_aliases(having, self._key_expressions(), defined)
         order = self.select.args.get("order")
         if order is not None:
             for term in order.expressions:
@@ -163,11 +170,36 @@ class _BlockBuilder:
             # Noise is known of aggregates only, so there an alias comes before a column.
             column = self.relation.matches(node.table, node.name) and not is_noise_call(node.parent)
             if not column and self._names_an_alias(node, defined):
-                node.replace(exp.paren(self._expansion(defined[fold(node.name)])))
+                node.replace(self._definition(node, fold(node.name), defined))
             elif not column and self._in_expression():
                 raise self._correlated(node)
             else:
                 self.lineage.resolve_column(node, self.relation)
+
+    def _prefer_aliases(
+        self, node: exp.Expr, keys: list[exp.Expr], defined: dict[str, exp.Expr]
+    ) -> None:
+        """Names in HAVING, after their resolution as columns: what is neither a key nor inside an
+        aggregate means the select item of that name, as in DuckDB."""
+        if isinstance(node, exp.Query) or is_aggregate(node) or any(node == key for key in keys):
+            return
+        name = fold(output_name(node)) if isinstance(node, exp.Column) else ""
+        if name in defined and "table" not in node.meta:
+            node.replace(self._definition(node, name, defined))
+            return
+        for child in list(node.iter_expressions()):
+            self._prefer_aliases(child, keys, defined)
+
+    def _definition(self, node: exp.Expr, name: str, defined: dict[str, exp.Expr]) -> exp.Expr:
+        """What stands for an alias."""
+        if name in self.ambiguous:
+            raise UnknownName(
+                f"{name} is the name of several columns of the answer",
+                code="ambiguous_column",
+                place=place_of(self.text, node),
+                hint="Give each column a name of its own.",
+            )
+        return exp.paren(self._expansion(defined[name]))
 
     def _in_expression(self) -> bool:
         """True if the SELECT stands in an expression, where it can see an outer query's columns."""
@@ -364,14 +396,13 @@ class _BlockBuilder:
         return next((i for i, key in enumerate(self.keys) if key.expression == node), None)
 
     def _is_output_alias(self, node: exp.Column) -> bool:
-        """In ORDER BY an unqualified name of a select alias stays: the tail resolves it."""
-        aliases = {fold(item.alias) for item in self.select.expressions}
-        in_order = node.find_ancestor(exp.Order, exp.Select)
+        """An ORDER BY term that is the name of a select alias stays: the tail resolves it."""
+        order = node.parent.parent if isinstance(node.parent, exp.Ordered) else None
         return (
-            not node.table
-            and isinstance(in_order, exp.Order)
-            and isinstance(in_order.parent, exp.Select)
-            and fold(node.name) in aliases
+            isinstance(order, exp.Order)
+            and isinstance(order.parent, exp.Select)
+            and "table" not in node.meta
+            and fold(node.name) in {fold(item.alias) for item in self.select.expressions}
         )
 
     def _ungrouped(self, node: exp.Column) -> QueryRefused:

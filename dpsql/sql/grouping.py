@@ -20,6 +20,7 @@ from dpsql.schema import fold
 from dpsql.sql.aggregates import output_name
 from dpsql.sql.call import WRAPPERS
 from dpsql.sql.expressions import refusal
+from dpsql.sql.relation import Relation
 
 MAX_SETS = 32
 
@@ -28,8 +29,10 @@ Keys = tuple[exp.Expr, ...]
 _OUTER = ("order", "limit", "offset", "distinct", "with_")
 
 
-def expand_grouping_sets(select: exp.Select, text: str) -> bool:
+def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> bool:
     """Rewrite a SELECT with several grouping sets in place; False if it has none.
+
+    ``relation`` is what its FROM clause means: as keys its columns go before select aliases.
 
     Raises ``QueryRefused`` for more than MAX_SETS sets, or an ORDER BY term that is not in the
     select list.
@@ -38,7 +41,9 @@ def expand_grouping_sets(select: exp.Select, text: str) -> bool:
     if group is None or not _has_sets(group):
         return False
     definitions = {
-        fold(item.alias): item.this for item in select.expressions if isinstance(item, exp.Alias)
+        fold(item.alias): item.this
+        for item in select.expressions
+        if isinstance(item, exp.Alias) and not relation.matches("", item.alias)
     }
     items = [item.unalias() for item in select.expressions]
     number = _count(group)
@@ -171,7 +176,8 @@ def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
 
 
 def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
-    """Replace left-out keys by NULL, and GROUPING(...) by its value; top down."""
+    """Replace left-out keys by NULL, and GROUPING(...) by its value; top down, so that of a key
+    inside another the outer one counts."""
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Grouping | exp.GroupingId):
@@ -182,7 +188,7 @@ def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
             node.replace(exp.Literal.number(number))
     elif _is_one_of(node, missing):
         node.replace(exp.null())
-    elif not isinstance(node, (exp.AggFunc, *WRAPPERS)):
+    elif not isinstance(node, (exp.AggFunc, *WRAPPERS)) and not _is_one_of(node, keys):
         for child in list(node.iter_expressions()):
             _leave_out(child, keys, missing)
 

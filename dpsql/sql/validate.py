@@ -109,7 +109,7 @@ class _Splitter:
             if private is None:
                 refuse_options(query, self.text)
                 self._visit_children(query, ctes)
-            elif expand_grouping_sets(query, self.text):
+            elif expand_grouping_sets(query, private, self.text):
                 self._visit_children(query, ctes)
             else:
                 self._build(query, self.lineage.settled(private), ctes)
