@@ -79,6 +79,7 @@ def query(
 
     Bad input is refused before anything is read or spent.
     """
+    from dpsql.render_result import footer
     from dpsql.session import connect
 
     chosen = options.chosen(given)
@@ -86,22 +87,21 @@ def query(
         write = _destination(stack, format_, output, force)
         text = options.query_text(sql)
         if dry_run:
-            with connect(database, policies, None, analyst) as connection:
-                explanation = connection.explain(text, **chosen)
-            _write_explanation(explanation, format_, write)
-            return
-        with (
-            progress_bar(quiet) as progress,
-            connect(
-                database, policies, ledger, analyst, session=session, progress=progress
-            ) as connection,
-        ):
+            connection = stack.enter_context(connect(database, policies, None, analyst))
+            _write_explanation(connection.explain(text, **chosen), format_, write)
+        else:
+            bar = stack.enter_context(ExitStack())
+            tell = bar.enter_context(progress_bar(quiet))
+            connection = stack.enter_context(
+                connect(database, policies, ledger, analyst, session=session, progress=tell)
+            )
             result = connection.sql(text, fresh=fresh, **chosen)
-        _write_result(result, format_, confidence, intervals, write)
-        if verbose and format_ != "table":
-            from dpsql.render_result import footer
-
-            remark(footer(result))
+            bar.close()
+            _write_result(result, format_, confidence, intervals, write)
+            if verbose and format_ != "table":
+                remark(footer(result))
+    if output is not None:
+        remark(f"Wrote {output}.", quiet)
 
 
 def _destination(
@@ -112,9 +112,13 @@ def _destination(
         from dpsql.result import require_package
 
         require_package("pyarrow", "arrow")
-        if target is None and sys.stdout.isatty():
+        if target is None and _is_terminal():
             raise click.UsageError(f"{format_} is not for a terminal: use --output FILE or a pipe")
     return None if target is None else stack.enter_context(new_file(target, force))
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _write_result(
