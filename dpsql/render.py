@@ -33,6 +33,7 @@ __all__ = [
     "MAX_ROWS",
     "budget_panel",
     "budget_text",
+    "coloured",
     "error_panel",
     "explanation_panel",
     "explanation_text",
@@ -81,6 +82,16 @@ def plain(renderable: RenderableType) -> str:
     with console.capture() as capture:
         console.print(renderable)
     return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
+
+
+def coloured(renderable: RenderableType) -> str:
+    """Any renderable as text with a terminal's colour codes."""
+    console = Console(
+        file=io.StringIO(), width=TEXT_WIDTH, force_terminal=True, color_system="standard"
+    )
+    with console.capture() as capture:
+        console.print(renderable, highlight=False)
+    return capture.get().rstrip("\n")
 
 
 def width_of(console: Console, renderable: RenderableType) -> int:

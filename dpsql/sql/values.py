@@ -11,7 +11,7 @@ import numpy as np
 from sqlglot import exp
 
 from dpsql.errors import ParameterError, ProgrammingError
-from dpsql.sql.parse import MAX_LENGTH, place_of
+from dpsql.sql.parse import MAX_LENGTH, parse, place_of
 
 Values = Sequence[object] | Mapping[str, object]
 
@@ -47,6 +47,12 @@ def bind_values(tree: exp.Query, values: Values, text: str) -> exp.Query:
     for mark, name in zip(marks, names, strict=True):
         mark.replace(literals[name].copy())
     return tree
+
+
+def parameter_names(text: str) -> tuple[str, ...]:
+    """What ``$name`` and ``:name`` name in a query, each once. Raises as ``parse`` does."""
+    marks = parse(text).find_all(exp.Placeholder)
+    return tuple(dict.fromkeys(str(mark.name) for mark in marks if mark.this))
 
 
 def values_key(values: Values) -> object:

@@ -1,0 +1,264 @@
+"""Questions in notebooks: ``%load_ext dpsql.notebook``, then ``%dpsql`` and ``%%dpsql``.
+
+    %dpsql connect demo-data/demo.duckdb --ledger demo-data/demo-budget.db --analyst ana
+
+    %%dpsql --into airports --plot
+    SELECT dest, COUNT(DISTINCT tailnum) AS aircraft FROM flights
+    WHERE carrier = :airline GROUP BY dest
+
+The magics are thin: a connection answers as it does in Python, and an answer shows itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any, TypeVar
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import Image, display
+
+from dpsql import render
+from dpsql.errors import Error, InterfaceError
+from dpsql.figures import percent, printable, significant
+from dpsql.policy import PARAMETER_NAMES
+from dpsql.result import Result, require_package
+from dpsql.session import Connection, connect
+from dpsql.sql.statements import Explain, Select, read_statement
+from dpsql.sql.values import parameter_names
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_SIZE, _DPI = (7.0, 4.2), 144
+
+
+class Refused(Exception):
+    """A ``dpsql.Error`` that shows as the command line's panel, without a traceback."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(error.reason)
+        self.error = error
+
+    def _render_traceback_(self) -> list[str]:
+        return render.coloured(render.error_panel(self.error)).split("\n")
+
+
+def _groups(text: str) -> int | str:
+    """A whole number or the word ``unlimited``; the policy checks the range."""
+    if text.lower() == "unlimited":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("give a whole number, or: unlimited") from None
+
+
+def _name(text: str) -> str:
+    if not text.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be the name of a variable")
+    return text
+
+
+def _parameters(method: _Method) -> _Method:
+    """The privacy parameters of a connection or of one query."""
+    for decorate in (
+        argument(
+            "--contribution-bounding",
+            metavar="sample|weight",
+            help="what becomes of a unit with too many groups",
+        ),
+        argument("--min-units-per-group", type=int, help="never release a group of fewer units"),
+        argument("--k-bar", type=int, help="how many of the largest groups a top-k looks at"),
+        argument("--max-rows-contributed", type=int, help="rows one unit may add to one group"),
+        argument(
+            "--max-groups-contributed",
+            type=_groups,
+            metavar="N|unlimited",
+            help="groups one unit may influence",
+        ),
+        argument("--delta", type=float, help="what a query may cost, as delta"),
+        argument("--epsilon", type=float, help="what a query may cost, as epsilon"),
+    ):
+        method = decorate(method)
+    return method
+
+
+@magics_class
+class DpsqlMagics(Magics):
+    """The magics of one notebook, and the connection they ask."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._connection: Connection | None = None
+        self._opened = False  # here, and so to be closed here
+
+    @magic_arguments("dpsql")
+    @argument(
+        "action",
+        choices=("connect", "use", "budget", "close"),
+        help="connect to a database"
+        ", use a connection of this notebook, show the budget, or close the connection",
+    )
+    @argument(
+        "target",
+        nargs="?",
+        help="a DuckDB, Parquet or CSV file; or the variable that holds a connection",
+    )
+    @argument("--policies", default="policies.yaml", help="the data owner's policies file")
+    @argument("--ledger", default="budget.db", help="the file that keeps what has been spent")
+    @argument("--analyst", help="whose account pays: a name under `accounts` in the policies file")
+    @_parameters
+    @line_magic("dpsql")
+    def manage(self, line: str) -> None:
+        """Connect to a database, or look after the connection."""
+        given = parse_argstring(self.manage, line)
+        with _panels():
+            match given.action:
+                case "connect":
+                    self._connect(given)
+                case "use":
+                    self._use(given)
+                case "budget":
+                    display(self._asked().budget())
+                case "close":
+                    self.close()
+
+    @magic_arguments("dpsql")
+    @argument("--into", type=_name, metavar="NAME", help="the variable that keeps the answer")
+    @argument(
+        "--explain",
+        action="store_true",
+        help="show how it would be answered and its price; reads nothing and costs nothing",
+    )
+    @argument("--plot", action="store_true", help="draw the answer as well")
+    @argument(
+        "--fresh",
+        action="store_true",
+        help="draw new noise, and pay for it, even where the same was answered before",
+    )
+    @argument("--mechanism", help="force a mechanism by name")
+    @_parameters
+    @cell_magic("dpsql")
+    def ask(self, line: str, cell: str) -> None:
+        """Answer the SQL of the cell under differential privacy.
+
+        :name and $name stand for the values of the notebook's variables of these names.
+        """
+        given = parse_argstring(self.ask, line)
+        with _panels():
+            connection = self._asked()
+            values, asked = self._values(cell), _given(given, "mechanism", *PARAMETER_NAMES)
+            if given.explain:
+                explanation = connection.explain(cell, values, **asked)
+                self._keep(given.into, explanation)
+                display(explanation)
+                return
+            result = connection.sql(cell, values, fresh=given.fresh, **asked)
+            self._keep(given.into, result)
+            display(result)
+            if result.released:
+                _show_budget(connection)
+            if given.plot:
+                display(_picture(result))
+
+    def close(self) -> None:
+        """Let go of the connection, and close it if it was opened here."""
+        if self._connection is not None and self._opened:
+            self._connection.close()
+        self._connection, self._opened = None, False
+
+    def _connect(self, given: argparse.Namespace) -> None:
+        if given.target is None or given.analyst is None:
+            raise UsageError("%dpsql connect DATABASE --analyst NAME")
+        chosen = _given(given, *PARAMETER_NAMES)
+        connection = connect(given.target, given.policies, given.ledger, given.analyst, **chosen)
+        self.close()
+        self._connection, self._opened = connection, True
+        _show_budget(connection)
+
+    def _use(self, given: argparse.Namespace) -> None:
+        found = self.shell.user_ns.get(given.target)
+        if not isinstance(found, Connection):
+            raise UsageError("%dpsql use NAME, the variable that holds a connection")
+        if found is not self._connection:
+            self.close()
+        self._connection = found
+        _show_budget(found)
+
+    def _asked(self) -> Connection:
+        if self._connection is None:
+            raise InterfaceError(
+                "there is no connection yet",
+                code="not_connected",
+                hint="%dpsql connect DATABASE --analyst NAME, or %dpsql use CONNECTION",
+            )
+        return self._connection
+
+    def _values(self, text: str) -> dict[str, object]:
+        """The notebook's values of the parameters that the query names, and of no others."""
+        statement = read_statement(text)
+        if not isinstance(statement, Select | Explain):
+            return {}
+        names, variables = parameter_names(statement.text), self.shell.user_ns
+        return {name: variables[name] for name in names if name in variables}
+
+    def _keep(self, name: str | None, value: object) -> None:
+        if name is not None:
+            self.shell.user_ns[name] = value
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """What ``%load_ext dpsql.notebook`` does."""
+    shell.register_magics(DpsqlMagics(shell))
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """What ``%unload_ext dpsql.notebook`` does: closes the connection and forgets the magics."""
+    magics = shell.magics_manager.registry.pop(DpsqlMagics.__name__, None)
+    if isinstance(magics, DpsqlMagics):
+        magics.close()
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("dpsql", None)
+
+
+@contextmanager
+def _panels() -> Iterator[None]:
+    """Show errors of dpsql as panels."""
+    try:
+        yield
+    except Error as error:
+        raise Refused(error) from None
+
+
+def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The arguments that were given; the connection and the policy decide the others."""
+    values = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _show_budget(connection: Connection) -> None:
+    """One line on where the account stands."""
+    report = connection.budget()
+    line = (
+        f"{printable(report.account)}: ε {significant(report.epsilon_spent)} of "
+        f"{significant(report.epsilon)} spent ({percent(report.epsilon_spent, report.epsilon)}), "
+        f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'} charged"
+    )
+    small = f'<div style="opacity:.7;font-size:90%">{escape(line)}</div>'
+    display({"text/plain": line, "text/html": small}, raw=True)
+
+
+def _picture(result: Result) -> Image:
+    """A plot that belongs to no window and to no backend."""
+    require_package("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
+    figure, png = Figure(figsize=_SIZE, layout="constrained"), io.BytesIO()
+    result.plot(ax=figure.subplots())
+    figure.savefig(png, format="png", dpi=_DPI)
+    return Image(data=png.getvalue(), format="png", retina=True)
