@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "dpsql"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__", "__init__"),
     ("cli", "notebook"),
+    ("shell",),
     ("demo",),
     ("demo_data", "output", "output_budget"),
     ("render",),
@@ -101,10 +102,12 @@ def test_imports_point_inwards(path: Path) -> None:
             "rich",
             {
                 *("render", "render_result", "render_plan", "render_budget", "render_calibrate"),
-                *("cli", "demo", "output"),
+                *("cli", "shell", "demo", "output"),
             },
         ),
         ("click", {"cli", "demo"}),
+        ("prompt_toolkit", {"shell"}),
+        ("pygments", {"shell"}),
     ],
 )
 def test_a_library_is_used_only_where_it_belongs(library: str, homes: set[str]) -> None:

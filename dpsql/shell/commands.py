@@ -17,7 +17,8 @@ from dpsql.accounting import Amount
 from dpsql.errors import InterfaceError
 from dpsql.figures import cell, percent, printable, significant
 from dpsql.ledger import Entry
-from dpsql.output import budget_json, explanation_json
+from dpsql.output import explanation_json
+from dpsql.output_budget import budget_json
 from dpsql.policy import suggestion
 from dpsql.record import read_record
 from dpsql.result import Result
@@ -126,7 +127,7 @@ def _budget(call: Call) -> None:
 def _history(call: Call) -> None:
     shell = call.shell
     limit = int(call.argument) if call.argument.isdecimal() and len(call.argument) < 10 else 20
-    entries = shell.source.ledger.history(shell.source.payer.path, limit)
+    entries = shell.source.ledger.history(shell.source.payer.analyst, limit)
     if not entries:
         shell.screen.show(Text("Nothing was charged yet."))
         return

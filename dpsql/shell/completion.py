@@ -137,6 +137,8 @@ _CLAUSES: Final = _TABLE_WORDS | {
     *("select", "where", "by", "having", "on", "using", "qualify", "limit", "over", "when"),
     *("then", "else", "filter", "union", "except", "intersect", "with"),
 }
+_ROW_CLAUSES: Final = frozenset({"where", "on", "using"})
+"""Clauses about single rows, where no aggregate may stand."""
 _PARAMETER: Final = "privacy parameter"
 
 
@@ -189,13 +191,18 @@ def _in_sql(before: str, after: str, known: Known) -> Iterator[Candidate]:
     if prefix.startswith("'") and not _in_options(tokens):
         return
     lower = (prefix or next((t.text for t in tokens if t.word in _WORDS), "")).islower()
-    for text, note in _expected(tokens, after, known):
+    for text, note in _expected(tokens, after, known, bool(prefix)):
         shown = text.lower() if lower and note in ("keyword", "function") else text
         yield from _matching(prefix, (shown,), note)
 
 
-def _expected(tokens: list[_Token], after: str, known: Known) -> Iterator[tuple[str, str]]:
-    """What may come after some tokens of a statement, with notes."""
+def _expected(
+    tokens: list[_Token], after: str, known: Known, begun: bool
+) -> Iterator[tuple[str, str]]:
+    """What may come after some tokens of a statement, with notes.
+
+    Unless a word is ``begun`` only what is likely is among it, as everything would be too much.
+    """
     first = tokens[0].word if tokens else ""
     if first == "explain":
         tokens, first = tokens[1:], tokens[1].word if len(tokens) > 1 else ""
@@ -212,10 +219,12 @@ def _expected(tokens: list[_Token], after: str, known: Known) -> Iterator[tuple[
     elif tokens[-1].text == ".":
         yield from _columns(_sources([*tokens, *_tokens(after)], known), known, tokens[-2].text)
     else:
-        yield from _in_query(tokens, after, known)
+        yield from _in_query(tokens, after, known, begun)
 
 
-def _in_query(tokens: list[_Token], after: str, known: Known) -> Iterator[tuple[str, str]]:
+def _in_query(
+    tokens: list[_Token], after: str, known: Known, begun: bool
+) -> Iterator[tuple[str, str]]:
     last = tokens[-1]
     if _clause(tokens) in _TABLE_WORDS:
         if last.word in _TABLE_WORDS or last.text == ",":
@@ -225,10 +234,14 @@ def _in_query(tokens: list[_Token], after: str, known: Known) -> Iterator[tuple[
         return
     if not last.operand:
         yield from _columns(_sources([*tokens, *_tokens(after)], known), known)
-        yield from _noted((f"{name}(" for name in (*AGGREGATES, *NOISE)), "function")
-        others = (name for name in FUNCTIONS if name not in (*AGGREGATES, *NOISE))
-        yield from _noted((f"{name}(" for name in others), "function")
-    yield from _noted(KEYWORDS, "keyword")
+        inside = last.text == "(" or last.word == "distinct"
+        if _clause(tokens) not in _ROW_CLAUSES and (begun or not inside):
+            yield from _noted((f"{name}(" for name in (*AGGREGATES, *NOISE)), "function")
+        if begun:
+            others = (name for name in FUNCTIONS if name not in (*AGGREGATES, *NOISE))
+            yield from _noted((f"{name}(" for name in others), "function")
+    if begun or last.operand:
+        yield from _noted(KEYWORDS, "keyword")
 
 
 def _clause(tokens: Sequence[_Token]) -> str:

@@ -68,9 +68,11 @@ class Editor:
     def read(self, prompt: Sequence[tuple[str, str]]) -> str:
         """What was typed. Raises ``KeyboardInterrupt`` for Ctrl-C and ``EOFError`` for Ctrl-D."""
         width = sum(len(part[1]) for part in prompt)
-        return self._session.prompt(
-            [*prompt], prompt_continuation=lambda *_: [("class:prompt", f"{'... ':>{width}}")]
-        )
+
+        def continuation(room: int, line: int, wrapped: int) -> StyleAndTextTuples:
+            return [("class:prompt", f"{'' if wrapped else '... ':>{width}}")]
+
+        return self._session.prompt([*prompt], prompt_continuation=continuation)
 
     def agree(self) -> bool:
         """True for a y; Ctrl-C and Ctrl-D mean no, anything else is asked again."""

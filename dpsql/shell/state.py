@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from dpsql.accounting import Amount
 from dpsql.budget import BudgetReport, Payer, payer
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
@@ -127,11 +126,10 @@ class Shell:
         report = self.report()
         if report is None or not explanation.blocks:
             return True
-        amount = Amount.charge(explanation.reserved)
         paying = self.source.payer
-        affordable = self.source.ledger.estimate(paying.path, amount, paying.limits)
-        found = price(explanation, report, affordable)
-        if affordable == 0 or found.share <= most:
+        standings = self.source.ledger.standing(paying.path, paying.limits)
+        found = price(explanation, report, standings)
+        if found.affordable == 0 or found.share <= most:
             return True  # what cannot be paid for is refused, for nothing
         return self.ask(found.question)
 
