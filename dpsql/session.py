@@ -344,6 +344,7 @@ class Connection(CursorConnection):
         if query.plain is not None:
             names = query.plain.names
         else:
+            self._tail.check(query, plan.blocks, keys)
             names = self._checked_names(query, plan.blocks, statements, keys)
         return _Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
 

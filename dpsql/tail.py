@@ -3,16 +3,22 @@
 The room holds released rows, public tables and answers, nothing else. It is locked like the private
 connection and limited in memory and time, so the tail may be any query DuckDB accepts. What it
 costs is nothing, because it sees nothing that is not released.
+
+DuckDB's limit does not cover values that are being computed. Tails that could make these grow
+(:mod:`dpsql.sql.tails` knows which cannot) are planned and run in a process of their own, which
+ends when it takes too much; what was released before is stored by then.
 """
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, product
+from pathlib import Path
 from typing import Any, Protocol
 from weakref import finalize
 
@@ -20,18 +26,25 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.engines.apart import ApartFailed, Limits, failing_constant_apart, run_apart
 from dpsql.engines.base import ArrowStream, Engine
+from dpsql.engines.constants import failing_constant
 from dpsql.engines.duckdb import MaterializedStream, numpy_safe, raise_if_interrupted
 from dpsql.engines.lockdown import lock_down
-from dpsql.errors import DataError, EngineError, InterfaceError
+from dpsql.errors import DataError, EngineError, InterfaceError, QueryRefused
 from dpsql.plan import BlockPlan
-from dpsql.query import ROW_ID, Block, PlainTail, Query
+from dpsql.query import INTERNAL_PREFIX, ROW_ID, Block, PlainTail, Query, TailKind
 from dpsql.quoting import literal, quote
 from dpsql.release import ReleasedRows, Values
 from dpsql.schema import Column, is_text
+from dpsql.sql.check import constant_fails, tail_sql
 
 MEMORY_LIMIT = "2GB"
 TIME_LIMIT_SECONDS = 60.0
+# Of a process of its own: what DuckDB counts, and half as much again for what it does not.
+RUN_LIMITS = Limits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
+PLAN_LIMITS = Limits(1 << 30, "500MB", 10.0)
+_ANSWER = quote(f"{INTERNAL_PREFIX}answer")
 _FEW_ROWS = 10_000  # up to here, passing values as parameters beats registering arrays
 
 Row = tuple[Any, ...]
@@ -125,6 +138,7 @@ class StoredAnswer:
 class _Source:
     """A released table as a common table expression, with its query parameters."""
 
+    name: str
     sql: str
     parameters: list[list[object]]
 
@@ -153,6 +167,35 @@ class TailRoom:
         except (duckdb.Error, MemoryError):
             raise EngineError() from None
 
+    def check(
+        self, query: Query, plans: Sequence[BlockPlan], keys: Sequence[Sequence[Column]]
+    ) -> None:
+        """Refuse a tail that fails whatever is released. Nothing is run but its constants.
+
+        Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
+        takes more than ``PLAN_LIMITS``. Errors that depend on released values come when it runs.
+        """
+        if query.tail_kind is TailKind.SURE:
+            return
+        columns = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
+        sql = tail_sql(query, plans, columns)
+        try:
+            if query.tail_kind is TailKind.BOUNDED:
+                found = failing_constant(self._connection, sql)
+            else:
+                tables = list(map(self._definition, query.public_tables))
+                found = failing_constant_apart(tables, sql, PLAN_LIMITS)
+        except ApartFailed:
+            raise QueryRefused(
+                "the part of the query above its aggregates is too large to be planned",
+                code="tail_too_large",
+                hint="Its constants alone, or columns and aliases that are repeated in each other, "
+                f"take more than {PLAN_LIMITS.memory_bytes >> 30} GB "
+                f"or {PLAN_LIMITS.seconds:.0f} seconds.",
+            ) from None
+        if found is not None:
+            raise constant_fails(query.text, found.reason, found.literals)
+
     def run(
         self,
         query: Query,
@@ -175,16 +218,13 @@ class TailRoom:
                 else:
                     loaded.append(plan.block.name)
                     self._load(plan, columns, rows)
+            if query.tail_kind is TailKind.UNBOUNDED:
+                return self._run_apart(query, sources, loaded, names)
             with self._time_limit():
                 return self._stored(query, sources, names)
-        except (duckdb.Error, MemoryError, RuntimeError) as error:
+        except (duckdb.Error, MemoryError, OSError, RuntimeError, ApartFailed) as error:
             raise_if_interrupted(error)
-            raise DataError(
-                "the part of the query above its aggregates failed on the released rows",
-                code="tail_failed",
-                hint="The release was paid for. Look for casts or divisions in the outer query, "
-                f"or for a result beyond {MEMORY_LIMIT} or {TIME_LIMIT_SECONDS:.0f} seconds.",
-            ) from None
+            raise _failed(plans) from None
         finally:
             self._dropped.extend(map(quote, loaded))
 
@@ -267,6 +307,44 @@ class TailRoom:
         finalize(answer, self._dropped.append, table).atexit = False
         return answer
 
+    def _run_apart(
+        self, query: Query, sources: list[_Source], loaded: list[str], names: Sequence[str]
+    ) -> Answer:
+        """The answer of a tail that a process of its own computes, over a file of its own."""
+        columns = ", ".join(f"c{i}" for i in range(len(names)))
+        sql = f"CREATE TABLE {_ANSWER}({columns}) AS SELECT * FROM ({query.tail})"
+        tables = [quote(self._engine.schema()[table].name) for table in query.public_tables]
+        tables += map(quote, loaded)
+        with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:
+            path = str(Path(directory) / "tail.duckdb")
+            with _opened(path) as file:
+                for source in sources:
+                    rows = f"WITH {source.sql} SELECT * FROM {source.name}"
+                    self._copy(source.name, rows, source.parameters, file)
+                for table in tables:
+                    self._copy(table, f"SELECT * FROM {table}", None, file)
+            run_apart(path, [sql], RUN_LIMITS)
+            # It is read from while it is needed, and gone when it is closed.
+            return StoredAnswer(_opened(path, read_only=True), _ANSWER, names)
+
+    def _copy(
+        self,
+        table: str,
+        rows: str,
+        parameters: list[list[object]] | None,
+        file: duckdb.DuckDBPyConnection,
+    ) -> None:
+        found = self._connection.cursor().sql(rows, params=parameters).materialize()
+        file.register("__dpsql_rows", MaterializedStream(found))
+        file.execute(f"CREATE TABLE {table} AS SELECT * FROM __dpsql_rows")
+        file.unregister("__dpsql_rows")
+
+    def _definition(self, table: str) -> str:
+        """The statement that makes an empty copy of a public table."""
+        known = self._engine.schema()[table]
+        columns = ", ".join(f"{quote(column.name)} {column.type}" for column in known.columns)
+        return f"CREATE TABLE {quote(known.name)} ({columns})"
+
     def _drop_unused(self) -> None:
         while self._dropped:
             self._connection.execute(f"DROP TABLE IF EXISTS {self._dropped.popleft()}")
@@ -326,6 +404,23 @@ class TailRoom:
                 self._connection.unregister(name)
 
 
+def _failed(plans: Sequence[BlockPlan]) -> DataError:
+    """The error of a tail that failed. What the engine says is withheld: it may quote values."""
+    limits = f"a result beyond {MEMORY_LIMIT} or {TIME_LIMIT_SECONDS:.0f} seconds"
+    if not plans:
+        return DataError(
+            "the query failed on the public tables",
+            code="tail_failed",
+            hint=f"Nothing was spent. Look for casts or divisions, or for {limits}.",
+        )
+    return DataError(
+        "the part of the query above its aggregates failed on the released rows",
+        code="tail_failed",
+        hint="The release was paid for. Look for casts or divisions in the outer query, or for "
+        f"{limits}.",
+    )
+
+
 def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
     """The columns of a block's released table: keys, aggregates and their supports, noise."""
     block = plan.block
@@ -376,7 +471,20 @@ def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> 
         lists = _lists(plan, keys, released)
         rows = _unnest([quote(c.name) for c in columns], [c.type for c in columns])
     names = ", ".join(quote(column.name) for column in columns)
-    return _Source(f"{quote(block.name)}({names}) AS MATERIALIZED ({rows})", lists)
+    name = quote(block.name)
+    return _Source(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
+
+
+def _opened(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """A locked connection to a file of the room's own."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": MEMORY_LIMIT,
+        "temp_directory": "",
+        "threads": "1",
+    }
+    connection = duckdb.connect(path, read_only=read_only, config=config)
+    lock_down(connection)
+    return connection
 
 
 def _unnest(names: list[str], types: list[str]) -> str:

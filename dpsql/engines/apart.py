@@ -1,0 +1,70 @@
+"""SQL in a process of its own, which may die of it: for what DuckDB does not count or interrupt.
+
+A list of a billion numbers is not counted by DuckDB's memory limit and a text of as many characters
+is not interrupted while it is made. So such statements run in a child process that watches itself
+(:mod:`dpsql.engines.apart_main`): over its limits it ends, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from dpsql.engines.constants import FailingConstant
+
+_GRACE: Final = 10.0  # seconds for a process to start, and to end by itself
+
+
+class ApartFailed(Exception):
+    """The process failed, or went beyond its limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may take: of memory in all, of memory that DuckDB counts, of time."""
+
+    memory_bytes: int
+    engine_memory: str
+    seconds: float
+
+
+def run_apart(database: str, statements: Sequence[str], limits: Limits) -> None:
+    """Run statements on a database file. Raises ``ApartFailed``."""
+    _ask({"database": database, "statements": list(statements), "query": None}, limits)
+
+
+def failing_constant_apart(
+    statements: Sequence[str], query: str, limits: Limits
+) -> FailingConstant | None:
+    """:func:`failing_constant` for a query over tables that ``statements`` create.
+
+    Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within limits.
+    """
+    task = {"database": ":memory:", "statements": list(statements), "query": query}
+    found = json.loads(_ask(task, limits))
+    return found and FailingConstant(found["reason"], tuple(found["literals"]))
+
+
+def _ask(task: Mapping[str, object], limits: Limits) -> str:
+    """What the child says to a task."""
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "dpsql.engines.apart_main"],
+            input=json.dumps({**task, **asdict(limits)}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=limits.seconds + _GRACE,
+            env={**os.environ, "PYTHONPATH": path},
+            encoding="utf-8",
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        raise ApartFailed from None
+    if done.returncode != 0:
+        raise ApartFailed
+    return done.stdout
