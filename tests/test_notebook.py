@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import nbformat
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.utils.capture import CapturedIO, capture_output
+from nbclient import NotebookClient
 from traitlets.config import Config
 
 import dpsql
@@ -297,3 +300,46 @@ def test_without_the_extension_there_are_no_magics(notebook: Notebook) -> None:
     notebook.shows("%unload_ext dpsql.notebook")
     assert not notebook.run("%dpsql budget").success
     notebook.shows("%load_ext dpsql.notebook")
+
+
+# -- the example ------------------------------------------------------------------------------
+
+
+def example() -> nbformat.NotebookNode:
+    return nbformat.read(EXAMPLE, as_version=4)
+
+
+def test_the_example_is_kept_without_outputs() -> None:
+    for cell in example().cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@pytest.mark.slow
+def test_the_example_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a kernel of its own, on data that it builds itself; a cell that fails fails this test."""
+    for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    directory = tmp_path / "examples"
+    directory.mkdir()
+    shutil.copy(ROOT / "policies.yaml", tmp_path)
+    notebook = example()
+    resources = {"metadata": {"path": str(directory)}}
+    NotebookClient(notebook, timeout=120, resources=resources).execute()
+
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [output for cell in code for output in cell.outputs]
+    assert all(cell.execution_count for cell in code)
+    assert all(output.output_type != "error" for output in outputs)
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    shown = [output.data for output in outputs if "data" in output]
+    html = "".join(data.get("text/html", "") for data in shown)
+    assert "At least 95% of such" in html
+    assert "This answer was given before" in html
+    assert html.count("dpsql-demo/ana: ε") >= 5
+    assert sum("image/png" in data for data in shown) == 2
+    assert any("(True, True)" in data.get("text/plain", "") for data in shown)
+    assert any("Budget of dpsql-demo/ana" in data.get("text/plain", "") for data in shown)
