@@ -72,7 +72,7 @@ def agree(
 ) -> None:
     """Assert that both give the same columns, kinds of types and rows in the same order."""
     expected = plain.sql(sql)
-    answer = private.sql(sql, mechanism=mechanism)
+    answer = private.sql(sql, mechanism=mechanism, fresh=True)
     assert [kind(type_) for type_ in answer.types] == [kind(str(t)) for t in expected.types]
     if not any(mark in sql for mark in FREE_NAMES):
         # A name that comes twice gets a suffix here, so that frames and dictionaries can hold both.

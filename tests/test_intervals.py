@@ -156,7 +156,7 @@ def covered(
     """For each run, which rows' intervals hold the exact value."""
     found = []
     for _ in range(runs):
-        interval = connection.sql(sql).intervals(confidence)["v"]
+        interval = connection.sql(sql, fresh=True).intervals(confidence)["v"]
         found.append((interval.low <= exact) & (exact <= interval.high))
     return np.array(found)
 
@@ -182,7 +182,7 @@ def test_correlated_noise_is_covered_too(connection: dpsql.Connection, confidenc
     exact = truth("COUNT(*)", "few")
     hits = 0
     for _ in range(150):
-        result = connection.sql(sql, max_groups_contributed="unlimited")
+        result = connection.sql(sql, max_groups_contributed="unlimited", fresh=True)
         interval = result.intervals(confidence)["v"]
         hits += bool(interval.low[0] <= exact[0] <= interval.high[0])
     assert upper_bound(hits, 150) >= confidence
@@ -195,7 +195,7 @@ def test_released_groups_of_a_top_k_query_are_covered(connection: dpsql.Connecti
     plain = dict(zip(*np.unique(np.fmod(data()["n"], 3), return_counts=True), strict=True))
     hits = []
     for _ in range(60):
-        result = connection.sql(sql, max_groups_contributed="unlimited", epsilon=4.0)
+        result = connection.sql(sql, max_groups_contributed="unlimited", epsilon=4.0, fresh=True)
         interval = result.intervals(0.8)["v"]
         first = result.fetchall()[0][0]
         hits.append(interval.low[0] <= plain[first] <= interval.high[0])
@@ -207,7 +207,7 @@ def test_intervals_at_half_their_width_are_noticed(connection: dpsql.Connection)
     sql, aggregate = INDEPENDENT["counts"]
     exact, hits, runs = truth(aggregate, "place"), 0, 30
     for _ in range(runs):
-        interval = connection.sql(sql).intervals(0.95)["v"]
+        interval = connection.sql(sql, fresh=True).intervals(0.95)["v"]
         middle, margin = (interval.high + interval.low) / 2, (interval.high - interval.low) / 4
         hits += int((np.abs(exact - middle) <= margin).sum())
     assert upper_bound(hits, runs * 40) < 0.95

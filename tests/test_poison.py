@@ -281,7 +281,7 @@ TWICE = [
 def outcome(connection: dpsql.Connection, sql: str) -> dpsql.Result | str:
     """The answer, or the code of the refusal."""
     try:
-        return connection.sql(sql)
+        return connection.sql(sql, fresh=True)
     except dpsql.QueryRefused as refused:
         return refused.code
 
@@ -314,7 +314,7 @@ def test_a_poisonous_unit_changes_neither_schema_nor_charge(sql, connections) ->
 def test_every_awkward_value_survives_its_release(sql, connections) -> None:
     """Without noise every group comes out, so every awkward key passes through the tail."""
     if not isinstance(outcome(connections[1], sql), str):
-        answer = connections[1].sql(sql, max_groups_contributed=100)
+        answer = connections[1].sql(sql, max_groups_contributed=100, fresh=True)
         rows = len(answer.arrow())
         assert rows > 0
         try:

@@ -364,7 +364,7 @@ def answers(directory: Path, heavy: int, name: str, runs: int) -> list[Hashable]
         ledger = directory / f"{heavy}-{part}.db"
         with dpsql.connect(engine, POLICY, ledger, "ana") as connection:
             for _ in range(min(300, runs - part)):
-                rows = connection.sql(sql, **parameters).fetchall()
+                rows = connection.sql(sql, fresh=True, **parameters).fetchall()
                 keys = tuple(row[0] for row in rows) if len(rows[0:1]) and len(rows[0]) > 1 else ()
                 found.append((keys, round(sum(row[-1] for row in rows) / 12)))
     return found

@@ -255,7 +255,7 @@ def test_answers_are_those_of_weighted_units(
     sql = f"SELECT {key}, {AGGREGATES} FROM visits GROUP BY {key} ORDER BY {key}"
     # With next to no noise a declared domain would be answered without weights.
     epsilon = 900.0 if key == "place" else 2.0
-    result = connection.sql(sql, max_groups_contributed=cap, epsilon=epsilon)
+    result = connection.sql(sql, max_groups_contributed=cap, epsilon=epsilon, fresh=True)
     rows = result.fetchall()
     assert [row[0] for row in rows] == list(range(PLACES))
     assert all(isinstance(value, int) for row in rows for value in row[:4]), "counts are whole"
@@ -274,7 +274,7 @@ def test_intervals_cover_weighted_values_as_often_as_they_say(
     sql = f"SELECT known, {AGGREGATES} FROM visits GROUP BY known ORDER BY known"
     exact, hits, runs = expected(2)[name], 0, 25
     for _ in range(runs):
-        interval = connection.sql(sql).intervals(0.8)[name]
+        interval = connection.sql(sql, fresh=True).intervals(0.8)[name]
         hits += int(((interval.low <= exact) & (exact <= interval.high)).sum())
     trials = runs * PLACES
     assert upper_bound(hits, trials) >= 0.8
