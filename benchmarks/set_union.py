@@ -240,7 +240,10 @@ def asked(connection: dpsql.Connection, mechanism: str, cap: int) -> tuple[int, 
     """How many words a query names, and the seconds it took."""
     start = time.perf_counter()
     result = connection.sql(
-        "SELECT DISTINCT word FROM words", mechanism=mechanism, max_groups_contributed=cap
+        "SELECT DISTINCT word FROM words",
+        mechanism=mechanism,
+        max_groups_contributed=cap,
+        fresh=True,
     )
     return len(result), time.perf_counter() - start
 

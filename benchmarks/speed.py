@@ -116,21 +116,21 @@ def big_queries(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, runs: i
             2.2,
             runs,
             lambda: plain.execute(every).fetchnumpy(),
-            lambda: con.sql(top, mechanism="gaussian_top_k", max_groups_contributed=10),
+            lambda: con.sql(top, mechanism="gaussian_top_k", max_groups_contributed=10, fresh=True),
         ),
         compare(
             "unrestricted top-k / plain top-k",
             1.2,
             runs,
             lambda: plain.execute(top).fetchnumpy(),
-            lambda: con.sql(top, mechanism="gumbel_top_k", max_groups_contributed="unlimited"),
+            lambda: con.sql(top, mechanism="gumbel_top_k", max_groups_contributed=None, fresh=True),
         ),
         compare(
             "every item with a large enough count / plain query",
             0.0,
             runs,
             lambda: plain.execute(every).fetchnumpy(),
-            lambda: con.sql(every, max_groups_contributed=10),
+            lambda: con.sql(every, max_groups_contributed=10, fresh=True),
         ),
     ]
 
@@ -154,7 +154,7 @@ def small_overheads(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection) -> 
             sql: str = sql, parameters: dict[str, object] = parameters, new: bool = new
         ) -> object:
             text = f"{sql} -- {next(numbers)}" if new else sql  # noqa: B023 (used at once)
-            return con.sql(text, **parameters).fetchall()
+            return con.sql(text, fresh=True, **parameters).fetchall()
 
         def exact(sql: str = sql) -> object:
             return plain.execute(sql).fetchall()

@@ -117,7 +117,9 @@ def worth(
     counts, errors, times = [], [], []
     for _ in range(runs):
         start = time.perf_counter()
-        result = con.sql(QUERY, contribution_bounding=bounding, max_groups_contributed=groups)
+        result = con.sql(
+            QUERY, contribution_bounding=bounding, max_groups_contributed=groups, fresh=True
+        )
         rows = result.fetchall()
         times.append(time.perf_counter() - start)
         counts.append(len(rows))
