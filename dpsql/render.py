@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
@@ -77,7 +77,7 @@ def budget_text(report: BudgetReport) -> str:
 
 def plain(renderable: RenderableType) -> str:
     """Any renderable as text without colour codes, as wide as its tables need."""
-    console = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None, highlight=False)
+    console = _console(color_system=None)
     console.width = width_of(console, renderable)
     with console.capture() as capture:
         console.print(renderable)
@@ -86,12 +86,16 @@ def plain(renderable: RenderableType) -> str:
 
 def coloured(renderable: RenderableType) -> str:
     """Any renderable as text with a terminal's colour codes."""
-    console = Console(
-        file=io.StringIO(), width=TEXT_WIDTH, force_terminal=True, color_system="standard"
-    )
+    console = _console(color_system="standard", force_terminal=True)
     with console.capture() as capture:
-        console.print(renderable, highlight=False)
+        console.print(renderable)
     return capture.get().rstrip("\n")
+
+
+def _console(**options: Any) -> Console:
+    """A console for texts. In a notebook it must not show anything by itself, as rich would."""
+    file = io.StringIO()
+    return Console(file=file, width=TEXT_WIDTH, highlight=False, force_jupyter=False, **options)
 
 
 def width_of(console: Console, renderable: RenderableType) -> int:

@@ -336,6 +336,7 @@ def test_the_example_runs_from_top_to_bottom(
     assert all(output.output_type != "error" for output in outputs)
     assert not [output for output in outputs if output.get("name") == "stderr"]
     shown = [output.data for output in outputs if "data" in output]
+    assert all(data["text/plain"].strip() for data in shown)
     html = "".join(data.get("text/html", "") for data in shown)
     assert "At least 95% of such" in html
     assert "This answer was given before" in html
