@@ -19,15 +19,17 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, NoReturn, Self
+from typing import Annotated, Any, Final, NoReturn, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainValidator,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -36,6 +38,9 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, Place, PolicyError
 from dpsql.policy import (
+    COUNT_LIMITS,
+    DELTA_LIMITS,
+    EPSILON_LIMITS,
     PARAMETER_NAMES,
     AccountPolicy,
     ColumnPolicy,
@@ -107,6 +112,11 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
     if problems:
         raise _policy_error("policy_invalid", problems, text, source_name)
     return model.policy()
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON schema of a policies file, as pydantic writes it."""
+    return _File.model_json_schema()
 
 
 # ----------------------------------------------------------------------------- values
@@ -272,8 +282,44 @@ def _kind(value: object) -> str:
 
 # ----------------------------------------------------------------------------- models
 
-Name = Annotated[str, PlainValidator(_name)]
-Bound = Annotated[float | int | None, PlainValidator(_bound)]
+# Descriptions and JSON schemas are what editors and docs/policies.md show. The validators above
+# decide; a schema says of them what can be said without looking at other values.
+
+_Json: TypeAlias = dict[str, Any]
+_EPSILON: Final[_Json] = {
+    "type": "number",
+    "minimum": EPSILON_LIMITS[0],
+    "maximum": EPSILON_LIMITS[1],
+}
+_DELTA: Final[_Json] = {"type": "number", "minimum": DELTA_LIMITS[0], "maximum": DELTA_LIMITS[1]}
+_COUNT: Final[_Json] = {"type": "integer", "minimum": COUNT_LIMITS[0], "maximum": COUNT_LIMITS[1]}
+_GROUPS: Final[_Json] = {"anyOf": [_COUNT, {"const": "unlimited"}]}
+_BOUND: Final[_Json] = {"type": "number", "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}
+_NAMED: Final[_Json] = {"type": "string", "pattern": r"^\S(.*\S)?$", "maxLength": 200}
+_ACCOUNT_NAMED: Final[_Json] = {"pattern": r"^[^\s/]([^/]*[^\s/])?$", "maxLength": 200}
+
+
+def _may_be_empty(schema: _Json) -> None:
+    """A section with nothing but comments below its name is null to YAML."""
+    inner = {key: schema.pop(key) for key in tuple(schema) if key not in ("default", "description")}
+    schema["anyOf"] = [inner, {"type": "null"}]
+
+
+def _of_accounts(schema: _Json) -> None:
+    schema["propertyNames"] = _ACCOUNT_NAMED
+    _may_be_empty(schema)
+
+
+def _not_null(schema: _Json) -> None:
+    schema.update(schema.pop("anyOf")[0])
+
+
+def _or_name(schema: _Json) -> None:
+    schema["anyOf"] = [schema["anyOf"][0], {"type": "string", "minLength": 1}]
+
+
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAMED)]
+Bound = Annotated[float | int | None, PlainValidator(_bound), WithJsonSchema(_BOUND)]
 
 
 class _Section(BaseModel):
@@ -281,51 +327,146 @@ class _Section(BaseModel):
 
 
 class _Defaults(_Section):
-    epsilon: float = Parameters().epsilon
-    delta: float = Parameters().delta
-    max_groups_contributed: int | None = Parameters().max_groups_contributed
-    max_rows_contributed: int = Parameters().max_rows_contributed
-    k_bar: int = Parameters().k_bar
-    min_units_per_group: int = Parameters().min_units_per_group
-    contribution_bounding: ContributionBounding = Parameters().contribution_bounding
+    """What a query uses unless it says otherwise."""
+
+    epsilon: float = Field(
+        default=Parameters().epsilon,
+        description="Privacy loss of one query: smaller is more private, and noisier.",
+        json_schema_extra=_EPSILON,
+    )
+    delta: float = Field(
+        default=Parameters().delta,
+        description="Chance that the guarantee of one query fails: far below 1 / number of units.",
+        json_schema_extra=_DELTA,
+    )
+    max_groups_contributed: int | None = Field(
+        default=Parameters().max_groups_contributed,
+        description="Groups one unit may influence, or `unlimited` (top-k and declared keys).",
+        json_schema_extra=_GROUPS,
+    )
+    max_rows_contributed: int = Field(
+        default=Parameters().max_rows_contributed,
+        description="Rows one unit may add to one group.",
+        json_schema_extra=_COUNT,
+    )
+    k_bar: int = Field(
+        default=Parameters().k_bar,
+        description="How many of the largest groups a top-k looks at.",
+        json_schema_extra=_COUNT,
+    )
+    min_units_per_group: int = Field(
+        default=Parameters().min_units_per_group,
+        description="Groups of fewer units are never released. A query may raise it.",
+        json_schema_extra=_COUNT,
+    )
+    contribution_bounding: ContributionBounding = Field(
+        default=Parameters().contribution_bounding,
+        description="Of a unit with more groups than it may influence, `sample` keeps as many in "
+        "full and `weight` keeps more, each for less.",
+        json_schema_extra={"enum": [str(choice) for choice in ContributionBounding]},
+    )
 
     _checked = field_validator("*", mode="plain")(_parameter)
 
 
 class _Maxima(_Section):
-    epsilon: float | None = None
-    delta: float | None = None
-    max_groups_contributed: int | None = None
-    max_rows_contributed: int | None = None
-    k_bar: int | None = None
+    """The most a query may ask for. What is left out has no maximum."""
+
+    epsilon: float | None = Field(
+        default=None, description="The most a query may cost, as ε.", json_schema_extra=_EPSILON
+    )
+    delta: float | None = Field(
+        default=None, description="The most a query may cost, as δ.", json_schema_extra=_DELTA
+    )
+    max_groups_contributed: int | None = Field(
+        default=None,
+        description="The most groups a query may let one unit influence, or `unlimited`.",
+        json_schema_extra=_GROUPS,
+    )
+    max_rows_contributed: int | None = Field(
+        default=None,
+        description="The most rows a query may let one unit add to one group.",
+        json_schema_extra=_COUNT,
+    )
+    k_bar: int | None = Field(
+        default=None,
+        description="The most groups a top-k may look at.",
+        json_schema_extra=_COUNT,
+    )
 
     _checked = field_validator("*", mode="plain")(_parameter)
 
 
 class _Account(_Section):
-    epsilon: float
-    delta: float
-    composition: Annotated[Composition, PlainValidator(_composition)] = Composition.ZCDP
+    """What an analyst may learn over all queries, ever."""
+
+    epsilon: float = Field(description="The account's ε.", json_schema_extra=_EPSILON)
+    delta: float = Field(
+        description="The account's δ. It must be at least that of a query.",
+        json_schema_extra=_DELTA,
+    )
+    composition: Annotated[Composition, PlainValidator(_composition)] = Field(
+        default=Composition.ZCDP,
+        description="How queries add up. `zcdp`: their ρ does, which is best for a session. "
+        "`basic`: their ε and δ do, and each may use the exact analysis of its mechanism, which is "
+        "best for a single publication. It cannot change once the account was charged.",
+        json_schema_extra={"enum": [str(choice) for choice in Composition]},
+    )
 
     _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
 
 
 class _Total(_Section):
-    epsilon: float
-    delta: float
+    """What all analysts together may learn. Their accounts must be of the same composition."""
+
+    epsilon: float = Field(description="The total ε.", json_schema_extra=_EPSILON)
+    delta: float = Field(description="The total δ.", json_schema_extra=_DELTA)
 
     _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
 
 
 class _Unit(_Section):
-    name: Name
-    column: Annotated[str, PlainValidator(_column_name)]
+    """Whom the rows of a table belong to, all of them protected together."""
+
+    name: Name = Field(
+        description="Who is protected, in the singular: `patient`. Tables with the same name "
+        "protect the same units and can be joined on them.",
+    )
+    column: Annotated[str, PlainValidator(_column_name)] = Field(
+        description="The column that says whose row it is.",
+        json_schema_extra={"type": "string", "minLength": 1},
+    )
 
 
 class _Column(_Section):
-    lower: Bound = None
-    upper: Bound = None
-    domain: Annotated[tuple[Any, ...] | None, PlainValidator(_domain)] = None
+    """Public knowledge about a column: what a value can be, never what it happens to be."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "dependentRequired": {"lower": ["upper"], "upper": ["lower"]},
+        }
+    )
+
+    lower: Bound = Field(
+        default=None, description="The lowest value that counts; lower ones are pulled up to it."
+    )
+    upper: Bound = Field(
+        default=None,
+        description="The highest value that counts; higher ones are pulled down to it. Noise grows "
+        "with the bounds.",
+    )
+    domain: Annotated[tuple[Any, ...] | None, PlainValidator(_domain)] = Field(
+        default=None,
+        description="Every value a key can have, if that is public. All of them are answered, even "
+        "those without rows, and no δ is spent on hiding which exist.",
+        json_schema_extra={
+            "type": "array",
+            "minItems": 1,
+            "uniqueItems": True,
+            "anyOf": [{"items": {"type": kind}} for kind in ("string", "number", "boolean")],
+        },
+    )
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -354,9 +495,32 @@ _UNIT_HINT: Final = "Name the column that says whose row it is; public tables ge
 
 
 class _Table(_Section):
-    privacy_unit: _Unit | None = None
-    public: bool = False
-    columns: Annotated[dict[str, _Column], BeforeValidator(_section)] = {}
+    """A table that analysts may use: of a privacy unit, public, or linked to another table."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "not": {
+                "required": ["privacy_unit", "public"],
+                "properties": {"public": {"const": True}},
+            }
+        }
+    )
+
+    privacy_unit: _Unit | None = Field(
+        default=None,
+        description="Whose rows these are. A text alone is both the name and the column.",
+        json_schema_extra=_or_name,
+    )
+    public: bool = Field(
+        default=False,
+        description="`true` for a table about nobody: it is read as it is, without noise.",
+    )
+    columns: Annotated[dict[str, _Column], BeforeValidator(_section)] = Field(
+        default_factory=dict,
+        description="What is publicly known about columns. Those left out can be used as keys and "
+        "in conditions, but not summed.",
+        json_schema_extra=_may_be_empty,
+    )
 
     @field_validator("privacy_unit", mode="before")
     @classmethod
@@ -371,14 +535,51 @@ class _Table(_Section):
 
 
 class _File(_Section):
-    version: Annotated[int, PlainValidator(_version)]
-    dataset: Name
-    defaults: Annotated[_Defaults, BeforeValidator(_section)] = _Defaults()
-    maxima: Annotated[_Maxima, BeforeValidator(_section)] = _Maxima()
-    accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = {}
-    total: _Total | None = None
-    tables: Annotated[dict[str, _Table], BeforeValidator(_section)]
-    links: Annotated[tuple[tuple[str, Link], ...], PlainValidator(_links)] = ()
+    """What analysts may ask of a database, and whom that protects."""
+
+    version: Annotated[int, PlainValidator(_version)] = Field(
+        description="The version of this format.", json_schema_extra={"const": 1}
+    )
+    dataset: Name = Field(
+        description="What the budget belongs to: keep it for as long as the data. A new name is a "
+        "new budget; a renamed or copied file is not.",
+    )
+    defaults: Annotated[_Defaults, BeforeValidator(_section)] = Field(
+        default_factory=_Defaults,
+        description="What a query uses unless it says otherwise.",
+        json_schema_extra=_may_be_empty,
+    )
+    maxima: Annotated[_Maxima, BeforeValidator(_section)] = Field(
+        default_factory=_Maxima,
+        description="The most a query may ask for. What is left out has no maximum.",
+        json_schema_extra=_may_be_empty,
+    )
+    accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = Field(
+        default_factory=dict,
+        description="Analysts by name, and what each may learn over all queries, ever.",
+        json_schema_extra=_of_accounts,
+    )
+    total: _Total | None = Field(
+        default=None,
+        description="What all analysts together may learn. Without it, each account stands for "
+        "itself, and analysts who collude learn the sum.",
+        json_schema_extra=_not_null,
+    )
+    tables: Annotated[dict[str, _Table], BeforeValidator(_section)] = Field(
+        description="The tables that exist for analysts, by name, and no others.",
+        json_schema_extra=_may_be_empty,
+    )
+    links: Annotated[tuple[tuple[str, Link], ...], PlainValidator(_links)] = Field(
+        default=(),
+        description="How tables without a privacy unit reach theirs: "
+        "`lineitem.l_orderkey -> orders.o_orderkey`. The column on the right must be unique.",
+        json_schema_extra={
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "pattern": f"^{_LINK.pattern}$"}},
+                {"type": "null"},
+            ]
+        },
+    )
 
     @field_validator("maxima", mode="after")
     @classmethod

@@ -28,12 +28,14 @@ class Entry:
 SECTIONS: Final = {
     "Analysts": (
         Entry("query", "query", "Answer SQL under differential privacy."),
+        Entry("shell", "shell", "Ask at a prompt, or run a file of statements."),
         Entry("explain", "query", "Show how SQL would be answered, and its price."),
         Entry("budget", "budget", "Show what an account has spent and has left."),
     ),
     "Data owners": (
         Entry("init", "owner", "Draft a policies file for a database."),
         Entry("check", "owner", "Compare the policies with the database."),
+        Entry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),
     "Other": (
         Entry("calibrate", "calibrate", "Compute noise and thresholds. Needs no data."),

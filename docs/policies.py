@@ -1,0 +1,198 @@
+"""Writes docs/policies.md and dpsql/policies.schema.json from the models that read policies.
+
+``make pictures`` runs it. What a key means is written once, in ``dpsql/policy_file.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dpsql.policy_file import file_schema
+
+PAGE = Path(__file__).with_suffix(".md")
+SCHEMA = Path(__file__).parent.parent / "dpsql" / "policies.schema.json"
+
+EXAMPLE = """\
+# yaml-language-server: $schema=policies.schema.json
+version: 1
+dataset: city-clinics # the budget belongs to this name, for as long as the data are there
+
+defaults: # what a query uses unless it says otherwise
+  epsilon: 0.5
+  delta: 1e-9
+  max_groups_contributed: 4 # most patients are seen in few wards
+  max_rows_contributed: 10
+  min_units_per_group: 20 # no group of fewer patients is ever named
+
+maxima: # no query may ask for more
+  epsilon: 2
+  delta: 1e-8
+  max_groups_contributed: unlimited
+
+accounts: # what each analyst may learn, over all queries
+  ana: { epsilon: 6, delta: 1e-6 }
+  bo: { epsilon: 1, delta: 1e-6 }
+total: { epsilon: 6.5, delta: 2e-6 } # what all of them may learn together
+
+tables:
+  patients:
+    privacy_unit: { name: patient, column: id }
+    columns:
+      born: { lower: 1900, upper: 2030 }
+      sex: { domain: [f, m, x] } # all are answered, even those without rows
+  visits:
+    privacy_unit: { name: patient, column: patient_id } # joins with patients
+    columns:
+      ward: { domain: [eyes, ears, heart] }
+      cost: { lower: 0, upper: 2000 } # higher costs count as 2000
+  prescriptions: {} # says nothing about patients, but belongs to a visit: see links
+  icd10:
+    public: true # a list of codes, about nobody
+
+links:
+  - prescriptions.visit -> visits.visit_id # visit_id must be unique in visits
+"""
+
+INTRODUCTION = """\
+# The policies file
+
+The owner of the data writes one YAML file. It says who is protected, how much a query may cost and
+how much each analyst may ever spend. What it does not list does not exist for analysts.
+
+```console
+$ dpsql init clinic.duckdb      # drafts one from a database
+$ dpsql check -d clinic.duckdb  # compares it with the database
+```
+
+It is read strictly, as a slip must never weaken a policy: unknown keys, repeated names, values of
+the wrong kind, bounds in the wrong order, aliases and tags are errors, and all of them are reported
+at once, each with its line. This page is written by `docs/policies.py` from the models that read
+the file.
+
+## A complete example
+
+```yaml
+"""
+
+BOUNDS = """\
+```
+
+Bounds and domains come from public knowledge, from what a value *can* be. Taken from the data, from
+what it happens to be, they reveal it, and no noise covers that.
+
+## Editors
+
+`dpsql schema --output policies.schema.json` writes a JSON schema of this format. Editors that
+understand the first line of the example complete keys, show what they mean and underline mistakes
+(VS Code with the YAML extension, Neovim and others with `yaml-language-server`). The schema knows
+less than `dpsql check`, which also compares values with each other and with the database.
+
+## All keys
+
+"""
+
+SECTIONS = {
+    "": "At the top",
+    "Defaults": "`defaults`",
+    "Maxima": "`maxima`",
+    "Account": "`accounts.NAME`",
+    "Total": "`total`",
+    "Table": "`tables.NAME`",
+    "Unit": "`tables.NAME.privacy_unit`",
+    "Column": "`tables.NAME.columns.NAME`",
+}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema for editors: the models' own, without what only Python knows."""
+    found: dict[str, Any] = _plain(file_schema())
+    found["$defs"] = {name.lstrip("_"): inner for name, inner in found["$defs"].items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "dpsql policies",
+        **found,
+    }
+
+
+def schema_text() -> str:
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def page() -> str:
+    """The reference, in Markdown."""
+    whole = schema()
+    sections = [
+        f"### {title}\n\n{_about(whole, name)}{_table(whole['$defs'].get(name, whole))}"
+        for name, title in SECTIONS.items()
+    ]
+    return INTRODUCTION + EXAMPLE + BOUNDS + "\n".join(sections)
+
+
+def _plain(value: Any) -> Any:
+    """Without pydantic's titles, without defaults that stand for nothing, and with plain names."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, str):
+        return value.replace("#/$defs/_", "#/$defs/")
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _plain(inner)
+        for name, inner in value.items()
+        if not (name == "title" and isinstance(inner, str))
+        and not (name == "default" and inner in (None, [], {}))
+    }
+
+
+def _about(whole: dict[str, Any], name: str) -> str:
+    return f"{whole['$defs'][name]['description']}\n\n" if name else ""
+
+
+def _table(section: dict[str, Any]) -> str:
+    rows = [("Key", "Value", "Default", "Meaning"), ("---",) * 4]
+    required = section.get("required", [])
+    for name, key in section["properties"].items():
+        default = "required" if name in required else _default(key)
+        rows.append((f"`{name}`", _value(key), default, key["description"]))
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def _default(key: dict[str, Any]) -> str:
+    return f"`{key['default']}`".replace("False", "false") if "default" in key else ""
+
+
+def _value(key: dict[str, Any]) -> str:
+    """What may stand behind a key, in words."""
+    if "enum" in key:
+        return " or ".join(f"`{choice}`" for choice in key["enum"])
+    if "const" in key:
+        return f"`{key['const']}`"
+    if "$ref" in key:
+        return "a section, below"
+    if key.get("type") == "array":
+        return "a list" if "anyOf" in key else "a list of text"
+    if "anyOf" in key:
+        kinds = [_value(kind) for kind in key["anyOf"] if kind.get("type") != "null"]
+        return ", or ".join(kinds)
+    match key["type"]:
+        case "object":
+            return "sections by name, below"
+        case "boolean":
+            return "`true` or `false`"
+        case "string":
+            return "text"
+        case "integer":
+            return f"a whole number of at least {key['minimum']}"
+        case _:
+            return f"a number from {_number(key['minimum'])} to {_number(key['maximum'])}"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if abs(value) < 1e6 else f"{'-' if value < 0 else ''}2^53"
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(schema_text(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
