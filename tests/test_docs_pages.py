@@ -15,6 +15,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from guides import GUIDES
 
 from dpsql.cli import cli
 from dpsql.composition import compare
@@ -131,7 +132,7 @@ def outcomes(code: str) -> tuple[list[str], list[str]]:
 NAMES: dict[str, object] = {}
 
 
-@PAGE
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in GUIDES], ids=lambda page: page.name)
 def test_python_blocks_run_and_print_what_they_say(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
