@@ -287,7 +287,7 @@ COMMANDS: Final = (
     Command(("budget",), Argument.NOTHING, "", "what is spent and what is left", _budget),
     Command(
         ("history",),
-        Argument.NOTHING,
+        Argument.NUMBER,
         "[N]",
         "the last charges (20): when, what was asked, what was paid",
         _history,

@@ -22,6 +22,7 @@ class Argument(Enum):
     """What a backslash command takes."""
 
     NOTHING = "nothing"
+    NUMBER = "number"
     TABLE = "table"
     FILE = "file"
     NAME = "name of a setting"

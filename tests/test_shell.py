@@ -1,0 +1,616 @@
+"""The shell's pure parts: where statements end, what may come next, settings, sketches, prices."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import dpsql
+from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
+from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.errors import EngineError, InterfaceError
+from dpsql.policy import (
+    AccountPolicy,
+    ColumnPolicy,
+    Maxima,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+from dpsql.schema import Column, Table, schema_of
+from dpsql.shell import cancel, fallback, paging
+from dpsql.shell.catalog import Catalog
+from dpsql.shell.completion import Argument, Known, candidates
+from dpsql.shell.costs import price
+from dpsql.shell.pieces import Piece, finished, pieces
+from dpsql.shell.script import ALL, BY_NAME
+from dpsql.shell.settings import SETTINGS, Expanded, Format, Settings
+from dpsql.shell.sketch import Bar, sketch
+from dpsql.shell.vocabulary import (
+    AGGREGATES,
+    FUNCTIONS,
+    NOISE,
+    ROW_FUNCTIONS,
+    WINDOW_FUNCTIONS,
+)
+from dpsql.sql.split import split
+
+# -- where statements end ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "statements", "rest", "open_"),
+    [
+        ("select 1", [], "select 1", False),
+        ("select 1;", ["select 1"], "", False),
+        (
+            "select ';' ; -- a;b\n select \"x;\" /* ; */;",
+            ["select ';' ", 'select "x;" /* ; */'],
+            "",
+            0,
+        ),
+        ("select $$ a;b $$;", ["select $$ a;b $$"], "", False),
+        ("/* a /* b; */ ; */ select 1;", ["select 1"], "", False),
+        ("-- it's\nselect 1;", ["select 1"], "", False),
+        ("select 'it''s;'; select 2", ["select 'it''s;'"], "select 2", False),
+        ("select 'abc;", [], "select 'abc;", True),
+        ("select $$ a;", [], "select $$ a;", True),
+        ("/* never closed ;", [], "", True),
+        (";; ;", [], "", False),
+        ("", [], "", False),
+        ("-- nothing; at all", [], "", False),
+    ],
+)
+def test_a_semicolon_ends_a_statement_unless_it_stands_in_quotes_or_comments(
+    text, statements, rest, open_
+):
+    found = split(text)
+    assert [text[start:end] for start, end in found.statements] == statements
+    assert text[found.rest :] == rest
+    assert found.open == open_
+
+
+def run_of(text: str) -> list[Piece]:
+    return list(pieces(text.splitlines(keepends=True)))
+
+
+def test_pieces_know_the_line_they_begin_on():
+    text = "-- first\nselect 1; select\n2;\n\\d visits\n\n  select 'a\n;\n' ; select 3\n"
+    assert [(piece.text, piece.line) for piece in run_of(text)] == [
+        ("select 1", 2),
+        ("select\n2", 2),
+        ("\\d visits", 4),
+        ("select 'a\n;\n'", 6),
+        ("select 3", 8),
+    ]
+
+
+def test_every_piece_stands_in_its_text_where_it_says():
+    text = (
+        "select 1;\n  select 2; select\n 3;/* x\n */ \\no\n;\nselect 'y;'\n\n; select 5; select 6"
+    )
+    lines = text.splitlines()
+    found = run_of(text)
+    assert len(found) == 7
+    for piece in found:
+        place = piece.place(None, "file")
+        first = piece.text.split("\n")[0]
+        assert lines[place.line - 1][place.column - 1 :].startswith(first)
+        assert place.source == "file"
+
+
+def test_a_command_is_no_command_inside_of_quotes_and_comments():
+    assert [p.text for p in run_of("select '\n\\q\n';\n/*\n\\q */ select 1;")] == [
+        "select '\n\\q\n'",
+        "select 1",
+    ]
+
+
+def test_a_command_keeps_the_statement_that_was_being_typed():
+    (piece,) = run_of("-- why\nselect 1\nfrom t\n\\explain\n")
+    assert (piece.text, piece.typed) == ("\\explain", "-- why\nselect 1\nfrom t")
+
+
+def test_statements_are_run_as_they_come_not_at_the_end():
+    def lines():
+        yield "select 1;\n"
+        raise AssertionError("more was read than needed")
+
+    assert next(pieces(lines())).text == "select 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("select 1", False),
+        ("select 1;", True),
+        ("select 1; select", False),
+        ("select ';", False),
+        ("select 1; -- done", True),
+        ("/* a comment", False),
+        ("-- a comment", True),
+        ("", True),
+        ("\\d", True),
+        ("select 1\n\\explain", True),
+        ("select '\n\\explain", False),
+        ("exit", True),
+        ("quit ", True),
+        ("exit 1", False),
+    ],
+)
+def test_enter_runs_what_is_finished_and_nothing_else(text, expected):
+    assert finished(text) is expected
+
+
+# -- completion -------------------------------------------------------------------------------
+
+POLICY = Policy(
+    "world",
+    defaults=Parameters(epsilon=0.5),
+    maxima=Maxima(epsilon=2.0),
+    accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)},
+    tables={
+        "visits": TablePolicy("visits", PrivacyUnit("person", "uid"), {"cost": ColumnPolicy(0, 9)}),
+        "shops": TablePolicy("Shops", None),
+    },
+)
+SCHEMA = schema_of(
+    Table("visits", tuple(Column(n, "BIGINT") for n in ("uid", "color", "cost", "order"))),
+    Table("Shops", (Column("k", "BIGINT"), Column("shop name", "VARCHAR"))),
+    Table("secret", (Column("hidden", "BIGINT"),)),
+)
+KNOWN = Known(
+    Catalog.of(POLICY, SCHEMA),
+    {f"\\{name}": command.takes for name, command in BY_NAME.items()},
+    ("n", "mean"),
+)
+
+
+def offered(text: str) -> list[str]:
+    """What is suggested at the bar in a text, or at its end."""
+    before, _, after = text.partition("|")
+    return [str(found.text) for found in candidates(before, after, KNOWN)]
+
+
+def completed(text: str) -> list[str]:
+    """The texts that the suggestions make."""
+    before, _, after = text.partition("|")
+    return [
+        before[: len(before) - found.length] + found.text + after
+        for found in candidates(before, after, KNOWN)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("SELECT * FROM ", ["visits", "Shops"]),
+        ("SELECT * FROM vi", ["visits"]),
+        ("SELECT * FROM visits v JOIN s", ["Shops"]),
+        ("SELECT * FROM visits, ", ["visits", "Shops"]),
+        ("SELECT co|FROM visits", ["color", "cost", "count(", "count_if("]),
+        ("SELECT v.| FROM visits v", ["uid", "color", "cost", '"order"']),
+        ("SELECT v.co| FROM visits AS v JOIN shops s ON TRUE", ["color", "cost"]),
+        ("SELECT s.| FROM visits v JOIN shops s ON TRUE", ["k", '"shop name"']),
+        ("SELECT s.sh| FROM shops s", ['"shop name"']),
+        ("SELECT COUNT(DISTINCT | FROM visits", ["uid", "color", "cost", '"order"']),
+        ("SELECT * FROM visits WHERE co", ["color", "cost"]),
+        ("SELECT color FROM visits GROUP BY CO", ["color", "cost", "COUNT("]),
+        ("SELECT color F", ["FALSE", "FILTER", "FROM", "FULL"]),
+        ("select color fr", ["from"]),
+        ("SELECT dp_int", ["dp_interval_high(", "dp_interval_low("]),
+        ("EXPLAIN SEL", ["SELECT"]),
+        ("SELECT 1; SET eps", ["epsilon"]),
+        ("SET epsilon = ", ["0.5", "2"]),
+        ("SET contribution_bounding TO ", ["sample", "weight"]),
+        ("RESET k", ["k_bar"]),
+        ("SHOW ", ["BUDGET", "PARAMETERS", "TABLES"]),
+        ("DESCRIBE v", ["visits"]),
+        ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (eps", ["epsilon = "]),
+        ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = ", ["0.5", "2"]),
+        ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (k_bar = 9, mech", ["mechanism = "]),
+        (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (mechanism = 'gumbel_t",
+            ["'gumbel_top_k'"],
+        ),
+        ("\\pl", ["\\plot"]),
+        ("\\d ", ["visits", "Shops"]),
+        ("\\plot m", ["mean"]),
+        ("\\set conf", ["confidence", "confirm"]),
+        ("\\set epsilon ", ["0.5", "2"]),
+        ("\\set pager ", ["on", "off"]),
+        ("\\unset min", ["min_units_per_group"]),
+        ("\\format js", ["json", "jsonl"]),
+        ("\\x a", ["auto"]),
+        ("\\confirm o", ["on", "off"]),
+        ("\\help bud", ["budget"]),
+        ("\\explain SELECT * FROM v", ["visits"]),
+    ],
+)
+def test_what_is_likely_is_suggested_first(text, first):
+    assert offered(text)[: len(first)] == first
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 'co",
+        "SELECT color -- co",
+        "SELECT /* co",
+        "\\dt ",
+        "\\d visits ",
+        "SET epsilon = 0.5 ",
+        "SELECT hid",
+        "SELECT secret.",
+        "SELECT * FROM sec",
+    ],
+)
+def test_nothing_is_suggested_in_text_nor_of_tables_that_the_policy_does_not_list(text):
+    assert offered(text) == []
+
+
+def test_names_of_tables_outside_the_policy_are_nowhere():
+    texts = [
+        *KNOWN.catalog.tables,
+        *(c for columns in KNOWN.catalog.tables.values() for c in columns),
+    ]
+    assert "secret" not in texts
+    assert "hidden" not in texts
+
+
+def test_a_suggestion_replaces_what_was_typed_of_it():
+    assert completed("SELECT COL|, cost FROM visits")[0] == "SELECT color, cost FROM visits"
+    assert completed('SELECT "or| FROM visits')[0] == 'SELECT "order" FROM visits'
+    assert completed("\\set tim")[0] == "\\set timing"
+
+
+def test_files_are_suggested_after_i_and_o(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "one.sql").touch()
+    (tmp_path / ".hidden").touch()
+    assert offered("\\i ") == ["queries/"]
+    assert completed("\\i queries/o") == ["\\i queries/one.sql"]
+    assert completed(f"\\o {tmp_path}/q") == [f"\\o {tmp_path}/queries/"]
+    assert offered("\\i nowhere/") == []
+
+
+CALLS = {
+    **{name: f"{name}(cost)" for name in AGGREGATES},
+    "COUNT_IF": "COUNT_IF(cost > 2)",
+    "QUANTILE_CONT": "QUANTILE_CONT(cost, 0.5)",
+    "QUANTILE_DISC": "QUANTILE_DISC(cost, 0.5)",
+    **{name: f"SUM(cost) AS s, {name}(s)" for name in NOISE},
+    **{name: f"SUM(cost), {name}() OVER (ORDER BY SUM(cost))" for name in WINDOW_FUNCTIONS},
+    "LAG": "LAG(SUM(cost)) OVER (ORDER BY SUM(cost))",
+    "LEAD": "LEAD(SUM(cost)) OVER (ORDER BY SUM(cost))",
+    **{name: f"COUNT_IF({name}(cost) > 2)" for name in ROW_FUNCTIONS},
+    **{name: f"COUNT_IF({name}(at) > 2)" for name in ROW_FUNCTIONS if name in
+       ("DAY", "DAYOFWEEK", "DAYOFYEAR", "HOUR", "MINUTE", "MONTH", "QUARTER", "WEEK", "YEAR")},
+    **{name: f"COUNT_IF({name}(color) = 'x')" for name in ("LOWER", "UPPER", "TRIM")},
+    **{name: f"COUNT_IF({name}(color, 2) = 'x')" for name in ("LEFT", "RIGHT", "SUBSTRING")},
+    **{name: f"COUNT_IF({name}(color, 'x'))" for name in ("CONTAINS", "STARTS_WITH")},
+    **{name: f"COUNT_IF({name}(cost, 2) > 1)" for name in
+       ("COALESCE", "GREATEST", "LEAST", "NULLIF")},
+    **{name: f"COUNT_IF({name}(cost AS INTEGER) > 1)" for name in ("CAST", "TRY_CAST")},
+    "CONCAT": "COUNT_IF(CONCAT(color, 'x') = 'x')",
+    "LENGTH": "COUNT_IF(LENGTH(color) > 1)",
+    "DATE_DIFF": "COUNT_IF(DATE_DIFF('day', at, at) > 1)",
+    "DATE_TRUNC": "COUNT_IF(DATE_TRUNC('day', at) = at)",
+    "EXTRACT": "COUNT_IF(EXTRACT(YEAR FROM at) > 1)",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory) -> dpsql.Connection:
+    engine = DuckDBEngine()
+    rows = {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]}
+    engine.register("visits", rows | {"at": __import__("numpy").array(["2024-01-01"] * 2, "M8[s]")})
+    rules = Policy(
+        "world",
+        accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)},
+        tables={"visits": POLICY.tables["visits"]},
+    )
+    return dpsql.connect(engine, rules, None, "ana")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_that_is_suggested_can_be_asked(name, asker):
+    assert asker.explain(f"SELECT {CALLS[name]} FROM visits").blocks
+
+
+# -- settings ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("confidence", "0.9", 0.9),
+        ("CONFIDENCE", "99%", 0.99),
+        ("confirm", "50%", 0.5),
+        ("confirm", "0.1", 0.1),
+        ("confirm", "off", None),
+        ("confirm", "on", 0.2),
+        ("confirm", "0", 0.0),
+        ("expanded", "on", Expanded.ON),
+        ("format", "CSV", Format.CSV),
+        ("format", "'json'", Format.JSON),
+        ("intervals", "yes", True),
+        ("max_rows", "all", None),
+        ("max_rows", "25", 25),
+        ("pager", "off", False),
+        ("timing", "on", True),
+    ],
+)
+def test_settings_are_read_from_text(name, text, value):
+    changed = Settings().with_text(name, text)
+    assert getattr(changed, name.lower()) == value
+    assert changed.without(name) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("confidence", "1", "bad_setting"),
+        ("confidence", "nan", "bad_setting"),
+        ("confidence", "x", "bad_setting"),
+        ("confirm", "-1", "bad_setting"),
+        ("confirm", "inf", "bad_setting"),
+        ("max_rows", "0", "bad_setting"),
+        ("max_rows", "-5", "bad_setting"),
+        ("format", "xml", "bad_setting"),
+        ("timing", "", "bad_setting"),
+        ("colour", "on", "unknown_setting"),
+    ],
+)
+def test_bad_settings_are_refused_and_change_nothing(name, text, code):
+    with pytest.raises(InterfaceError) as caught:
+        Settings().with_text(name, text)
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+def test_every_setting_can_be_shown_and_read_back():
+    settings = Settings(confirm=None, max_rows=None, timing=True, format=Format.MARKDOWN)
+    for name, text, meaning in settings.shown():
+        assert meaning
+        assert settings.with_text(name, text) == settings
+    assert {name for name, _, _ in settings.shown()} == set(SETTINGS)
+    for setting in SETTINGS.values():
+        for value in setting.values:
+            Settings().with_text(setting.name, value)
+
+
+def test_commands_have_one_name_each_and_say_what_they_do():
+    names = [name for command in ALL for name in command.names]
+    assert len(names) == len(set(names))
+    for command in ALL:
+        assert command.summary
+        assert (command.takes is Argument.NOTHING) is (command.usage == "")
+
+
+# -- sketches ---------------------------------------------------------------------------------
+
+ROWS = [
+    Bar("emergency", "1,234 ± 54", 1234, 1180, 1288),
+    Bar("a ward with a very long name", "523 ± 54", 523, 469, 577),
+    Bar("eyes", "-300 ± 54", -300, -354, -246),
+    Bar("心臓", "NULL", math.nan, math.nan, math.nan),
+]
+
+
+@pytest.mark.parametrize("width", [200, 100, 80, 60, 40, 20])
+def test_a_sketch_keeps_to_its_width(width):
+    lines = sketch(ROWS, 100.0, width)
+    assert len(lines) == len(ROWS) + 1
+    assert all(cell_len(line.plain) <= width for line in lines)
+
+
+def test_bars_are_in_proportion_and_begin_at_zero():
+    long, short = sketch([Bar("a", "100", 100, math.nan, math.nan),
+                          Bar("b", "50", 50, math.nan, math.nan)], math.nan, 120)[:2]  # fmt: skip
+    assert long.plain.count("█") == pytest.approx(2 * short.plain.count("█"), abs=2)
+    assert long.plain.index("█") == short.plain.index("█")
+    assert "│" not in long.plain
+
+
+def test_negative_values_lie_left_of_zero():
+    above, below = (line.plain for line in sketch(
+        [Bar("a", "5", 5, math.nan, math.nan), Bar("b", "-5", -5, math.nan, math.nan)],
+        math.nan, 60)[:2])  # fmt: skip
+    assert below.rindex("█") == above.index("█")
+    assert below.index("█") < above.index("█")
+
+
+def test_whiskers_span_the_interval_and_cross_at_the_value():
+    (line, _) = (line.plain for line in sketch([Bar("a", "50", 50, 25, 100)], math.nan, 118))
+    low, value, high = (line.index(mark) for mark in "├┼┤")
+    assert low < value < high
+    assert (value - low) / (high - low) == pytest.approx(1 / 3, abs=0.03)
+
+
+def test_the_threshold_is_marked_at_its_place_in_each_row():
+    lines = [line.plain for line in sketch(ROWS[:1] + ROWS[3:], 600.0, 100)[:2]]
+    first, second = (cell_len(line[: line.index("┊")]) for line in lines)
+    assert first == second
+    assert all("┊" not in line.plain for line in sketch(ROWS, math.nan, 100))
+
+
+def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch():
+    for value in (0.0, math.nan):
+        assert len(sketch([Bar("a", "0", value, value, value)], math.nan, 40)) == 2
+
+
+# -- prices -----------------------------------------------------------------------------------
+
+
+def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
+    engine = DuckDBEngine()
+    engine.register("visits", {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]})
+    rules = Policy(
+        "world",
+        defaults=Parameters(epsilon=0.5, delta=1e-8),
+        accounts={"ana": AccountPolicy("ana", 3.0, 1e-6, composition)},
+        tables={"visits": POLICY.tables["visits"]},
+    )
+    from dpsql.budget import payer
+    from dpsql.ledger import Ledger
+
+    with dpsql.connect(engine, rules, directory / "budget.db", "ana") as connection:
+        for number in range(spend):
+            connection.sql(f"SELECT COUNT(*) AS n{number} FROM visits WHERE cost > {number}")
+        explanation, report = connection.explain(sql), connection.budget()
+        paying = payer(rules, "ana")
+        with Ledger.open(directory / "budget.db") as ledger:
+            standings = ledger.standing(paying.path, paying.limits)
+        found = price(explanation, report, standings)
+        connection.sql(sql)
+        return found, report, connection.budget()
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+@pytest.mark.parametrize("spend", [0, 2])
+def test_a_price_says_what_would_be_left_and_how_many_more(composition, spend, tmp_path):
+    found, before, after = prices(tmp_path, composition, "SELECT SUM(cost) FROM visits", spend)
+    assert found.epsilon == pytest.approx(0.5)
+    assert found.left == pytest.approx(after.epsilon_remaining)
+    budget = Budget.of(3.0, 1e-6, composition)
+    if composition is Composition.BASIC:
+        assert found.share == pytest.approx(0.5 / (3.0 - 0.5 * spend))
+        assert found.affordable == 6 - spend
+    else:
+        used = after.rho_spent - before.rho_spent
+        assert found.share == pytest.approx(used / (budget.most.rho - before.rho_spent))
+        assert found.affordable == int((budget.most.rho - before.rho_spent) / used)
+    assert f"about {found.affordable - 1} more such queries" in found.question
+
+
+def test_a_price_looks_at_the_scarcest_account_and_quantity():
+    from dpsql.explain import Explanation
+    from dpsql.ledger import Spent, Standing, Window
+
+    def standing(rho: float, delta: float) -> Standing:
+        window = Window("2024-01-01T00:00:00", "", Spent())
+        limit = Amount.limit(PrivacyLoss(rho, delta))
+        return Standing("a", (limit,), None, "{}", window, Spent())
+
+    loss = PrivacyLoss(0.01, 1e-9)
+    asked = Explanation("q", "", (), loss, 0.5, 1e-9)
+
+    class Report:
+        epsilon, delta, composition = 3.0, 1e-6, Composition.ZCDP
+        epsilon_spent = rho_spent = delta_spent = 0.0
+
+    def found(*standings: Standing):
+        return price(asked, Report(), standings)  # type: ignore[arg-type]
+
+    assert found(standing(0.1, 1e-6)).share == pytest.approx(0.1, rel=1e-6)
+    assert found(standing(0.1, 2e-9)).share == pytest.approx(0.5, rel=1e-6)
+    assert found(standing(0.1, 1e-6), standing(0.02, 1e-6)).share == pytest.approx(0.5, rel=1e-6)
+    nothing = found(standing(0.001, 1e-6))
+    assert nothing.affordable == 0
+    assert nothing.share > 1
+    last = found(standing(0.0101, 1e-6))
+    assert (last.affordable, "no more such queries" in last.question) == (1, True)
+
+
+# -- cancelling -------------------------------------------------------------------------------
+
+
+def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error():
+    assert cancel.run(lambda: 42, lambda: None, lambda: None) == 42
+
+    def fails() -> None:
+        raise EngineError()
+
+    with pytest.raises(EngineError):
+        cancel.run(fails, lambda: None, lambda: None)
+
+
+def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
+    before = signal.getsignal(signal.SIGINT)
+    stop, calls = threading.Event(), []
+
+    def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.wait(10)
+        raise EngineError()
+
+    def interrupt() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            stop.set()
+
+    with pytest.raises(cancel.Cancelled):
+        cancel.run(work, interrupt, lambda: None)
+    assert len(calls) >= 3
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
+    def work() -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "paid for"
+
+    assert cancel.run(work, lambda: None, lambda: None) == "paid for"
+
+
+LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i) WHERE hash(i) = 7'
+
+
+@pytest.mark.parametrize("way", ["exact", "stage"])
+def test_an_engine_is_interrupted_from_another_thread_and_can_be_used_again(way):
+    engine = DuckDBEngine()
+    engine.register("t", {"x": [1, 2]})
+    engine.lock()
+    failed: list[str] = []
+
+    def work() -> None:
+        try:
+            if way == "exact":
+                engine.exact(LONG, (), ["n"])
+            else:
+                with engine.stage() as stage:
+                    stage.store("x", LONG)
+        except EngineError as error:
+            failed.append(error.code)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started = time.monotonic()
+    while thread.is_alive() and time.monotonic() - started < 20:
+        time.sleep(0.05)
+        engine.interrupt()
+    thread.join(1)
+    assert failed == ["engine_failed"]
+    rows = engine.exact('SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM t', (), ["n"])
+    assert rows.measures["n"].tolist() == [2]
+    engine.interrupt()  # nothing is running: nothing happens
+
+
+# -- terminals --------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_written_is_written_in_other_letters():
+    assert fallback.writable("ε 0.5 ± 3 │ █ …", "ascii") == "eps 0.5 +- 3 | # ..."
+    assert fallback.writable("ε 日", "ascii") == "eps \\u65e5"
+    assert fallback.writable("ε é", "iso-8859-1") == "eps é"
+    assert fallback.writable("ε 0.5", "utf-8") == "ε 0.5"
+    assert fallback.writable("\ud800", "utf-8") == "\\ud800"
+
+
+def test_the_pager_is_the_users_choice():
+    assert paging.pager({"TERM": "xterm", "PAGER": "cat -n"}) == ["cat", "-n"]
+    assert paging.pager({"TERM": "xterm", "PAGER": "more", "DPSQL_PAGER": "cat"}) == ["cat"]
+    assert paging.pager({"TERM": "xterm", "PAGER": ""}) is None
+    assert paging.pager({"TERM": "xterm", "PAGER": "no-such-program"}) is None
+    assert paging.pager({"TERM": "xterm", "PAGER": "cat '"}) is None
+    assert paging.pager({"TERM": "dumb", "PAGER": "cat"}) is None
+    assert paging.pager({"PAGER": "cat"}) is None
