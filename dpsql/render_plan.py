@@ -21,12 +21,13 @@ MAX_SQL = 20_000
 def explanation_panel(explanation: Explanation) -> Group:
     """What EXPLAIN prints: price, then each private block, then the public tail."""
     blocks = explanation.blocks
-    parts: list[RenderableType] = [_prices(explanation)]
+    parts: list[RenderableType] = [_prices(explanation)] if blocks else []
     for number, block in enumerate(blocks, start=1):
         which = f" {number} of {len(blocks)}" if len(blocks) > 1 else ""
         parts += _block_parts(block, f"Private block{which}")
     if explanation.tail:
-        parts += [_heading("Public tail", "sees released rows only, costs nothing")]
+        sees = "sees released rows only" if blocks else "reads no private table"
+        parts += [_heading("Public tail", f"{sees}, costs nothing")]
         parts += [sql_panel(_laid_out(explanation.tail))]
     return Group(*parts)
 

@@ -196,8 +196,9 @@ class Connection(CursorConnection):
         max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
         contribution_bounding), within the policy's range; ``mechanism`` forces one by name.
 
-        A question that this account has asked before is answered from the ledger with the same
-        release, at no cost, as ``cost.stored`` says. ``fresh`` draws, and pays for, a new one.
+        A statement that reads no private table is answered as it is, at no cost. So is a question
+        that this account has asked before, from the ledger with the same release, as
+        ``cost.stored`` says; ``fresh`` draws, and pays for, a new one.
 
         Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
         spent.
@@ -308,6 +309,8 @@ class Connection(CursorConnection):
 
     def _execute(self, question: _Question) -> Result:
         prepared = self._prepare(question)
+        if not prepared.plan.blocks:
+            return self._present(prepared, (), FREE)
         stored = None if question.fresh or prepared.fresh else self._stored(prepared)
         if stored is not None:
             return self._present(prepared, *stored)

@@ -2,7 +2,7 @@
 """Statements an attacker might try: what each must lead to, and why.
 
 ``outcome`` is the code of the error, which costs nothing, or ``ANSWERS``, or ``TELLS`` for what is
-answered at no cost, from the policy, the schema and the account alone.
+answered at no cost, from the policy, the schema, the account and public tables alone.
 """
 
 from __future__ import annotations
@@ -27,17 +27,22 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select count(*) from visits v", ANSWERS),
         ("select v.k, count(*) from visits v group by v.k", ANSWERS),
         ("select visits.k, count(*) from visits v group by 1", "unknown_column"),
-        (
-            "with visits as (select 1 as k) select k, count(*) from visits group by k",
-            "no_private_table",
-        ),
+        ("with visits as (select 1 as k) select k, count(*) from visits group by k", TELLS),
         (
             "with recursive visits as (select 1 as k) select k, count(*) from visits group by k",
-            "no_private_table",
+            "recursive_name",
         ),
         (
             "with recursive visits as (select k, count(*) n from visits group by k) select * from visits",
-            "no_private_table",
+            "recursive_name",
+        ),
+        (
+            "with recursive shops as (select k from shops union all select k + 1 from shops) select n from shops, (select count(*) n from visits)",
+            "recursive_name",
+        ),
+        (
+            "select count(*) from (with recursive Visits as (select uid from mails union all select uid from visits) select * from visits)",
+            "recursive_name",
         ),
         (
             "with visits as (select k, count(*) n from visits group by k) select * from visits",
@@ -487,7 +492,7 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select count(*) from visits; select 1", "several_statements"),
         ("select count(*) from visits; drop table visits", "several_statements"),
         (";", "syntax_error"),
-        ("select", "no_private_table"),
+        ("select", "does_not_bind"),
     ],
     "files, settings, catalogs, state and time are out of reach": [
         ("select * from query('select * from visits')", "function_not_allowed"),
@@ -708,6 +713,56 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select count(*) from visits where k = #1", "expression_not_allowed"),
         ("select ?, count(*) from visits", "parameter_missing"),
         ("select $1, count(*) from visits", "parameter_missing"),
+    ],
+    "what reads no private table costs nothing and comes nowhere near one": [
+        ("select 1", TELLS),
+        ("SELECT 1 AS ping -- from a tool", TELLS),
+        ("select version(), current_schema()", TELLS),
+        ("select now() is not null, random() < 2", TELLS),
+        ("from shops", TELLS),
+        ("select k, sum(size) over (order by k) from shops where name like 's%'", TELLS),
+        ("select count(*) from shops s, shops t where s.k < t.k", TELLS),
+        (
+            "with recursive r(i) as (select 1 union all select i + 1 from r where i < 9) from r",
+            TELLS,
+        ),
+        ("select * from (values (1), (2)) t(a), range(3), unnest(['x', 'y'])", TELLS),
+        ("select (select max(size) from shops) - (select min(size) from shops)", TELLS),
+        ("select 1 where exists (select 1 from visits)", "raw_rows"),
+        ("select (select k from visits limit 1)", "raw_rows"),
+        ("select * from shops where k in (select k from visits)", "raw_rows"),
+        ("select * from shops s, lateral (select s.k from visits) t", "subquery_over_private_rows"),
+        (
+            "select * from shops where k = (select count(*) from visits v where v.k = shops.k)",
+            "subquery_over_private_rows",
+        ),
+        ("from visits", "raw_rows"),
+        ("select * from secret", "unknown_table"),
+        ("select 1 where (select v from secret) = 'secret 1'", "unknown_table"),
+        ("with t as (select * from secret) select 1", "unknown_table"),
+        ("select * from main.visits", "unknown_table"),
+        ("select * from main.shops", "unknown_table"),
+        ("select * from information_schema.tables", "unknown_table"),
+        ("select * from pg_catalog.pg_tables", "unknown_table"),
+        ("select * from sqlite_master", "unknown_table"),
+        ("select * from duckdb_tables()", "table_function"),
+        ("select * from 'world.duckdb'", "unknown_table"),
+        ("select * from '/etc/passwd'", "unknown_table"),
+        ("select * from read_text('/etc/passwd')", "function_not_allowed"),
+        ("select * from shops union all select k, s, n from visits", "raw_rows"),
+        ("select current_setting('threads')", "function_not_allowed"),
+        ("select getenv('HOME')", "function_not_allowed"),
+        ("select current_query()", "function_not_allowed"),
+        ("select * from __dpsql_released_0", "reserved_name"),
+        ("select * from answer_0", "unknown_table"),
+        ("select dp_interval_low(size) from shops", "no_noise_known"),
+        (
+            "select sum(size, contribution_bounds_per_row => (0, 1)) from shops",
+            "bounds_not_private",
+        ),
+        ("select with differential_privacy count(*) from shops", "options_not_private"),
+        ("select uid from shops", "does_not_bind"),
+        ("select 1, 2 from nothing", "unknown_table"),
     ],
     "malformed text is named as such": [
         ("select count(*) from", "syntax_error"),

@@ -32,19 +32,15 @@ def validate(
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
+    A statement over public tables alone, or over none, is all tail and has no blocks.
     ``bind`` tells the columns that generated SQL would return, without reading a row.
 
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
+    _refuse_doubtful_names(tree, text, policy)
     splitter = _Splitter(policy, parameters, Lineage(tree, text, policy, schema, bind))
     splitter.visit(tree, {})
-    if not splitter.blocks:
-        raise QueryRefused(
-            "the query reads no private table, so there is nothing to protect or to charge",
-            code="no_private_table",
-            hint="Public tables may be joined to private aggregates; ask them alone elsewhere.",
-        )
     refuse_bounds(tree, text)
     blocks = place_noise_columns(tree, splitter.blocks, text)
     outputs, supports = trace_outputs(tree, blocks)
@@ -84,6 +80,19 @@ def _refuse_forbidden(tree: exp.Query, text: str) -> None:
                 hint="Functions compute from their arguments; files, settings, other statements "
                 "and time are out of reach, over released rows too.",
             )
+
+
+def _refuse_doubtful_names(tree: exp.Query, text: str, policy: Policy) -> None:
+    """Refuse recursive CTEs named like tables: parts of them mean the table, parts themselves."""
+    for with_ in tree.find_all(exp.With):
+        for cte in with_.expressions if with_.args.get("recursive") else ():
+            if policy.table(cte.alias) is not None:
+                raise QueryRefused(
+                    f"{cte.alias} is a table, so a recursive CTE cannot have its name",
+                    code="recursive_name",
+                    place=place_of(text, cte.args["alias"]),
+                    hint="Give the CTE another name.",
+                )
 
 
 def _function_name(node: exp.Func) -> str:

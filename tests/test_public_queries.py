@@ -1,0 +1,171 @@
+"""Statements that read no private table: answered exactly, free, and far from private rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlglot import exp
+from support import ANALYST, FILL, connect, policy, world_file
+
+import dpsql
+from dpsql.engines import duckdb as engine_module
+from dpsql.policy import AccountPolicy
+from dpsql.result import FREE
+from dpsql.session import Connection
+from dpsql.sql import validate
+from dpsql.sql.lineage import Lineage, Scope
+
+PING = "SELECT 1"
+ANSWERS = {
+    PING: [(1,)],
+    "SELECT count(*) AS n, max(name) FROM shops": [(7, "shop 6")],
+    "WITH t AS (SELECT k * 2 AS d FROM shops) SELECT d FROM t WHERE d > 8 ORDER BY d": [
+        (10,),
+        (12,),
+    ],
+    "SELECT a.k FROM shops a JOIN shops b ON a.k = b.k + 5 ORDER BY 1": [(5,), (6,)],
+    "SELECT * FROM (VALUES (1, 'x')) t(a, b)": [(1, "x")],
+    "SELECT k FROM shops WHERE 1 = 2": [],
+    "SELECT k FROM shops WHERE k < 1 UNION ALL SELECT 9": [(0,), (9,)],
+}
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path_factory.mktemp("public")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("sql", ANSWERS)
+def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
+    sql, tmp_path, monkeypatch
+) -> None:
+    with connect(tmp_path) as opened:
+        opened.sql("SELECT count(*) FROM visits")
+        before = opened.budget()
+        monkeypatch.setattr(Connection, "_paying_ledger", None)
+        monkeypatch.setattr(engine_module, "_discreetly", None)  # every read of private rows
+        answer = opened.sql(sql)
+        monkeypatch.undo()
+        assert answer.fetchall() == ANSWERS[sql]
+        assert answer.cost == FREE
+        assert not answer.released
+        assert answer.intervals() == {}
+        assert answer.plan.blocks == ()
+        assert opened.budget() == before
+
+
+def test_one_private_block_is_enough_to_be_charged(connection) -> None:
+    before = connection.budget().rho_spent
+    answer = connection.sql("SELECT name, n FROM shops, (SELECT count(*) AS n FROM visits) t")
+    assert answer.released
+    assert connection.budget().rho_spent > before
+
+
+def test_a_spent_account_and_a_connection_without_a_ledger_may_ask(tmp_path) -> None:
+    poor = policy(None, ana=AccountPolicy(ANALYST, 1e-3, 1e-9))
+    with world_file(tmp_path / "world.duckdb", *FILL) as path:
+        for ledger in (tmp_path / "budget.db", None):
+            with dpsql.connect(path, poor, ledger, ANALYST) as opened:
+                with pytest.raises(dpsql.Error) as refused:
+                    opened.sql("SELECT count(*) FROM visits")
+                assert refused.value.code == ("budget_exceeded" if ledger else "no_ledger")
+                assert opened.sql(PING).fetchall() == [(1,)]
+
+
+def test_the_plan_says_that_there_is_nothing_to_pay(connection) -> None:
+    plan = connection.explain("SELECT name FROM shops")
+    assert plan.blocks == ()
+    assert plan.reserved_epsilon == 0
+    assert "reads no private table, costs nothing" in str(plan)
+    assert "Reserves" not in str(plan)
+
+
+def test_a_cursor_can_be_asked_whether_it_is_alive(connection) -> None:
+    cursor = connection.cursor()
+    cursor.execute(PING)
+    assert cursor.fetchone() == (1,)
+    cursor.execute("SELECT name FROM shops WHERE k = ?", [3])
+    assert cursor.fetchall() == [("shop 3",)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "code"),
+    [
+        ("SELECT CAST(name AS INT) FROM shops", dpsql.DataError, "tail_failed"),
+        ("SELECT CAST('a' AS INT)", dpsql.QueryRefused, "constant_fails"),
+        ("SELECT nothing FROM shops", dpsql.QueryRefused, "does_not_bind"),
+        ("SELECT name + 1 FROM shops", dpsql.QueryRefused, "does_not_bind"),
+    ],
+)
+def test_what_fails_says_that_nothing_was_spent_and_shows_no_value(
+    sql, kind, code, connection
+) -> None:
+    before = connection.budget()
+    with pytest.raises(kind) as failed:
+        connection.sql(sql)
+    assert failed.value.code == code
+    assert "shop 0" not in str(failed.value)
+    assert "paid" not in str(failed.value)
+    assert connection.budget() == before
+
+
+def test_parameters_are_checked_even_where_they_have_no_use(connection) -> None:
+    with pytest.raises(dpsql.ParameterError):
+        connection.sql(PING, epsilon=-1)
+
+
+# -- what stands between such a statement and private rows ----------------------------------------
+
+GRABS = (
+    "SELECT * FROM visits",
+    "SELECT max(uid) FROM visits",
+    "SELECT k FROM shops UNION ALL SELECT n FROM visits",
+    "SELECT (SELECT max(n) FROM visits) FROM shops",
+)
+
+
+@pytest.mark.parametrize("sql", GRABS)
+def test_private_rows_are_not_where_public_statements_run(sql, tmp_path, monkeypatch) -> None:
+    """Even if whoever splits statements took every table for public, there is nothing to find."""
+
+    def never(self: Lineage, select: exp.Select, scope: Scope) -> None:
+        return None
+
+    monkeypatch.setattr(Lineage, "of_from", never)
+    monkeypatch.setattr(validate._Splitter, "_check_tail_table", lambda self, table, ctes: None)
+    with connect(tmp_path) as opened, pytest.raises((dpsql.DataError, dpsql.EngineError)):
+        opened.sql(sql)
+
+
+def test_a_private_table_that_is_declared_public_would_be_found(tmp_path) -> None:
+    """The declaration is what protects: this is how the tests above could fail."""
+    tables = dict(policy().tables)
+    open_to_all = {**tables, "visits": replace(tables["visits"], privacy_unit=None)}
+    with (
+        world_file(tmp_path / "world.duckdb", *FILL) as path,
+        dpsql.connect(path, replace(policy(), tables=open_to_all), None, ANALYST) as opened,
+    ):
+        for sql in GRABS:
+            assert opened.sql(sql).fetchall()
+
+
+def test_statements_without_tables_leave_nothing_for_the_next_one(connection: Connection) -> None:
+    connection.sql("SELECT 42 AS secret_of_another_statement")
+    for name in ("answer_0", "secret_of_another_statement", "tail"):
+        with pytest.raises(dpsql.UnknownName):
+            connection.sql(f"SELECT * FROM {name}")
+
+
+def test_a_ping_is_a_ping_for_sqlalchemy(tmp_path: Path) -> None:
+    sa = pytest.importorskip("sqlalchemy")
+    with world_file(tmp_path / "world.duckdb", *FILL) as path:
+        opened = dpsql.connect(path, policy(), tmp_path / "budget.db", ANALYST)
+        engine = sa.create_engine("dpsql://", creator=lambda: opened)
+        with engine.connect() as session:
+            assert session.execute(sa.select(1)).scalar() == 1
+            assert session.execute(sa.text("SELECT count(*) FROM shops")).scalar() == 7
+        engine.dispose()
