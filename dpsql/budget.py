@@ -1,13 +1,39 @@
-"""Where an account stands: what its queries have spent, and what is left for more."""
+"""Who pays for a connection, where accounts stand, and what is left for more questions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
+from dpsql.account_report import CONVERSION, AccountReport, account_report, any_account
 from dpsql.accounting import Budget, Composition
+from dpsql.analyses import MAX_COMPARED, Analysis, analyses, charged, counted
 from dpsql.errors import ParameterError
-from dpsql.ledger import Account, Ledger, Spent
-from dpsql.policy import Policy, is_account_name
+from dpsql.forecast import (
+    RECENT,
+    Forecast,
+    Question,
+    forecast,
+    question_again,
+    question_at,
+)
+from dpsql.ledger import Account, Entry, Ledger, Spent, Standing, Window
+from dpsql.ledger.values import line_of
+from dpsql.policy import AccountPolicy, Policy, is_account_name
+
+__all__ = [
+    "AccountReport",
+    "BudgetReport",
+    "Payer",
+    "account_reports",
+    "budget_report",
+    "ledger_account",
+    "payer",
+]
+
+
+# -- who pays ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +48,7 @@ class Payer:
 
     @property
     def analyst(self) -> str:
-        """The account of the analyst, of which a session's is a part."""
+        """The path of the analyst's account: this one, or the one above a session's."""
         return self.limits[-1].path
 
 
@@ -35,14 +61,27 @@ def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
     Raises ``UnknownName`` for an analyst without an account, and ``ParameterError`` for names that
     cannot be part of a path.
     """
-    budget, path = _budget(policy, analyst), f"{policy.dataset}/{_part('analyst', analyst)}"
-    limits = [Account(path, budget.limit)]
-    if policy.total is not None:
-        total = Budget.of(policy.total.epsilon, policy.total.delta, policy.total.composition)
-        limits.insert(0, Account(policy.dataset, total.limit))
-    if session:
-        path = f"{path}/{_part('session', session)}"
-    return Payer(path, tuple(limits))
+    budgets = _policy_budgets(policy, analyst)
+    limits = tuple(Account(path, budget.limit) for path, budget in budgets.items())
+    path = f"{policy.dataset}/{analyst}"
+    return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
+
+
+def ledger_account(policy: Policy, analyst: str) -> Account:
+    """The ledger account of an analyst: named after the dataset, so a new file buys no budget."""
+    return payer(policy, analyst).limits[-1]
+
+
+def _policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
+    """The budgets that the policy gives the dataset, if it has a total, and the analyst."""
+    own = _budget(policy.account(analyst))
+    path = f"{policy.dataset}/{_part('analyst', analyst)}"
+    total = {} if policy.total is None else {policy.dataset: _budget(policy.total)}
+    return total | {path: own}
+
+
+def _budget(account: AccountPolicy) -> Budget:
+    return Budget.of(account.epsilon, account.delta, account.composition)
 
 
 def _part(what: str, name: object) -> str:
@@ -55,28 +94,91 @@ def _part(what: str, name: object) -> str:
     return name
 
 
+# -- where accounts stand ---------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """Where an account stands.
+    """Where the account that pays stands, and those above it.
 
-    ``epsilon`` and ``delta`` are its limits. Under basic composition the epsilon and delta of
-    queries add up to ``epsilon_spent`` and ``delta_spent``, and rho is 0 throughout. Under zCDP
-    their rho adds up, ``epsilon_spent`` is what all of it amounts to, and ``delta_limit`` is less
-    than ``delta``, part of which is kept for that conversion. ``queries`` counts all queries,
-    ``unsettled`` those that failed after reserving and keep their whole reservation.
+    ``accounts`` begins with ``account``, which pays, and ends with the dataset. ``forecasts`` say
+    how many more questions there is room for. ``analyses`` compare what the ledger has charged the
+    analyst, over all windows, with what other theorems would say; empty unless asked for.
+
+    The other figures are those of the analyst's account: ``epsilon`` and ``delta`` are its limits.
+    Under basic composition the epsilon and delta of queries add up to ``epsilon_spent`` and
+    ``delta_spent``, and rho is 0 throughout. Under zCDP their rho adds up, ``epsilon_spent`` is
+    what all of it amounts to, and ``delta_limit`` is less than ``delta``, part of which is kept for
+    that conversion. ``queries`` counts all queries of the window, ``unsettled`` those that run or
+    failed after reserving and keep their whole reservation.
     """
 
-    account: str
-    composition: Composition
-    epsilon: float
-    delta: float
-    rho_limit: float
-    delta_limit: float
-    rho_spent: float
-    delta_spent: float
-    epsilon_spent: float
-    queries: int
-    unsettled: int
+    analyst: str
+    accounts: tuple[AccountReport, ...]
+    forecasts: tuple[Forecast, ...] = ()
+    analyses: tuple[Analysis, ...] = ()
+
+    @property
+    def account(self) -> str:
+        """The path of the account that pays."""
+        return self.accounts[0].path
+
+    @property
+    def own(self) -> AccountReport:
+        """The analyst's account, which pays unless a session of it does."""
+        return next(account for account in self.accounts if account.path == self.analyst)
+
+    @property
+    def composition(self) -> Composition:
+        """How costs add up."""
+        return self.own.composition
+
+    @property
+    def epsilon(self) -> float:
+        """What all queries together may amount to, at ``delta``."""
+        return self._budget.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta of the promise."""
+        return self._budget.delta
+
+    @property
+    def rho_limit(self) -> float:
+        """zCDP that queries may spend."""
+        return self._budget.limit.loss.rho
+
+    @property
+    def delta_limit(self) -> float:
+        """Delta that queries may spend."""
+        limit = self.own.delta_limit
+        assert limit is not None
+        return limit
+
+    @property
+    def rho_spent(self) -> float:
+        """zCDP spent."""
+        return self.own.spent.loss.rho
+
+    @property
+    def delta_spent(self) -> float:
+        """Delta spent by queries."""
+        return self.own.spent.loss.delta
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The epsilon of what was spent, at ``delta``."""
+        return self.own.spent.epsilon
+
+    @property
+    def queries(self) -> int:
+        """Queries charged."""
+        return self.own.spent.queries
+
+    @property
+    def unsettled(self) -> int:
+        """Queries that hold their whole reservation."""
+        return self.own.spent.unsettled
 
     @property
     def epsilon_remaining(self) -> float:
@@ -94,41 +196,100 @@ class BudgetReport:
         """Delta still available to queries."""
         return max(0.0, self.delta_limit - self.delta_spent)
 
+    @property
+    def _budget(self) -> Budget:
+        limit = self.own.binding
+        assert limit is not None, "the policy limits every analyst"
+        return limit.budget
+
     def __repr__(self) -> str:
         from dpsql.render import budget_text
 
         return budget_text(self)
 
 
-def budget_report(policy: Policy, analyst: str, ledger: Ledger | None) -> BudgetReport:
+def budget_report(
+    policy: Policy,
+    analyst: str,
+    ledger: Ledger | None,
+    session: str = "",
+    *,
+    compare: bool = False,
+    asking: Sequence[Question] = (),
+) -> BudgetReport:
     """Where an analyst's account stands; without a ledger, nothing has been spent.
 
-    Raises ``UnknownName`` for an analyst without an account, and ``LedgerError``.
+    Forecasts are made for the policy's defaults, for the last question again, and for those of
+    ``asking``. ``compare`` adds other analyses, which reads all of the account's entries.
+
+    Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for a bad name of a
+    session, and ``LedgerError``.
     """
-    budget, account = _budget(policy, analyst), ledger_account(policy, analyst)
-    spent = Spent() if ledger is None else ledger.spent(account.path)
-    account.require_same_composition(spent.amount)
-    limit, total = account.limit.loss, spent.amount.loss
-    return BudgetReport(
-        account=account.path,
-        composition=budget.composition,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        rho_limit=limit.rho,
-        delta_limit=limit.delta,
-        rho_spent=total.rho,
-        delta_spent=total.delta,
-        epsilon_spent=budget.epsilon_spent(total),
-        queries=spent.queries,
-        unsettled=spent.unsettled,
+    budgets, paying = _policy_budgets(policy, analyst), payer(policy, analyst, session)
+    own = f"{policy.dataset}/{analyst}"
+    standings = _standings(paying, ledger)
+    _require_same_composition(paying, standings)
+    accounts = tuple(
+        account_report(
+            standing,
+            () if ledger is None else ledger.windows(standing.path),
+            budgets.get(standing.path),
+            conversion=budgets[own].delta_conversion or CONVERSION,
+            composition=budgets[own].composition,
+        )
+        for standing in reversed(standings)
+    )
+    entries = () if ledger is None else ledger.history(own, RECENT)
+    queries = next(each.spent.queries for each in accounts if each.path == own)
+    questions = [question_at(policy.defaults, budgets[own].composition)]
+    questions += [question_again(entry) for entry in _last(entries, paying.path)]
+    forecasts = tuple(forecast(each, standings, entries, queries) for each in (*questions, *asking))
+    found = BudgetReport(own, accounts, forecasts)
+    return replace(found, analyses=_compared(found.own, ledger)) if compare else found
+
+
+def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:
+    """Where every account of the ledger stands, sorted by path.
+
+    Limits of the policy are those of ``policy`` where it has any, else those of the last charge.
+    """
+    known: dict[str, Budget] = {}
+    for analyst in () if policy is None else policy.accounts:
+        assert policy is not None
+        known |= _policy_budgets(policy, analyst)
+    return tuple(any_account(path, known.get(path), ledger) for path in ledger.accounts())
+
+
+def _standings(paying: Payer, ledger: Ledger | None) -> tuple[Standing, ...]:
+    """From the dataset down; without a ledger nothing has been spent."""
+    if ledger is not None:
+        return ledger.standing(paying.path, paying.limits)
+    limits = {account.path: (account.limit,) for account in paying.limits}
+    nothing = Window("", "", Spent())
+    return tuple(
+        Standing(path, limits.get(path, ()), None, "{}", nothing, Spent())
+        for path in line_of(paying.path)
     )
 
 
-def ledger_account(policy: Policy, analyst: str) -> Account:
-    """The ledger account of an analyst: named after the dataset, so a new file buys no budget."""
-    return Account(f"{policy.dataset}/{analyst}", _budget(policy, analyst).limit)
+def _require_same_composition(paying: Payer, standings: Sequence[Standing]) -> None:
+    spent = {standing.path: standing.window.spent.amount for standing in standings}
+    for account in paying.limits:
+        account.require_same_composition(spent[account.path])
 
 
-def _budget(policy: Policy, analyst: str) -> Budget:
-    account = policy.account(analyst)
-    return Budget.of(account.epsilon, account.delta, account.composition)
+def _last(entries: Iterable[Entry], path: str) -> list[Entry]:
+    """The latest entry of an account or one below it, if there is one."""
+    mine = (e for e in entries if e.account == path or e.account.startswith(path + "/"))
+    return list(islice(mine, 1))
+
+
+def _compared(account: AccountReport, ledger: Ledger | None) -> tuple[Analysis, ...]:
+    """What the ledger has charged the account in all, and what other theorems would say."""
+    total = account.total
+    if ledger is None or not 0 < total.queries <= MAX_COMPARED or account.binding is None:
+        return ()
+    budget = account.binding.budget
+    slack = budget.delta_conversion or budget.delta / 2.0 or CONVERSION
+    asked = charged(ledger.history(account.path, MAX_COMPARED), slack)
+    return (counted(total.loss, total.epsilon, total.delta), *analyses(asked, slack))

@@ -12,6 +12,16 @@ from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.policy import ContributionBounding
 from dpsql.query import Query
+from dpsql.record import plan_record
+
+__all__ = [
+    "BlockExplanation",
+    "ColumnFigure",
+    "Explanation",
+    "explain",
+    "explain_block",
+    "plan_record",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,20 +208,3 @@ def _quantile_figure(plan: BlockPlan, text: str, quantile: Quantile) -> ColumnFi
         margin95=mechanism.margin(0.95),
         resolution=quantile.ranked.lattice.quantum,
     )
-
-
-def plan_record(plan: PrivacyPlan) -> str:
-    """The mechanism and parameters of a plan, as the ledger keeps them."""
-    blocks = [
-        {
-            "table": block.block.table,
-            "privacy_unit": block.block.unit_name,
-            "mechanism": block.selection.name,
-            "parameters": asdict(block.block.parameters),
-            "rho": block.loss(None).rho,
-            "epsilon": block.loss(None).epsilon,
-            "delta": block.loss(None).delta,
-        }
-        for block in plan.blocks
-    ]
-    return json.dumps(blocks, sort_keys=True)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.budget import BudgetReport
 from dpsql.explain import Explanation
 from dpsql.figures import MISSING, printable
 from dpsql.result import Result
@@ -214,16 +213,6 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
 def explanation_json(explanation: Explanation) -> str:
     """A plan as JSON."""
     return _json(asdict(explanation), indent=2)
-
-
-def budget_json(report: BudgetReport) -> str:
-    """An account's budget as JSON, what remains included."""
-    remaining = {
-        "epsilon_remaining": report.epsilon_remaining,
-        "rho_remaining": report.rho_remaining,
-        "delta_remaining": report.delta_remaining,
-    }
-    return _json(asdict(report) | remaining, indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:

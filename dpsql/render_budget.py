@@ -1,70 +1,298 @@
-"""How a budget looks: a bar for all that an account counts, and what the figures mean."""
+"""How a budget looks: bars for all that an account counts, what is left, what is promised."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from rich.console import Group
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.account_report import POLICY, AccountReport, Limit, Spending
 from dpsql.accounting import Composition
+from dpsql.analyses import Analysis
+from dpsql.budget import BudgetReport
 from dpsql.figures import percent, printable, significant
-
-if TYPE_CHECKING:
-    from dpsql.budget import BudgetReport
+from dpsql.forecast import AGAIN, DEFAULTS, Forecast
 
 INDENT = 2
 
+_ANALYSES = {
+    "ledger": "what the ledger counts",
+    "basic": "simple addition",
+    "advanced": "advanced composition",
+    "zcdp": "zCDP",
+    "optimal": "optimal composition",
+}
+_PERIODS = {"day": "every day", "month": "every month"}
+
 
 def budget_panel(report: BudgetReport) -> Group:
-    """Bars for what is spent, and under zCDP the ε it amounts to."""
-    grid = Table.grid(padding=(0, 2))
-    for justify in ("left", "left", "right", "left"):
-        grid.add_column(justify=justify, no_wrap=True)
-    for name, spent, limit, note in _budget_rows(report):
-        grid.add_row(
-            Text(name, style="bold cyan"),
-            _bar(spent, limit),
-            f"{significant(spent)} of {significant(limit)} ({percent(spent, limit)})",
-            Text(note, style="dim"),
-        )
+    """A line that says it all, bars per account, how many more questions, and the promise."""
+    parts: list[RenderableType] = [Text(headline(report), style="bold")]
+    for account in report.accounts:
+        parts += [Text(), account_panel(account, _role(report, account))]
+    parts += [Text(), Text("More questions", style="bold")]
+    parts += [_indented(_forecast(each)) for each in report.forecasts]
+    if report.analyses:
+        parts += [Text(), analyses_table(report.analyses)]
+    return Group(*parts, Text(), promise(report))
+
+
+def headline(report: BudgetReport) -> str:
+    """The account in a line: ``42 of 500 queries · ε 0.61 of 2 · about 130 more …``."""
+    nearest = report.forecasts[-1]
+    queries = _plural(report.queries, "query", "queries")
+    if nearest.max_queries is not None:
+        queries = f"{report.queries:,} of {nearest.max_queries:,} queries"
+    spent = f"ε {significant(report.epsilon_spent)} of {significant(report.epsilon)}"
+    return " · ".join((queries, spent, _more(nearest)))
+
+
+def account_panel(account: AccountReport, role: str = "") -> Group:
+    """One account: its name, a bar for all that it counts, its window and its limits."""
+    note = f" ({role + ', ' if role else ''}{account.composition} composition)"
+    title = Text.assemble((f"Budget of {printable(account.path)}", "bold"), (note, "dim"))
+    parts: list[RenderableType] = [title]
+    if account.limits:
+        parts.append(_indented(_bars(account)))
+    parts += [_indented(Text(line, style="dim")) for line in _remarks(account)]
+    return Group(*parts)
+
+
+def accounts_table(accounts: Sequence[AccountReport]) -> Table:
+    """Many accounts, one row each: what is nearest to its end, epsilon, and how many queries."""
+    table = _table()
+    table.add_column("account", overflow="fold")
+    table.add_column("used", no_wrap=True)
+    table.add_column("ε spent", justify="right", no_wrap=True)
+    table.add_column("queries", justify="right", no_wrap=True)
+    older = any(account.windows > 1 for account in accounts)
+    if older:
+        table.add_column("over all windows", overflow="fold")
+    for account in accounts:
+        bound, spent = account.binding, account.spent
+        used, epsilon = Text("no limit", style="dim"), significant(spent.epsilon)
+        if bound is not None:
+            used, epsilon = (
+                _bar(_share(account), 10),
+                f"{epsilon} of {significant(bound.budget.epsilon)}",
+            )
+        row: list[RenderableType] = [
+            Text(printable(account.path)),
+            used,
+            epsilon,
+            f"{spent.queries:,}",
+        ]
+        if older:
+            row.append(Text("" if account.windows < 2 else _worth(account.total), style="dim"))
+        table.add_row(*row)
+    return table
+
+
+def analyses_table(analyses: Sequence[Analysis]) -> Group:
+    """What all questions amount to by the ledger and by other theorems."""
+    table = _table()
+    for title in ("analysis", "ε", "at δ"):
+        table.add_column(title, justify="left" if title == "analysis" else "right")
+    for each in analyses:
+        style = "bold" if each.promised else "dim"
+        cells = (_ANALYSES[each.name], significant(each.epsilon), significant(each.delta))
+        table.add_row(*(Text(cell, style=style) for cell in cells))
     return Group(
-        Text.assemble(
-            ("Budget of ", "bold"),
-            (printable(report.account), "bold"),
-            (f" ({report.composition} composition)", "dim"),
+        Text("Other analyses of all questions so far", style="bold"),
+        _indented(table),
+        _indented(
+            Text(
+                "For comparison: every question at what it reserved, as if all had been fixed "
+                "beforehand. The promise rests on the first line alone.",
+                style="dim",
+            )
         ),
-        Padding(grid, (0, 0, 0, INDENT)),
-        Text("  " + _queries(report), style="dim"),
     )
 
 
-def _budget_rows(report: BudgetReport) -> Iterator[tuple[str, float, float, str]]:
-    """Name, spent, limit and a note for all that the account counts."""
-    adds_up = "adds up query by query"
-    if report.composition is Composition.BASIC:
-        yield "ε", report.epsilon_spent, report.epsilon, adds_up
+def promise(report: BudgetReport) -> Text:
+    """What is guaranteed, in a sentence, and which figures that rests on."""
+    counted = "ε and δ" if report.composition is Composition.BASIC else "ρ and δ"
+    window = " of one window" if report.own.renews or report.own.windows > 1 else ""
+    text = (
+        f"The promise: all answers{window} to {printable(report.analyst)} together are "
+        f"(ε {significant(report.epsilon)}, δ {significant(report.delta)})-differentially "
+        f"private, whatever is asked. It rests on the limits of {counted}, which no query can "
+        "pass. What is spent says how much of that has been used."
+    )
+    total = report.accounts[-1]
+    bound = total.binding
+    if total.path != report.analyst and bound is not None:
+        text += (
+            f" All analysts together: (ε {significant(bound.budget.epsilon)}, "
+            f"δ {significant(bound.budget.delta)})"
+            + (" in each window." if total.renews or total.windows > 1 else ".")
+        )
+    return Text(text, style="dim")
+
+
+# -- parts ------------------------------------------------------------------------------------
+
+
+def _role(report: BudgetReport, account: AccountReport) -> str:
+    if account.path == report.analyst:
+        return "" if account.path == report.account else "all sessions"
+    if account.path == report.account:
+        return "session"
+    return "all analysts" if account is report.accounts[-1] else ""
+
+
+def _bars(account: AccountReport) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, min_width=1)
+    grid.add_column(min_width=8)  # gives way to figures on a narrow terminal
+    grid.add_column(no_wrap=True, justify="right")
+    for name, spent, limit in _quantities(account):
+        grid.add_row(
+            Text(name, style="bold cyan"),
+            Bar(spent / limit if limit > 0 else 1.0),
+            f"{significant(spent)} of {significant(limit)} ({percent(spent, limit)})",
+        )
+    return grid
+
+
+def _quantities(account: AccountReport) -> Iterator[tuple[str, float, float]]:
+    """Name, spent and limit of all that the account counts."""
+    bound, delta = account.binding, account.delta_limit
+    if bound is None or delta is None:
+        return
+    loss = account.spent.loss
+    yield "ε", account.spent.epsilon, bound.budget.epsilon
+    if bound.budget.composition is Composition.ZCDP:
+        yield "ρ", loss.rho, bound.budget.limit.loss.rho
+    yield "δ", loss.delta, delta
+
+
+def _remarks(account: AccountReport) -> Iterator[str]:
+    bound, spent = account.binding, account.spent
+    if bound is None:
+        yield f"no limit of its own · {_worth(spent)} so far"
+    elif bound.budget.composition is Composition.ZCDP:
+        yield f"ε is at δ {significant(spent.delta)}, over all queries; ρ and δ add up"
     else:
-        total = f"at δ {significant(report.delta)}, over all queries"
-        yield "ε", report.epsilon_spent, report.epsilon, total
-        yield "ρ", report.rho_spent, report.rho_limit, f"zCDP: {adds_up}"
-    yield "δ", report.delta_spent, report.delta_limit, adds_up
+        yield "ε and δ add up query by query"
+    yield _queries(spent)
+    if len(account.limits) > 1:
+        yield "limits: " + ", ".join(_limit(limit, bound) for limit in account.limits)
+    elif bound is not None and bound.source != POLICY:
+        yield "the owner's limit"
+    yield from _window(account)
 
 
-def _bar(spent: float, limit: float) -> Text:
-    width = 24
-    share = min(1.0, spent / limit) if limit > 0 else 1.0
-    full = min(width, math.ceil(share * width))
+def _limit(limit: Limit, bound: Limit | None) -> str:
+    whose = "the policy's" if limit.source == POLICY else "the owner's"
+    budget = limit.budget
+    text = f"{whose} ε {significant(budget.epsilon)} at δ {significant(budget.delta)}"
+    return f"{text} (binds)" if limit is bound else text
+
+
+def _window(account: AccountReport) -> Iterator[str]:
+    if account.renews:
+        since = f" since {account.opened[:10]}" if account.opened else ""
+        yield f"a new window {_PERIODS[account.renews]} (UTC); the present one{since}"
+    elif account.windows > 1:
+        yield f"the owner opened this window on {account.opened[:10]}"
+    if account.windows > 1:
+        queries = _plural(account.total.queries, "query", "queries")
+        yield (
+            f"over all {account.windows} windows {_worth(account.total)}, {queries}: "
+            "the loss to think about"
+        )
+
+
+def _worth(spent: Spending) -> str:
+    return f"ε {significant(spent.epsilon)} at δ {significant(spent.delta)}"
+
+
+def _queries(spent: Spending) -> str:
+    text = f"{_plural(spent.queries, 'query', 'queries')} charged"
+    if spent.unsettled:
+        text += (
+            f", {spent.unsettled:,} of them unsettled: running, or failed after reserving, "
+            "and held at the whole reservation"
+        )
+    return text
+
+
+def _forecast(found: Forecast) -> Text:
+    """``the last question, fresh: 12 more at worst, about 20 at the average cost of …``."""
+    names = {DEFAULTS: "at the policy's defaults", AGAIN: "the last question, fresh"}
+    name = names.get(found.which, "this question")
+    about = ", ".join(filter(None, (printable(found.kind), _settings(found))))
+    text = Text.assemble((name, "bold cyan"), (f" ({about})" if about else "", "dim"), ": ")
+    if found.at_worst is None:
+        return text.append("any number")
+    text.append(f"{found.at_worst:,} more at worst")
+    if found.about is not None:
+        answers = _plural(found.sample, "such answer", "such answers")
+        text.append(f", about {found.about:,} at the average cost of {answers}")
+    if found.max_queries is not None:
+        text.append(f"; δ allows {found.max_queries:,} queries in all", style="dim")
+    return text
+
+
+def _settings(found: Forecast) -> str:
+    pairs = (f"ε {significant(e)}, δ {significant(d)}" for e, d in dict.fromkeys(found.settings))
+    return " + ".join(pairs)
+
+
+def _more(found: Forecast) -> str:
+    """``about 130 more like the last (top-10 of flights)``, or the worst case without any like it.
+
+    "About" is for estimates alone: the worst case is a bound.
+    """
+    kind = {DEFAULTS: "at the policy's defaults", AGAIN: "like the last"}.get(found.which, "of it")
+    kind += f" ({printable(found.kind, 40)})" if found.kind else ""
+    if found.at_worst is None:
+        return f"any number more {kind}"
+    if found.about is None:
+        return f"{found.at_worst:,} more {kind}, at worst"
+    return f"about {found.about:,} more {kind}"
+
+
+def _share(account: AccountReport) -> float:
+    """How much is used of what is nearest to its end."""
+    return max((s / m if m > 0 else 1.0 for _, s, m in _quantities(account)), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar that is ``share`` full: never empty once something is spent, and never overfull."""
+
+    share: float
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(8, 24)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield _bar(self.share, min(24, options.max_width))
+
+
+def _bar(share: float, width: int) -> Text:
+    full = min(width, math.ceil(min(1.0, share) * width))
     colour = "green" if share < 0.5 else "yellow" if share < 0.9 else "red"
     return Text.assemble(("█" * full, colour), ("░" * (width - full), "dim"))
 
 
-def _queries(report: BudgetReport) -> str:
-    text = f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'} charged"
-    if report.unsettled:
-        text += f", {report.unsettled:,} of them failed after reserving and keep the reservation"
-    return text
+def _plural(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, INDENT))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.account_report import AccountReport
 from dpsql.accounting import Composition
 from dpsql.budget import BudgetReport
 from dpsql.errors import Place, UnknownName
@@ -24,6 +25,7 @@ from dpsql.schema import Column, Schema, fold
 
 _TEXT, _NUMBER = "VARCHAR", "DOUBLE"
 _BUDGET: Final = (
+    Column("account", _TEXT),
     Column("quantity", _TEXT),
     Column("spent", _NUMBER),
     Column("remaining", _NUMBER),
@@ -68,15 +70,28 @@ def lines(text: str, name: str) -> Listing:
 
 
 def budget(report: BudgetReport) -> Listing:
-    """What the account counts, one row each, and how many queries it was charged for."""
-    epsilon = (report.epsilon_spent, report.epsilon_remaining, report.epsilon)
-    rows: list[tuple[object, ...]] = [("epsilon", *epsilon)]
-    if report.composition is Composition.ZCDP:
-        rows.append(("rho", report.rho_spent, report.rho_remaining, report.rho_limit))
-    rows.append(("delta", report.delta_spent, report.delta_remaining, report.delta_limit))
-    rows.append(("queries", float(report.queries), None, None))
-    rows.append(("unsettled queries", float(report.unsettled), None, None))
+    """What each account counts, one row each, and how many queries it was charged for.
+
+    The account that pays comes first, those above it follow.
+    """
+    rows = [(a.path, *row) for a in report.accounts for row in _counted(a)]
     return Listing(_BUDGET, rows)
+
+
+def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
+    """The quantities of one account: what was spent, what remains, the limit; NULL without."""
+    loss, bound = account.spent.loss, account.binding
+    limit = None if bound is None else bound.budget.limit.loss.rho
+    yield _row("epsilon", account.spent.epsilon, None if bound is None else bound.budget.epsilon)
+    if account.composition is Composition.ZCDP:
+        yield _row("rho", loss.rho, limit)
+    yield _row("delta", loss.delta, account.delta_limit)
+    yield "queries", float(account.spent.queries), None, None
+    yield "unsettled queries", float(account.spent.unsettled), None, None
+
+
+def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
+    return name, spent, None if limit is None else max(0.0, limit - spent), limit
 
 
 def tables(policy: Policy) -> Listing:

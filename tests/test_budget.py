@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-import pytest
+import io
+import itertools
+import json
+import operator
+from collections.abc import Iterator
+from pathlib import Path
 
-from dpsql.accounting import Budget, Composition
-from dpsql.budget import payer
-from dpsql.errors import ParameterError, UnknownName
-from dpsql.ledger import Account
-from dpsql.policy import AccountPolicy, Policy
+import numpy as np
+import pytest
+from rich.console import Console
+
+import dpsql
+from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
+from dpsql.budget import account_reports, budget_report, payer
+from dpsql.errors import BudgetExceeded, ParameterError, UnknownName
+from dpsql.forecast import question_of
+from dpsql.ledger import Account, Ledger, Renewal
+from dpsql.policy import (
+    AccountPolicy,
+    ColumnPolicy,
+    Maxima,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+from dpsql.render import plain
+from dpsql.render_budget import accounts_table, budget_panel
 
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
 
@@ -58,3 +79,378 @@ def test_names_that_could_reach_another_account_are_refused(name) -> None:
 def test_nobody_pays_for_an_unknown_analyst() -> None:
     with pytest.raises(UnknownName):
         payer(Policy("sales", total=account("sales")), "ana")
+
+
+# -- reports ----------------------------------------------------------------------------------
+
+DELTA = 2.0**-20
+TOP = "SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key ORDER BY n DESC LIMIT 10"
+KNOWN = "SELECT colour, COUNT(*) AS n FROM t GROUP BY colour"
+UNKNOWN = "SELECT key, COUNT(*) AS n FROM t GROUP BY key"
+TOTALLED = "SELECT SUM(n) AS n FROM (SELECT key, COUNT(*) AS n FROM t GROUP BY key)"
+QUESTIONS = (
+    TOP,
+    KNOWN,
+    UNKNOWN,
+    TOTALLED,
+    "SELECT COUNT(*) AS n FROM t",
+    "SELECT DISTINCT key FROM t",
+)
+
+
+def rules(composition: Composition = Composition.ZCDP, *, total: float | None = None) -> Policy:
+    return Policy(
+        "world",
+        accounts={name: AccountPolicy(name, 4.0, DELTA, composition) for name in ("ana", "bo")},
+        total=None if total is None else AccountPolicy("world", total, DELTA, composition),
+        tables={
+            "t": TablePolicy(
+                "t",
+                PrivacyUnit("person", "u"),
+                {"colour": ColumnPolicy(domain=("blue", "red"))},
+            )
+        },
+        defaults=Parameters(epsilon=0.5, delta=2.0**-30, max_groups_contributed=2, k_bar=50),
+        maxima=Maxima(max_groups_contributed=None),
+    )
+
+
+@pytest.fixture(scope="module")
+def engine() -> dpsql.DuckDBEngine:
+    made = dpsql.DuckDBEngine()
+    u = np.arange(8000)
+    made.register("t", {"u": u, "key": u % 4, "colour": np.where(u % 3, "red", "blue")})
+    return made
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "budget.db", who="tests") as opened:
+        yield opened
+
+
+def ask(engine, policy: Policy, ledger: Ledger, sql: str, session: str = "", **more) -> None:
+    with dpsql.connect(engine, policy, ledger, "ana", session=session) as connection:
+        connection.sql(sql, fresh=True, **more)
+
+
+def test_a_report_says_what_the_ledger_says(engine, ledger) -> None:
+    policy = rules()
+    for sql in (TOP, KNOWN, UNKNOWN):
+        ask(engine, policy, ledger, sql)
+    report, spent = budget_report(policy, "ana", ledger), ledger.spent("world/ana")
+    assert (report.account, report.queries, report.unsettled) == ("world/ana", 3, 0)
+    assert report.own.spent.loss == spent.amount.loss
+    assert (report.epsilon, report.delta) == (4.0, DELTA)
+    assert report.epsilon_spent == epsilon_from_zcdp(report.rho_spent, DELTA / 2)
+    assert report.delta_spent <= report.delta_limit <= DELTA / 2
+    assert [account.path for account in report.accounts] == ["world/ana", "world"]
+    dataset = report.accounts[1]
+    assert (dataset.limits, dataset.left) == ((), None)
+    assert dataset.spent.loss == spent.amount.loss
+    assert dataset.spent.delta == pytest.approx(report.delta_spent + DELTA / 2)
+
+
+@pytest.mark.parametrize("session", ["", "notebook"])
+def test_without_a_ledger_nothing_has_been_spent(session) -> None:
+    report = budget_report(rules(total=6.0), "ana", None, session)
+    assert report.queries == report.epsilon_spent == 0
+    assert [a.path for a in report.accounts][-2:] == ["world/ana", "world"]
+    assert report.own.opened == ""
+    assert repr(report)
+
+
+def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
+    engine, ledger
+) -> None:
+    policy = rules(total=6.0)
+    ask(engine, policy, ledger, KNOWN)
+    ask(engine, policy, ledger, KNOWN, "notebook")
+    report = budget_report(policy, "ana", ledger, "notebook")
+    assert report.account == "world/ana/notebook"
+    session, own, dataset = report.accounts
+    assert (session.spent.queries, own.spent.queries, dataset.spent.queries) == (1, 2, 2)
+    assert session.limits == ()
+    assert [limit.budget.epsilon for limit in own.limits + dataset.limits] == [4.0, 6.0]
+    assert (report.epsilon, report.queries) == (4.0, 2)
+    assert "world/ana/notebook (session, " in repr(report)
+    assert "All analysts together: (ε 6" in repr(report)
+
+
+def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, ledger) -> None:
+    policy = rules()
+    ask(engine, policy, ledger, KNOWN)
+    lower = Budget.of(1.0, DELTA, Composition.ZCDP)
+    terms = json.dumps({"epsilon": 1.0, "delta": DELTA, "composition": "zcdp"})
+    ledger.owner("olga").set_limits("world/ana", lower.limit, terms=terms)
+    report = budget_report(policy, "ana", ledger)
+    assert [limit.source for limit in report.own.limits] == ["policy", "owner"]
+    assert (report.epsilon, report.delta) == (1.0, DELTA)
+    assert (
+        report.own.left == ledger.standing("world/ana", payer(policy, "ana").limits)[-1].left.loss
+    )
+    assert report.forecasts[0].at_worst < budget_report(rules(), "bo", ledger).forecasts[0].at_worst
+    assert "the owner's ε 1 at δ 9.537e-07 (binds)" in repr(report)
+    higher = Budget.of(40.0, DELTA, Composition.ZCDP)
+    ledger.owner("olga").set_limits("world/ana", higher.limit, terms=terms)
+    assert budget_report(policy, "ana", ledger).epsilon == 4.0
+
+
+@pytest.mark.parametrize(
+    "terms", ["{}", '{"epsilon": 0.001, "delta": 1e-9, "composition": "zcdp"}']
+)
+def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(ledger, terms) -> None:
+    owner, most = ledger.owner("olga"), Amount.limit(PrivacyLoss(0.01, 1e-7))
+    owner.create("world/ana")
+    owner.set_limits("world/ana", most, terms=terms)
+    report = budget_report(rules(), "ana", ledger)
+    delta = most.loss.delta
+    assert report.epsilon == epsilon_from_zcdp(most.loss.rho, delta)
+    assert report.delta == 2 * delta
+    assert report.rho_limit == most.loss.rho
+
+
+def test_an_account_that_the_owner_closed_affords_nothing(ledger) -> None:
+    owner = ledger.owner("olga")
+    owner.create("world/ana")
+    owner.set_limits("world/ana", Amount())
+    for composition in Composition:
+        report = budget_report(rules(composition), "ana", ledger)
+        assert report.forecasts[0].at_worst == 0
+        assert report.epsilon_remaining == report.delta_remaining == 0.0
+        assert "0 more at the policy's defaults, at worst" in repr(report)
+
+
+def test_what_was_spent_before_the_window_is_reported_and_counts_no_more(engine, ledger) -> None:
+    policy = rules()
+    for sql in (KNOWN, UNKNOWN):
+        ask(engine, policy, ledger, sql)
+    spent = ledger.spent("world/ana").amount
+    ledger.owner("olga").open_window("world/ana")
+    report = budget_report(policy, "ana", ledger)
+    assert (report.queries, report.epsilon_spent, report.own.windows) == (0, 0.0, 2)
+    total = report.own.total
+    assert (total.loss, total.queries) == (spent.loss, 2)
+    assert total.epsilon == epsilon_from_zcdp(spent.loss.rho, DELTA / 2)
+    assert total.delta == pytest.approx(spent.loss.delta + DELTA / 2)
+    assert "over all 2 windows" in repr(report)
+    assert "all answers of one window" in " ".join(repr(report).split())
+
+
+# -- how many more ----------------------------------------------------------------------------
+
+
+def spend(ledger: Ledger, policy: Policy, reserved: Amount, cost: Amount) -> int:
+    """How many questions really fit, each settled before the next."""
+    paying = payer(policy, "ana")
+    for count in itertools.count():
+        try:
+            charge = ledger.reserve(
+                paying.path, reserved, query="q", plan="{}", limits=paying.limits
+            )
+        except BudgetExceeded:
+            return count
+        ledger.settle(charge, cost)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("total", [None, 1.7])
+@pytest.mark.parametrize("composition", Composition)
+def test_exactly_as_many_questions_fit_as_the_worst_case_says(ledger, composition, total) -> None:
+    policy = rules(composition, total=total)
+    promised = budget_report(policy, "ana", ledger).forecasts[0]
+    reserved = Amount.charge(promised.reserved)
+    assert promised.at_worst is not None
+    assert spend(ledger, policy, reserved, reserved) == promised.at_worst > 0
+    (after, again) = budget_report(policy, "ana", ledger).forecasts
+    assert (after.at_worst, again.at_worst, again.about) == (0, 0, 0)
+    assert again.max_queries == promised.max_queries
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger, composition) -> None:
+    policy = rules(composition, total=3.0)
+    whole = Amount.charge(budget_report(policy, "ana", ledger).forecasts[0].reserved)
+    third = Amount(whole.rho // 3, whole.epsilon // 3, whole.delta)
+    paying = payer(policy, "ana")
+    for cost in (third, whole, third):
+        charge = ledger.reserve(paying.path, whole, query="q", plan="{}", limits=paying.limits)
+        ledger.settle(charge, cost)
+    again = budget_report(policy, "ana", ledger).forecasts[-1]
+    mean = Amount(*(-(-(2 * t + w) // 3) for t, w in zip(third.units, whole.units, strict=True)))
+    assert (again.sample, again.usual) == (3, mean.loss)
+    assert again.about == spend(ledger, policy, whole, mean) > again.at_worst
+
+
+def test_delta_alone_bounds_the_number_of_queries(ledger) -> None:
+    policy = rules()
+    first = budget_report(policy, "ana", ledger).forecasts[0]
+    assert first.max_queries == round((DELTA / 2) / (2.0**-30 / 2)) == 1024
+    charge = Amount(rho=1, delta=Amount.charge(first.reserved).delta)
+    paying = payer(policy, "ana")
+    for _ in range(3):
+        ledger.reserve(paying.path, charge, query="q", plan="{}", limits=paying.limits)
+    found = budget_report(policy, "ana", ledger).forecasts
+    assert [each.max_queries for each in found] == [1024, 1024]
+    assert found[-1].at_worst == found[-1].by_delta == 1021
+    assert repr(budget_report(policy, "ana", ledger)).startswith("3 of 1,024 queries · ε ")
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_no_question_of_one_block_at_the_defaults_reserves_more_than_is_forecast(
+    engine, composition
+) -> None:
+    policy = rules(composition)
+    dearest = budget_report(policy, "ana", None).forecasts[0]
+    worst = Amount.charge(dearest.reserved).units
+    reached = set()
+    with dpsql.connect(engine, policy, None, "ana") as connection:
+        for sql in QUESTIONS:
+            found = Amount.charge(connection.explain(sql).reserved).units
+            assert all(map(operator.le, found, worst)), sql
+            reached |= {found} & {worst}
+    assert reached, "the bound is not loose"
+
+
+def test_a_top_k_that_returned_little_makes_room_for_more(engine, ledger) -> None:
+    policy = rules()
+    unlimited = {"max_groups_contributed": "unlimited", "mechanism": "gumbel_top_k"}
+    for _ in range(3):
+        ask(engine, policy, ledger, TOP, **unlimited)  # 4 of 10 groups exist
+    again = budget_report(policy, "ana", ledger).forecasts[-1]
+    assert (again.which, again.kind, again.sample) == ("again", "top-10 of t", 3)
+    assert again.usual.rho < 0.7 * again.reserved.rho
+    assert again.about > 1.4 * again.at_worst
+    text = repr(budget_report(policy, "ana", ledger))
+    assert f"about {again.about:,} more like the last (top-10 of t)" in text.split("\n")[0]
+    counts = f"{again.at_worst:,} more at worst, about {again.about:,} at the average cost of 3"
+    assert counts in " ".join(text.split())
+
+
+def test_only_questions_of_the_same_kind_and_price_are_averaged(engine, ledger) -> None:
+    policy = rules()
+    ask(engine, policy, ledger, KNOWN, epsilon=0.25)
+    ask(engine, policy, ledger, UNKNOWN)
+    ask(engine, policy, ledger, KNOWN)
+    defaults, again = budget_report(policy, "ana", ledger).forecasts
+    assert (defaults.sample, again.sample) == (2, 1)
+    assert again.settings == ((0.5, 2.0**-30),)
+
+
+def test_a_given_question_is_forecast_at_its_own_price(engine, ledger) -> None:
+    policy = rules()
+    ask(engine, policy, ledger, TOP)
+    with dpsql.connect(engine, policy, None, "ana") as connection:
+        plan = connection.explain(TOP)
+    given = question_of(plan, ((0.5, 2.0**-30),))
+    found = budget_report(policy, "ana", ledger, asking=[given]).forecasts[-1]
+    assert (found.which, found.kind, found.sample) == ("given", "top-10 of t", 1)
+    assert found.reserved == Amount.charge(plan.reserved).loss
+
+
+# -- other analyses ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
+    engine, ledger, composition
+) -> None:
+    policy = rules(composition)
+    for epsilon in (0.5, 0.5, 0.25):
+        ask(engine, policy, ledger, KNOWN, epsilon=epsilon)
+    assert budget_report(policy, "ana", ledger).analyses == ()
+    report = budget_report(policy, "ana", ledger, compare=True)
+    found = {each.name: each for each in report.analyses}
+    assert list(found) == ["ledger", "basic", "advanced", "zcdp", "optimal"]
+    assert [each.name for each in report.analyses if each.promised] == ["ledger"]
+    total = report.own.total
+    assert (found["ledger"].epsilon, found["ledger"].delta) == (total.epsilon, total.delta)
+    assert found["basic"].epsilon == pytest.approx(1.25, rel=1e-5)
+    assert found["basic"].delta == pytest.approx(3 * 2.0**-30, rel=0.51)
+    text = repr(report)
+    assert "what the ledger counts" in text
+    assert "The promise rests on the first line alone." in " ".join(text.split())
+
+
+# -- many accounts ----------------------------------------------------------------------------
+
+
+def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(engine, ledger) -> None:
+    policy = rules(total=6.0)
+    ask(engine, policy, ledger, KNOWN, "notebook")
+    ledger.owner("olga").create("other/eve")
+    for known in (policy, None):
+        found = {account.path: account for account in account_reports(ledger, known)}
+        assert list(found) == ["other", "other/eve", "world", "world/ana", "world/ana/notebook"]
+        own = found["world/ana"]
+        assert [limit.source for limit in own.limits] == ["policy"]
+        assert own.binding.budget.epsilon == pytest.approx(4.0, rel=1e-6)
+        assert own.binding.budget.delta == pytest.approx(DELTA)
+        assert found["world"].binding.budget.epsilon == pytest.approx(6.0, rel=1e-6)
+        assert found["other/eve"].limits == found["world/ana/notebook"].limits == ()
+        text = plain(accounts_table(tuple(found.values())))
+        assert "world/ana/notebook" in text
+
+
+# -- how it looks -----------------------------------------------------------------------------
+
+
+def at_width(renderable: object, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get().split("\n")
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_sixty_columns_are_enough_for_every_figure(engine, ledger, composition) -> None:
+    policy = rules(composition, total=6.0)
+    ledger.owner("olga").create("world/ana")
+    ledger.owner("olga").renew("world/ana", Renewal.MONTH)
+    for sql in (TOP, KNOWN):
+        ask(engine, policy, ledger, sql, "notebook")
+    report = budget_report(policy, "ana", ledger, "notebook", compare=True)
+    lines = at_width(budget_panel(report), 60)
+    assert max(map(len, lines)) <= 60
+    assert "…" not in "".join(lines)
+    flat = " ".join(" ".join(lines).split())
+    for line in repr(report).split("\n"):
+        words = [word for word in line.split() if set(word) - set("█░─")]
+        assert all(word in flat.split() for word in words), line
+    table = at_width(accounts_table(account_reports(ledger, policy)), 60)
+    assert max(map(len, table)) <= 60
+    assert "…" not in "".join(table)
+
+
+def test_a_report_of_basic_composition_shows_sums_and_no_rho(engine, ledger) -> None:
+    policy = rules(Composition.BASIC)
+    ask(engine, policy, ledger, KNOWN)
+    text = repr(budget_report(policy, "ana", ledger))
+    assert "Budget of world/ana (basic composition)" in text
+    assert "0.5 of 4 (12.5%)" in text
+    assert "ε and δ add up query by query" in text
+    assert "ρ" not in text
+    assert "zCDP" not in text
+
+
+def test_queries_without_an_end_are_mentioned(ledger) -> None:
+    policy = rules()
+    paying = payer(policy, "ana")
+    for _ in range(2):
+        ledger.reserve(paying.path, Amount(rho=1), query="q", plan="{}", limits=paying.limits)
+    text = " ".join(repr(budget_report(policy, "ana", ledger)).split())
+    assert "2 queries charged, 2 of them unsettled: running, or failed after reserving" in text
+
+
+@pytest.mark.parametrize(("share", "full"), [(0.0, 0), (1e-9, 1), (0.5, 12), (1.0, 24)])
+def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(
+    ledger, share, full
+) -> None:
+    policy = rules()
+    paying = payer(policy, "ana")
+    amount = Amount(rho=int(share * paying.limits[0].limit.rho))
+    if amount.rho:
+        ledger.reserve(paying.path, amount, query="q", plan="{}", limits=paying.limits)
+    lines = repr(budget_report(policy, "ana", ledger)).split("\n")
+    (line,) = [line for line in lines if line.startswith("  ρ  ")]
+    assert (line.count("█"), line.count("░")) == (full, 24 - full)

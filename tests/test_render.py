@@ -308,48 +308,6 @@ def test_errors_are_printed_without_control_characters():
     assert "hint: one\ntwo\\x07" in text
 
 
-# -- budgets ----------------------------------------------------------------------------------
-
-
-def report(**changes: object) -> dpsql.BudgetReport:
-    values: dict[str, object] = {
-        "account": "world/ana",
-        "composition": Composition.ZCDP,
-        "epsilon": 8.0,
-        "delta": 1e-5,
-        "rho_limit": 1.0,
-        "delta_limit": 5e-6,
-        "rho_spent": 0.25,
-        "delta_spent": 1e-8,
-        "epsilon_spent": 3.5,
-        "queries": 1,
-        "unsettled": 0,
-    }
-    return dpsql.BudgetReport(**(values | changes))
-
-
-def test_a_budget_shows_what_is_spent_of_what():
-    text = repr(report())
-    assert "world/ana" in text
-    assert "3.5 of 8 (43.8%)" in text
-    assert "0.25 of 1 (25%)" in text
-    assert "1 query charged" in text
-    assert "failed" not in text
-
-
-def test_a_budget_of_basic_composition_shows_sums_and_no_rho():
-    text = repr(
-        report(composition=Composition.BASIC, rho_limit=0.0, rho_spent=0.0, delta_spent=2e-6)
-    )
-    assert "Budget of world/ana (basic composition)" in text
-    assert "3.5 of 8 (43.8%)" in text
-    assert "2e-06 of 5e-06 (40%)" in text
-    assert text.count("adds up query by query") == 2
-    assert "ρ" not in text
-    assert "zCDP" not in text
-    assert "(zcdp composition)" in repr(report())
-
-
 def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path):
     engine = dpsql.DuckDBEngine()
     engine.register("t", {"uid": list(range(100)), "key": ["a"] * 100})
@@ -364,13 +322,3 @@ def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path):
     (footer,) = [line for line in text.split("\n") if "paid" in line]
     assert footer.endswith("· paid ε 0.5 at δ 9.537e-07")
     assert "ρ" not in text
-
-
-def test_a_budget_mentions_queries_that_failed_after_reserving():
-    assert "3 queries charged, 2 of them failed" in repr(report(queries=3, unsettled=2))
-
-
-@pytest.mark.parametrize(("spent", "full"), [(0.0, 0), (1e-9, 1), (0.5, 12), (1.0, 24), (2.0, 24)])
-def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(spent, full):
-    (line,) = [line for line in repr(report(rho_spent=spent)).split("\n") if "ρ" in line]
-    assert (line.count("█"), line.count("░")) == (full, 24 - full)

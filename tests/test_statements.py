@@ -378,8 +378,10 @@ def test_show_parameters_says_what_is_in_force_and_where_it_comes_from(tmp_path)
 def test_show_budget_says_what_budget_says(connection) -> None:
     connection.sql(QUESTION)
     result, report = connection.sql("SHOW BUDGET"), connection.budget()
-    assert result.columns == ["quantity", "spent", "remaining", "limit"]
-    shown = {name: rest for name, *rest in result.fetchall()}
+    assert result.columns == ["account", "quantity", "spent", "remaining", "limit"]
+    rows = result.fetchall()
+    assert list(dict.fromkeys(row[0] for row in rows)) == [a.path for a in report.accounts]
+    shown = {name: rest for account, name, *rest in rows if account == report.account}
     assert shown["rho"] == [report.rho_spent, report.rho_remaining, report.rho_limit]
     assert shown["delta"] == [report.delta_spent, report.delta_remaining, report.delta_limit]
     assert shown["epsilon"] == [report.epsilon_spent, report.epsilon_remaining, report.epsilon]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dpsql import output, render
+from dpsql import output_budget, render
 from dpsql.budget import budget_report
 from dpsql.cli import options
 from dpsql.cli.printing import show
@@ -31,6 +31,6 @@ def budget(policies: Path, ledger: Path, analyst: str, format_: str) -> None:
         report = budget_report(policy, analyst, None)
         click.echo(f"There is no ledger {ledger} yet: the first query creates it.", err=True)
     if format_ == "json":
-        click.echo(output.budget_json(report))
+        click.echo(output_budget.budget_json(report))
     else:
         show(render.budget_panel(report))

@@ -1,0 +1,191 @@
+"""Where one account of the ledger stands: its limits, what was spent, what that amounts to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
+from dpsql.errors import ParameterError
+from dpsql.ledger import Account, Ledger, Spent, Standing, Window
+
+POLICY, OWNER = "policy", "owner"
+"""Who has set a limit: the policies file, or the owner in the ledger."""
+
+CONVERSION = 1e-6
+"""The delta that rho is converted with where no limit gives one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of an account: ``source`` is POLICY or OWNER."""
+
+    source: str
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What questions have spent.
+
+    ``loss`` is what they were charged, all added up: rho and delta under zCDP, epsilon and delta
+    under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.
+    ``queries`` counts them, ``unsettled`` those that are running, or failed after reserving, and
+    hold their whole reservation.
+    """
+
+    loss: PrivacyLoss
+    epsilon: float
+    delta: float
+    queries: int
+    unsettled: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountReport:
+    """Where one account stands.
+
+    All of ``limits`` bind it. They apply to what was ``spent`` in the present window; ``total`` is
+    what was spent over all of ``windows``. ``left`` is what all limits leave, None without any.
+    ``opened`` is when the window began, empty before it is charged; ``period`` is its day or month,
+    and ``renews`` how often there is a new one, empty for never.
+    """
+
+    path: str
+    composition: Composition
+    limits: tuple[Limit, ...]
+    spent: Spending
+    total: Spending
+    left: PrivacyLoss | None
+    opened: str
+    period: str
+    renews: str
+    windows: int
+
+    @property
+    def binding(self) -> Limit | None:
+        """The limit that leaves least rho or epsilon; None without limits."""
+        return binding(self.limits)
+
+    @property
+    def delta_limit(self) -> float | None:
+        """The least delta that a limit gives to questions; None without limits."""
+        return min((limit.budget.limit.loss.delta for limit in self.limits), default=None)
+
+
+def binding(limits: Sequence[Limit]) -> Limit | None:
+    """The limit that leaves least rho or epsilon; None without limits."""
+    return min(limits, key=lambda limit: limit.budget.limit.units, default=None)
+
+
+def account_report(
+    standing: Standing,
+    windows: Sequence[Window],
+    policy: Budget | None,
+    *,
+    conversion: float = CONVERSION,
+    composition: Composition | None = None,
+) -> AccountReport:
+    """The report of one account.
+
+    ``windows`` are all it ever had; ``policy`` is what the policy gives it, the first of the
+    standing's limits. Where no limit says how to convert rho, ``conversion`` is used, and where
+    nothing says how costs add up, ``composition``.
+    """
+    how = composition or _composition(standing)
+    limits = _limits(standing, policy, conversion, how)
+    bound = binding(limits)
+    budget = None if bound is None else bound.budget
+    if budget is not None and budget.delta_conversion > 0.0:
+        conversion = budget.delta_conversion
+    spent, left = standing.window.spent, standing.left
+    inside = left is not None and all(
+        units <= most
+        for limit in standing.limits
+        for units, most in zip(spent.amount.units, limit.units, strict=True)
+    )
+    return AccountReport(
+        path=standing.path,
+        composition=how if budget is None else budget.composition,
+        limits=limits,
+        spent=spending(spent, conversion, budget if inside else None),
+        total=spending(standing.total, conversion),
+        left=None if left is None else left.loss,
+        opened=standing.window.opened if standing.window.opened in _begun(windows) else "",
+        period=standing.window.period,
+        renews=standing.renews or "",
+        windows=len(windows),
+    )
+
+
+def any_account(path: str, policy: Budget | None, ledger: Ledger) -> AccountReport:
+    """The report of an account by its path alone.
+
+    Without a budget of the policy, the policy's limit is that of the account's last charge.
+    """
+    given = None if policy is None else [Account(path, policy.limit)]
+    *above, standing = ledger.standing(path, given)
+    if policy is None and len(standing.limits) > len(ledger.standing(path, ())[-1].limits):
+        policy = budget_of(standing.limits[0], CONVERSION, _composition(standing))
+    asides = (limit.loss.delta for each in reversed(above) for limit in each.limits)
+    conversion = next((aside for aside in asides if 0.0 < aside < 1.0), CONVERSION)
+    return account_report(standing, ledger.windows(path), policy, conversion=conversion)
+
+
+def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> Spending:
+    """What was spent, as epsilon at its own delta; or at that of ``budget``, in which it fits."""
+    loss = spent.amount.loss
+    if budget is None:
+        delta = loss.delta + (conversion if loss.rho > 0.0 else 0.0)
+        epsilon = loss.worth(conversion)
+    else:
+        delta, epsilon = budget.delta, budget.epsilon_spent(loss)
+    return Spending(loss, epsilon, delta, spent.queries, spent.unsettled)
+
+
+def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:
+    """What a limit in ledger units amounts to, of which no more is known.
+
+    A policy keeps as much delta for converting rho as it gives to questions; so does this.
+    """
+    most = limit.loss
+    if not limit.rho and (limit.epsilon or composition is Composition.BASIC):
+        return Budget(most.epsilon, most.delta, Composition.BASIC, 0.0, most)
+    aside = most.delta if 0.0 < most.delta < 1.0 else conversion
+    return Budget(most.worth(aside), most.delta + aside, Composition.ZCDP, aside, most)
+
+
+def _limits(
+    standing: Standing, policy: Budget | None, conversion: float, composition: Composition
+) -> tuple[Limit, ...]:
+    limits = standing.limits
+    found = []
+    if policy is not None:
+        found, limits = [Limit(POLICY, policy)], limits[1:]
+    for limit in limits:
+        known = _written(standing.terms, limit)
+        found.append(Limit(OWNER, known or budget_of(limit, conversion, composition)))
+    return tuple(found)
+
+
+def _written(terms: str, limit: Amount) -> Budget | None:
+    """The budget that the owner wrote beside a limit, if the limit is really that."""
+    try:
+        record = json.loads(terms)
+        epsilon, delta = float(record["epsilon"]), float(record["delta"])
+        budget = Budget.of(epsilon, delta, Composition(record["composition"]))
+    except (ValueError, TypeError, KeyError, OverflowError, ParameterError):
+        return None
+    return budget if budget.limit == limit else None
+
+
+def _composition(standing: Standing) -> Composition:
+    """How costs add up in an account, by its charges or else its limits; zCDP if none tell."""
+    amounts = (standing.total.amount, *standing.limits)
+    basic = any(amount.epsilon for amount in amounts) and not any(a.rho for a in amounts)
+    return Composition.BASIC if basic else Composition.ZCDP
+
+
+def _begun(windows: Sequence[Window]) -> set[str]:
+    return {window.opened for window in windows}
