@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib as mpl
 import numpy as np
@@ -19,9 +20,11 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
 
 from dpsql.accounting import rho_from_epsilon
 from dpsql.composition import compare
+from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.mechanisms.additive import correlated_gaussian, gaussian
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
 from dpsql.mechanisms.correlated_histogram import (
@@ -32,6 +35,8 @@ from dpsql.mechanisms.correlated_histogram import (
 from dpsql.mechanisms.correlated_topk import correlated_top_k
 from dpsql.mechanisms.sparse_histogram import Analysis, sparse_histogram_tau
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
+from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.session import connect
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"
@@ -223,7 +228,41 @@ def line(
     )
 
 
+class Repeatable:
+    """Words that are the same each time: a picture of noise that `make pictures` can draw again."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(7)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        return self._random.integers(0, 2**64, size=n, dtype=np.uint64)
+
+
+def an_answer(axes: Axes) -> None:
+    """An answer as ``Result.plot`` draws it: counts, 95% intervals, the threshold, the cost."""
+    units = np.arange(2_000)
+    doctor = np.minimum(np.floor(np.log2(1 + units / 40) * 1.6), 8)
+    names = [f"Dr. {'ABCDEFGHI'[int(d)]}" if d < 8 else None for d in doctor]
+    engine = DuckDBEngine()
+    engine.register("visits", {"patient_id": units, "doctor": names})
+    engine._connection.execute("SET threads = 1")  # groups in one order, each with its own noise
+    policy = Policy(
+        "clinic",
+        tables={"visits": TablePolicy("visits", PrivacyUnit("patient", "patient_id"))},
+        accounts={"ana": AccountPolicy("ana", 1.0, 1e-6)},
+        defaults=Parameters(epsilon=0.5, delta=1e-7, max_groups_contributed=1),
+    )
+    with TemporaryDirectory() as folder, connect(engine, policy, f"{folder}/b.db", "ana") as con:
+        con._source = Repeatable()
+        con.sql(
+            "SELECT doctor, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY doctor"
+        ).plot(ax=axes)
+    for number, bar in enumerate(axes.patches):
+        bar.set_gid(f"curve-{number}")
+
+
 PICTURES: dict[str, Callable[[Axes], None]] = {
+    "an-answer.svg": an_answer,
     "threshold-by-noise.svg": threshold_by_noise,
     "set-union-size.svg": set_union_size,
     "correlated-variance.svg": correlated_variance,

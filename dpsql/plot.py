@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 MAX_CATEGORIES = 40
 LABEL_WIDTH = 24
-BLUE, GREY, INK, RED = "#3b82c4", "#777e87", "#2f353d", "#d1495b"
+BLUE, GREY, RED = "#3b82c4", "#777e87", "#d1495b"
+_PALE = (BLUE, 0.4)
 _NULL = {"facecolor": "none", "edgecolor": GREY, "hatch": "//"}
 
 
@@ -200,7 +201,7 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
     count = len(drawn.values)
     rows = list(zip(*keys, strict=True))[:count] if keys else [()] * count
     bars = ax.bar(
-        np.arange(count), drawn.values, yerr=drawn.reach, color=BLUE, ecolor=INK, capsize=3
+        np.arange(count), drawn.values, yerr=drawn.reach, color=_PALE, ecolor=BLUE, capsize=3
     )
     labels = [" · ".join(cell(value, LABEL_WIDTH) for value in row) for row in rows]
     longest = max(map(len, labels))
