@@ -28,7 +28,6 @@ __all__ = [
     "Payer",
     "account_reports",
     "budget_report",
-    "ledger_account",
     "payer",
 ]
 
@@ -65,11 +64,6 @@ def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
     limits = tuple(Account(path, budget.limit) for path, budget in budgets.items())
     path = f"{policy.dataset}/{analyst}"
     return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
-
-
-def ledger_account(policy: Policy, analyst: str) -> Account:
-    """The ledger account of an analyst: named after the dataset, so a new file buys no budget."""
-    return payer(policy, analyst).limits[-1]
 
 
 def _policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:

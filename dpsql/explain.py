@@ -12,16 +12,6 @@ from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.policy import ContributionBounding
 from dpsql.query import Query
-from dpsql.record import plan_record
-
-__all__ = [
-    "BlockExplanation",
-    "ColumnFigure",
-    "Explanation",
-    "explain",
-    "explain_block",
-    "plan_record",
-]
 
 
 @dataclass(frozen=True, slots=True)

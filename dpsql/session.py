@@ -27,7 +27,7 @@ from dpsql.errors import (
     PolicyError,
     ProgrammingError,
 )
-from dpsql.explain import Explanation, explain, plan_record
+from dpsql.explain import Explanation, explain
 from dpsql.fingerprint import fingerprint
 from dpsql.ledger import Charge, Ledger
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
@@ -37,6 +37,7 @@ from dpsql.planner import plan_query
 from dpsql.policy import Overrides, Parameters, Policy, check_setting, resolve
 from dpsql.query import Query
 from dpsql.quoting import quote
+from dpsql.record import plan_record
 from dpsql.release import (
     Percent,
     ReleasedRows,
@@ -163,6 +164,7 @@ class Connection(CursorConnection):
         self._ledger = ledger
         self._analyst = analyst
         self._payer = payer(policy, analyst, session)
+        self._session_name = session
         self._settings = settings
         self._session: dict[str, object] = {}  # what SET has set
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
@@ -235,7 +237,8 @@ class Connection(CursorConnection):
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
         self.refuse_closed()
-        return budget_report(self._policy, self._analyst, self._paying_ledger())
+        ledger = self._paying_ledger()
+        return budget_report(self._policy, self._analyst, ledger, self._session_name)
 
     def close(self) -> None:
         """Close the connection and what it opened itself, once a query that is running is done."""
@@ -314,7 +317,7 @@ class Connection(CursorConnection):
         stored = None if question.fresh or prepared.fresh else self._stored(prepared)
         if stored is not None:
             return self._present(prepared, *stored)
-        charge = self._reserve(prepared)
+        charge = self._reserve(prepared, question)
         released = tuple(self._release(*block) for block in prepared.blocks())
         return self._present(prepared, released, self._settle(prepared, charge, released))
 
@@ -390,12 +393,12 @@ class Connection(CursorConnection):
         released = unpack(self._tail, prepared.plan.blocks, prepared.keys, kept.payload)
         return None if released is None else (released, replace(FREE, answered=kept.settled))
 
-    def _reserve(self, prepared: _Prepared) -> Charge:
+    def _reserve(self, prepared: _Prepared, question: _Question) -> Charge:
         return self._paying_ledger().reserve(
             self._payer.path,
             Amount.charge(prepared.plan.reserved),
             query=prepared.fingerprint,
-            plan=plan_record(prepared.plan),
+            plan=plan_record(prepared.plan, question.text, question.values),
             limits=self._payer.limits,
         )
 
