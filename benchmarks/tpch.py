@@ -145,6 +145,8 @@ def outcomes() -> str:
         if query.refusal is not None:
             outcome, why = f"refused: `{query.refusal.code}`", query.refusal.because
             why = why[0].upper() + why[1:]
+        elif query.public:
+            outcome, why = "runs, free", "Reads public tables only: there is nothing to protect"
         else:
             outcome, why = "runs, edited" if query.edits else "runs", ". ".join(query.edits)
         lines.append(f"| {query.number} | {query.title} | {outcome} | {why} |")

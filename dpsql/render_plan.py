@@ -21,7 +21,7 @@ MAX_SQL = 20_000
 def explanation_panel(explanation: Explanation) -> Group:
     """What EXPLAIN prints: price, then each private block, then the public tail."""
     blocks = explanation.blocks
-    parts: list[RenderableType] = [_prices(explanation)] if blocks else []
+    parts: list[RenderableType] = [_prices(explanation)] if blocks or not explanation.tail else []
     for number, block in enumerate(blocks, start=1):
         which = f" {number} of {len(blocks)}" if len(blocks) > 1 else ""
         parts += _block_parts(block, f"Private block{which}")

@@ -60,7 +60,7 @@ _INSTEAD: Final = {
     **dict.fromkeys(("pivot", "unpivot"), "Aggregate first: SELECT * FROM (SELECT …) PIVOT (…)."),
     "summarize": "DESCRIBE shows columns and declared bounds; ask for counts and averages.",
     "explain": "EXPLAIN takes one SELECT.",
-    "values": "Constants alone are nothing to protect: write SELECT … FROM a private table.",
+    "values": "Write SELECT * FROM (VALUES …) t.",
 }
 
 _DIALECT = PrivateDuckDB()
