@@ -19,11 +19,19 @@ from dpsql.figures import cell, percent, printable, significant
 from dpsql.ledger import Entry
 from dpsql.output import explanation_json
 from dpsql.output_budget import budget_json
-from dpsql.policy import suggestion
+from dpsql.policy import PARAMETER_NAMES, suggestion
 from dpsql.record import read_record
 from dpsql.result import Result
+from dpsql.schema import fold
 from dpsql.shell.completion import Argument
-from dpsql.shell.settings import SETTINGS, Expanded, Format, is_setting, percent_of
+from dpsql.shell.settings import (
+    SETTINGS,
+    Expanded,
+    Format,
+    is_setting,
+    percent_of,
+    unknown_setting,
+)
 from dpsql.shell.sketch import plot
 from dpsql.shell.state import Shell
 
@@ -86,11 +94,12 @@ def _tables(call: Call) -> None:
     call.shell.screen.show(_listing(call.shell.source.connection.sql("SHOW TABLES")))
 
 
-def _listing(result: Result) -> Table:
+def _listing(result: Result, only: str = "") -> Table:
     """Facts as a table; nothing is written where there is nothing to say."""
     table = _table(*(name.replace("_", " ") for name in result.columns))
     for row in result:
-        table.add_row(*(Text("" if value is None else cell(value)) for value in row))
+        if only in ("", row[0]):
+            table.add_row(*(Text("" if value is None else cell(value)) for value in row))
     return table
 
 
@@ -186,8 +195,11 @@ def _set(call: Call) -> None:
     elif not value.strip() and is_setting(name):
         shown = {setting: text for setting, text, _ in shell.settings.shown()}
         shell.screen.show(Text(f"{name.lower()} is {shown[name.lower()]}"))
+    elif not value.strip() and fold(name) not in PARAMETER_NAMES:
+        raise unknown_setting(name)
     elif not value.strip():
-        shell.screen.show(_listing(shell.source.connection.sql("SHOW PARAMETERS")))
+        found = shell.source.connection.sql("SHOW PARAMETERS")
+        shell.screen.show(_listing(found, only=fold(name)))
     elif is_setting(name):
         _change(shell, name, value)
     else:

@@ -91,14 +91,19 @@ def is_setting(name: str) -> bool:
     return fold(name) in SETTINGS
 
 
+def unknown_setting(name: str) -> InterfaceError:
+    """The error for a name that is neither a setting nor a privacy parameter."""
+    known = (*PARAMETER_NAMES, *SETTINGS)
+    return InterfaceError(
+        f"there is no setting {name[:60]}",
+        code="unknown_setting",
+        hint=suggestion(name, known) or f"One of: {', '.join(known)}.",
+    )
+
+
 def _setting(name: str) -> Setting:
     if not is_setting(name):
-        known = (*PARAMETER_NAMES, *SETTINGS)
-        raise InterfaceError(
-            f"there is no setting {name[:60]}",
-            code="unknown_setting",
-            hint=suggestion(name, known) or f"One of: {', '.join(known)}.",
-        )
+        raise unknown_setting(name)
     return SETTINGS[fold(name)]
 
 
