@@ -15,6 +15,7 @@ from dpsql.schema import Column, Schema, Table, schema_of
 from dpsql.sql.bounds import lattice_for
 from dpsql.sql.intervals import interval_of
 from dpsql.sql.parse import MAX_LENGTH, parse
+from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total, total_condition
 from dpsql.sql.validate import validate
 
@@ -67,6 +68,34 @@ def test_a_block_knows_its_unit_whatever_the_case_it_is_written_in() -> None:
 def test_keys_are_the_same_however_they_are_named(sql) -> None:
     (key,) = block(sql).keys
     assert key.expression == block("SELECT k + 1 FROM visits GROUP BY k + 1").keys[0].expression
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"),
+    [
+        ("nvl(n, 0)", "coalesce(n, 0)"),
+        ("iif(flag, 1, 0)", "CASE WHEN flag THEN 1 ELSE 0 END"),
+        ("safe_cast(s AS INT)", "try_cast(s AS INT)"),
+        ("convert(s, INT)", "CAST(s AS INT)"),
+        ("truncate(x)", "trunc(x)"),
+        ("startswith(s, 'a')", "starts_with(s, 'a')"),
+        ("n DIV 3", "n // 3"),
+        ("n <=> 3", "n IS NOT DISTINCT FROM 3"),
+    ],
+)
+def test_words_that_duckdb_lacks_mean_what_they_mean_elsewhere(word, meaning) -> None:
+    with duckdb.connect() as engine:
+        for table in TABLES.values():
+            engine.execute(table)
+        with pytest.raises(duckdb.Error):
+            engine.sql(f"SELECT {word} FROM visits")
+    asked, meant = (block(f"SELECT {each} AS v FROM visits GROUP BY v") for each in (word, meaning))
+    assert to_sql(asked.keys[0].expression) == to_sql(meant.keys[0].expression)
+
+
+def test_stdev_is_the_spread_of_a_sample() -> None:
+    found, meant = (block(f"SELECT {word}(n) FROM visits") for word in ("stdev", "stddev_samp"))
+    assert [a.kind for a in found.aggregates] == [a.kind for a in meant.aggregates]
 
 
 def test_equal_aggregates_are_measured_once() -> None:
