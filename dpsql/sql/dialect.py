@@ -88,6 +88,12 @@ class PrivateDuckDB(DuckDB):
             **{name: _unit_first(name) for name in _UNIT_FIRST},
         }
 
+        # Text between dollars is text like any other.
+        PRIMARY_PARSERS = {  # noqa: RUF012
+            **DuckDBParser.PRIMARY_PARSERS,
+            TokenType.HEREDOC_STRING: lambda _, token: exp.Literal.string(token.text),
+        }
+
         # The arguments of the last function with known arguments, and the bounds among them.
         _bounded: tuple[list[exp.Expr], list[exp.Expr]] = ([], [])
 
