@@ -46,6 +46,7 @@ MEANINGS = {
     "clause_not_allowed": "A clause that picks private rows by looking at other people's.",
     "column_not_grouped": "A column that is neither a key nor inside an aggregate would release "
     "values of single rows.",
+    "constant_fails": "A constant that cannot be what is needed in its place: `'x'::DATE`.",
     "constant_key": "A GROUP BY key that is the same for all rows.",
     "does_not_bind": "Types or names that do not fit, found on empty tables.",
     "domain_too_large": "Declared keys are all answered, and there would be too many of them.",
@@ -89,6 +90,8 @@ MEANINGS = {
     "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own.",
     "table_form_not_allowed": "A private table with a schema, a sample, a pivot or a version.",
     "table_function": "A function in FROM that could read files, catalogs or settings.",
+    "tail_too_large": "Constants, or columns repeated in each other, that take more memory or time "
+    "than there is.",
     "too_many_aliases": "More names for columns than there are columns.",
     "too_many_grouping_sets": "ROLLUP, CUBE or GROUPING SETS that stand for very many answers.",
     "unbounded_sum": "A sum of values without bounds: no noise could hide one row.",

@@ -187,7 +187,7 @@ class TailRoom:
                 found = failing_constant_apart(tables, sql, PLAN_LIMITS)
         except ApartFailed:
             raise QueryRefused(
-                "the part of the query above its aggregates is too large to be planned",
+                "the query is too large to be planned",
                 code="tail_too_large",
                 hint="Its constants alone, or columns and aliases that are repeated in each other, "
                 f"take more than {PLAN_LIMITS.memory_bytes >> 30} GB "

@@ -49,7 +49,7 @@ def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefu
     """
     short = reason if len(reason) <= _SHOWN else f"{reason[:_SHOWN]} …"
     return QueryRefused(
-        f"a part of the query above its aggregates can never be computed: {short}",
+        f"a part of the query can never be computed: {short}",
         code="constant_fails",
         place=next((place for each in literals if (place := _place(text, each))), None),
         hint="Write a constant of the type that is needed there; TRY_CAST and TRY give NULL where "
