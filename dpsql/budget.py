@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 from itertools import islice
 
 from dpsql.account_report import CONVERSION, AccountReport, account_report, any_account
@@ -27,7 +28,9 @@ __all__ = [
     "BudgetReport",
     "Payer",
     "account_reports",
+    "all_entries",
     "budget_report",
+    "latest_entries",
     "payer",
 ]
 
@@ -252,6 +255,32 @@ def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[Accou
         assert policy is not None
         known |= _policy_budgets(policy, analyst)
     return tuple(any_account(path, known.get(path), ledger) for path in ledger.accounts())
+
+
+def latest_entries(
+    ledger: Ledger, account: str | None, limit: int, before: int | None = None
+) -> tuple[Entry, ...]:
+    """The latest entries of an account and those below it, or of all; newest first."""
+    if account is not None:
+        return ledger.history(account, limit, before)
+    return tuple(islice(_entries(ledger, before, limit), limit))
+
+
+def all_entries(ledger: Ledger) -> Iterator[Entry]:
+    """All entries of a ledger, newest first, read as they are asked for."""
+    return _entries(ledger, None, RECENT)
+
+
+def _entries(ledger: Ledger, before: int | None, at_once: int) -> Iterator[Entry]:
+    datasets = [path for path in ledger.accounts() if "/" not in path]
+    pages = (_pages(ledger, path, before, min(at_once, RECENT)) for path in datasets)
+    return merge(*pages, key=lambda entry: entry.entry, reverse=True)
+
+
+def _pages(ledger: Ledger, path: str, before: int | None, at_once: int) -> Iterator[Entry]:
+    while page := ledger.history(path, at_once, before):
+        yield from page
+        before = page[-1].entry
 
 
 def _standings(paying: Payer, ledger: Ledger | None) -> tuple[Standing, ...]:

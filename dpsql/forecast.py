@@ -86,13 +86,15 @@ def question_again(entry: Entry) -> Question:
     )
 
 
-def question_of(explanation: Explanation, settings: tuple[tuple[float, float], ...]) -> Question:
-    """A question that was explained and not asked."""
+def question_of(explanation: Explanation) -> Question:
+    """A question that was explained and not asked; its setting is what it reserves."""
     shape = tuple((block.table, block.mechanism) for block in explanation.blocks)
     tops = ((b.table, "" if b.limit is None else f"top-{b.limit} of ") for b in explanation.blocks)
     kind = " + ".join(dict.fromkeys(f"{top}{table}" for table, top in tops))
     reserved = Amount.charge(explanation.reserved)
-    return Question(GIVEN, kind, settings, reserved, _same(shape, reserved))
+    delta = explanation.reserved.delta + explanation.conversion_delta
+    setting = ((explanation.reserved_epsilon, delta),)
+    return Question(GIVEN, kind, setting, reserved, _same(shape, reserved))
 
 
 def forecast(

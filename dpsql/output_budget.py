@@ -6,15 +6,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from dpsql.account_report import AccountReport, Limit, Spending
 from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import BudgetReport
 from dpsql.forecast import Forecast
-from dpsql.ledger import Entry, Event
+from dpsql.ledger import Entry, Head, Verification
 from dpsql.record import read_record
 
 ENTRY_COLUMNS = (
@@ -113,31 +114,55 @@ def entry_row(entry: Entry) -> list[object]:
     ]
 
 
-def event_dict(event: Event) -> dict[str, Any]:
-    """One event of the chain, with its hash."""
+def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:
+    """What verification found; ``place`` is the number of the first broken event, if it is one."""
     return {
-        "seq": event.seq,
-        "at": event.time,
-        "who": event.who,
-        "kind": event.kind,
-        "account": event.account,
-        "entry": event.entry,
-        "detail": event.detail,
-        "amount": _amount(event.amount),
-        "hash": event.hash.hex(),
+        "sound": found.sound,
+        "events": found.events,
+        "head": None if found.head is None else str(found.head),
+        "broken": found.broken,
+        "place": found.place,
+        "anchors": [str(anchor) for anchor in anchors],
     }
 
 
-def to_json(value: object) -> str:
+def ledger_json(
+    head: Head, accounts: Sequence[AccountReport], entries: Iterable[Entry]
+) -> Iterator[str]:
+    """A whole ledger as JSON, in pieces: its head, its accounts, its entries from the newest on."""
+    start = to_json({"head": str(head), "accounts": [account_dict(each) for each in accounts]})
+    yield start.removesuffix("\n}") + ',\n  "entries": ['
+    between = "\n"
+    for page in _pages(entries):
+        yield between + ",\n".join(f"    {to_json(entry_dict(e), None)}" for e in page)
+        between = ",\n"
+    yield "\n  ]\n}\n"
+
+
+def csv_pieces(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """:func:`to_csv` in pieces."""
+    yield to_csv(columns, ())
+    for page in _pages(rows):
+        yield to_csv((), page)
+
+
+def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while page := list(islice(rest, 1000)):
+        yield page
+
+
+def to_json(value: object, indent: int | None = 2) -> str:
     """JSON text of a value; what is not finite is null."""
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A header and the rows, None as nothing."""
+    """A header, unless ``columns`` is empty, and the rows; None as nothing."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
+    if columns:
+        writer.writerow(columns)
     writer.writerows([_cell(value) for value in row] for row in rows)
     return buffer.getvalue()
 

@@ -54,6 +54,22 @@ def headline(report: BudgetReport) -> str:
     return " · ".join((queries, spent, _more(nearest)))
 
 
+def estimate_panel(report: BudgetReport) -> Group:
+    """How often the question that the last forecast is for could still be asked."""
+    found = report.forecasts[-1]
+    delta = found.reserved.delta
+    price = f"ε {significant(found.reserved.epsilon)}, δ {significant(delta)}"
+    if found.reserved.rho > 0.0:
+        price = f"ρ {significant(found.reserved.rho)}, δ {significant(delta)}"
+    lines = [Text.assemble(("It reserves ", "bold"), price, f" of {printable(report.account)}")]
+    if found.usual is not None:
+        paid, held = found.usual.rho + found.usual.epsilon, found.reserved.rho
+        answers = _plural(found.sample, "such answer", "such answers")
+        share = percent(paid, held + found.reserved.epsilon)
+        lines.append(Text(f"{answers} have cost {share} of that on average"))
+    return Group(*lines, _forecast(found), Text(headline(report), style="dim"))
+
+
 def account_panel(account: AccountReport, role: str = "") -> Group:
     """One account: its name, a bar for all that it counts, its window and its limits."""
     note = f" ({role + ', ' if role else ''}{account.composition} composition)"

@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("render",),
     ("render_html", "plot"),
     ("render_result",),
-    ("render_plan", "render_budget", "render_calibrate"),
+    ("render_plan", "render_budget", "render_calibrate", "render_ledger"),
     ("sqlalchemy_dialect",),
     ("dbapi",),
     ("session",),
@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("result",),
     ("stored",),
     ("tail",),
-    ("budget",),
+    ("budget", "draft"),
     ("forecast", "account_report", "analyses"),
     ("release", "explain", "scaffold", "fingerprint", "reading"),
     ("record",),
@@ -101,7 +101,14 @@ def test_imports_point_inwards(path: Path) -> None:
         (
             "rich",
             {
-                *("render", "render_result", "render_plan", "render_budget", "render_calibrate"),
+                *(
+                    "render",
+                    "render_result",
+                    "render_plan",
+                    "render_budget",
+                    "render_ledger",
+                    "render_calibrate",
+                ),
                 *("cli", "shell", "demo", "output"),
             },
         ),

@@ -342,7 +342,7 @@ def test_a_given_question_is_forecast_at_its_own_price(engine, ledger) -> None:
     ask(engine, policy, ledger, TOP)
     with dpsql.connect(engine, policy, None, "ana") as connection:
         plan = connection.explain(TOP)
-    given = question_of(plan, ((0.5, 2.0**-30),))
+    given = question_of(plan)
     found = budget_report(policy, "ana", ledger, asking=[given]).forecasts[-1]
     assert (found.which, found.kind, found.sample) == ("given", "top-10 of t", 1)
     assert found.reserved == Amount.charge(plan.reserved).loss

@@ -1,36 +1,48 @@
-"""``dpsql budget``."""
+"""``dpsql budget``: what accounts have spent and have left, and the ledger that counts it.
+
+Its commands are in modules of their own: ``budget_show``, ``budget_chain`` and ``budget_owner``.
+"""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import click
 
-from dpsql import output_budget, render
-from dpsql.budget import budget_report
-from dpsql.cli import options
-from dpsql.cli.printing import show
-from dpsql.ledger import Ledger
-from dpsql.policy_file import load_policy
+from dpsql.cli import budget_chain, budget_owner, budget_show, options
 
 
-@click.command()
-@options.policies
-@options.ledger
-@options.analyst
-@options.formats("table", "json")
-def budget(policies: Path, ledger: Path, analyst: str, format_: str) -> None:
-    """Show what an analyst's account has spent and has left."""
-    policy = load_policy(policies)
-    policy.account(analyst)
-    if os.path.lexists(ledger):
-        with Ledger.open(ledger) as opened:
-            report = budget_report(policy, analyst, opened)
-    else:
-        report = budget_report(policy, analyst, None)
-        click.echo(f"There is no ledger {ledger} yet: the first query creates it.", err=True)
-    if format_ == "json":
-        click.echo(output_budget.budget_json(report))
-    else:
-        show(render.budget_panel(report))
+class _Showing(click.Group):
+    """A group that shows the budget when it is told no command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = [budget_show.show.name or "show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=_Showing,
+    epilog=options.examples(
+        "dpsql budget -a ana",
+        'dpsql budget estimate -d demo-data/demo.duckdb -a ana "SELECT COUNT(*) FROM flights"',
+        "dpsql budget history -a ana --limit 5",
+        "dpsql budget verify",
+        "dpsql budget owner window dpsql-demo/ana --as olga",
+    ),
+)
+def budget() -> None:
+    """Show what an account has spent and has left, and look after the ledger.
+
+    Without a command, it shows the analyst's account as `dpsql budget show` does.
+    """
+
+
+for command in (
+    budget_show.show,
+    budget_show.estimate,
+    budget_show.history,
+    budget_chain.verify,
+    budget_chain.head,
+    budget_chain.export,
+    budget_owner.owner,
+):
+    budget.add_command(command)

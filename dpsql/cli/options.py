@@ -114,6 +114,7 @@ def _analyst(required: bool) -> Decorator:
 
 database = _database(required=True)
 analyst = _analyst(required=True)
+optional_analyst = _analyst(required=False)
 policies = _setting(
     "--policies",
     "-p",

@@ -33,8 +33,10 @@ def remark(text: str, quiet: bool = False) -> None:
 
 
 @contextmanager
-def progress_bar(quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Signs of life on a terminal's stderr while private rows are read, after a second of silence.
+def progress_bar(
+    quiet: bool = False, what: str = "Reading private rows"
+) -> Iterator[Callable[[int], None]]:
+    """Signs of life on a terminal's stderr while ``what`` is being done, after a second of silence.
 
     A spinner and the time, and a bar for a set union, which tells percent: how many rows there are
     would be private. How fast the bar fills is not protected, as timing never is.
@@ -48,7 +50,7 @@ def progress_bar(quiet: bool = False) -> Iterator[Callable[[int], None]]:
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("Reading private rows"),
+        TextColumn(what),
         BarColumn(),
         TextColumn("{task.fields[told]}"),
         TimeElapsedColumn(),

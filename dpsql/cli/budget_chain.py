@@ -1,0 +1,160 @@
+"""``dpsql budget verify``, ``head`` and ``export``: the ledger's chain, checked and copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpsql.cli import options
+from dpsql.cli.failures import FAILED
+from dpsql.cli.files import new_file
+from dpsql.cli.ledgers import existing
+from dpsql.cli.printing import progress_bar, remark, show
+
+if TYPE_CHECKING:
+    from dpsql.ledger import Head, Ledger
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql budget verify",
+        "dpsql budget verify --heads heads.txt",
+    )
+)
+@options.ledger
+@options.formats("table", "json")
+@click.option("--head", "heads", multiple=True, help="A head that was written down; repeatable.")
+@click.option(
+    "--heads",
+    "file",
+    type=click.Path(path_type=Path),
+    help="A file of heads, one per line; what follows a # is left out.",
+)
+@options.quiet
+@click.pass_context
+def verify(
+    ctx: click.Context,
+    ledger: str,
+    format_: str,
+    heads: tuple[str, ...],
+    file: Path | None,
+    quiet: bool,
+) -> None:
+    """Recompute the ledger's chain, sums and rules. Exits with 2 at the first broken place.
+
+    Heads that were written down elsewhere also tell whether the ledger still goes on from there: an
+    older copy that was put back does not.
+    """
+    anchors = _heads([*heads, *([] if file is None else _lines(file))])
+    with existing(ledger) as opened, progress_bar(quiet, "Verifying"):
+        found = opened.verify(anchors)
+    if format_ == "json":
+        from dpsql.output_budget import to_json, verification_dict
+
+        click.echo(to_json(verification_dict(found, anchors)))
+    else:
+        from dpsql.render_ledger import verification_panel
+
+        show(verification_panel(found, len(anchors)))
+    if not found.sound:
+        ctx.exit(FAILED)
+
+
+@click.command(epilog=options.examples("dpsql budget head >> heads.txt"))
+@options.ledger
+@options.formats("table", "json")
+def head(ledger: str, format_: str) -> None:
+    """Print the end of the chain, to be written down where the ledger's users cannot write."""
+    with existing(ledger) as opened:
+        found = opened.head()
+    if format_ == "json":
+        from dpsql.output_budget import to_json
+
+        click.echo(to_json({"head": str(found)}))
+    else:
+        click.echo(str(found))
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql budget export -o ledger.json",
+        "dpsql budget export -f csv --table accounts",
+    )
+)
+@options.ledger
+@options.policies
+@options.formats("json", "csv")
+@click.option(
+    "--table",
+    type=click.Choice(["entries", "accounts"]),
+    default="entries",
+    show_default=True,
+    help="What CSV holds; JSON holds both.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Write to a new file.  [default: standard output]",
+)
+@click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
+@options.quiet
+def export(
+    ledger: str,
+    policies: Path,
+    format_: str,
+    table: str,
+    output: Path | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Write all accounts and all questions with their costs; not the answers that are stored."""
+    with ExitStack() as stack:
+        opened = stack.enter_context(existing(ledger))
+        write = None if output is None else stack.enter_context(new_file(output, force))
+        for text in _exported(opened, policies, format_, table):
+            write(text.encode("utf-8", "backslashreplace")) if write else click.echo(text, nl=False)
+    if output is not None:
+        remark(f"Wrote {output}.", quiet)
+
+
+def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Iterator[str]:
+    from dpsql import output_budget as output
+    from dpsql.budget import account_reports, all_entries
+    from dpsql.policy_file import load_policy
+
+    if format_ == "csv" and table == "entries":
+        yield from output.csv_pieces(
+            output.ENTRY_COLUMNS, map(output.entry_row, all_entries(ledger))
+        )
+        return
+    policy = load_policy(policies) if policies.exists() else None
+    accounts = account_reports(ledger, policy)
+    if format_ == "csv":
+        yield output.to_csv(output.ACCOUNT_COLUMNS, map(output.account_row, accounts))
+    else:
+        yield from output.ledger_json(ledger.head(), accounts, all_entries(ledger))
+
+
+def _heads(texts: list[str]) -> list[Head]:
+    from dpsql.ledger import Head
+
+    return [Head.parse(text) for text in texts]
+
+
+def _lines(file: Path) -> list[str]:
+    from dpsql.errors import InterfaceError
+
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InterfaceError(
+            f"{file} cannot be read as text",
+            code="file_not_readable",
+            hint="Give a file with one head per line, as `dpsql budget head` prints it.",
+        ) from None
+    return [text for line in lines if (text := line.partition("#")[0].strip())]

@@ -1,0 +1,230 @@
+"""``dpsql budget owner``: what the data owner may do to the ledger. All of it is recorded there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpsql.cli import options
+from dpsql.cli.ledgers import existing
+from dpsql.cli.printing import remark
+
+if TYPE_CHECKING:
+    from dpsql.account_report import AccountReport
+    from dpsql.ledger import Ledger, Owner
+
+_PATH = click.argument("path")
+_YES = click.option("--yes", is_flag=True, help="Do it without asking.")
+_AS = click.option(
+    "--as",
+    "name",
+    required=True,
+    envvar="DPSQL_OWNER",
+    help="Your name, which is recorded with what you do.",
+)
+
+
+@click.group(
+    epilog=options.examples(
+        "dpsql budget owner create dpsql-demo/ana --as olga",
+        "dpsql budget owner limit dpsql-demo/ana --epsilon 2 --delta 1e-6 --as olga",
+    )
+)
+def owner() -> None:
+    """Create accounts, limit and renew them, delete stored answers. For the data owner.
+
+    An account is named by its path, from the dataset down: sales, sales/ana, sales/ana/notebook.
+    Every action is an event of the ledger's chain, under the name that --as gives.
+    """
+
+
+def _action(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every action."""
+    return options.ledger(_AS(options.quiet(function)))
+
+
+@owner.command(epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"))
+@_PATH
+@_action
+def create(path: str, ledger: str, name: str, quiet: bool) -> None:
+    """Create the account PATH, without limits of its own; and the ledger, if there is none."""
+    from dpsql.ledger import Ledger
+
+    with Ledger.open(ledger, who=name) as opened:
+        opened.owner(name).create(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    epilog=options.examples(
+        "dpsql budget owner limit dpsql-demo --epsilon 8 --delta 1e-5 --as olga",
+        "dpsql budget owner limit dpsql-demo --none --as olga",
+    )
+)
+@_PATH
+@click.option("--epsilon", type=float, help="The most that all queries of a window may cost, as ε.")
+@click.option("--delta", type=float, help="The same as δ.")
+@click.option(
+    "--composition",
+    type=click.Choice(["zcdp", "basic"]),
+    default="zcdp",
+    show_default=True,
+    help="How costs add up; that of the analysts below.",
+)
+@click.option("--none", "lifted", is_flag=True, help="Lift the owner's limit.")
+@_action
+def limit(
+    path: str,
+    epsilon: float | None,
+    delta: float | None,
+    composition: str,
+    lifted: bool,
+    ledger: str,
+    name: str,
+    quiet: bool,
+) -> None:
+    """Limit what the account PATH may spend in a window, beside what the policy says.
+
+    Where there are both, both bind. ε and δ are converted as those of the policy are.
+    """
+    import json
+
+    from dpsql.accounting import Budget, Composition
+    from dpsql.ledger import Account
+
+    if lifted == (epsilon is not None or delta is not None):
+        raise click.UsageError("give --epsilon and --delta, or --none")
+    if not lifted and (epsilon is None or delta is None):
+        raise click.UsageError("a limit needs both --epsilon and --delta")
+    with _acting(ledger, name) as (opened, actions):
+        if epsilon is None or delta is None:
+            actions.set_limits(path, None)
+        else:
+            most = Budget.of(epsilon, delta, Composition(composition)).limit
+            spent = opened.spent(path).amount
+            Account(path, most).require_same_composition(spent)
+            terms = {"epsilon": epsilon, "delta": delta, "composition": composition}
+            actions.set_limits(path, most, terms=json.dumps(terms))
+        _done(opened, quiet)
+
+
+@owner.command(epilog=options.examples("dpsql budget owner renew dpsql-demo/ana month --as olga"))
+@_PATH
+@click.argument("every", type=click.Choice(["day", "month", "never"]))
+@_YES
+@_action
+def renew(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+    """Open a new window for PATH every day or month (UTC), in which all limits start afresh."""
+    from dpsql.ledger import Renewal
+
+    with _acting(ledger, name) as (opened, actions):
+        if every != "never":
+            _confirm(yes, _warning(_account(opened, path), f"Every {every}, a new window"))
+        actions.renew(path, None if every == "never" else Renewal(every))
+        _done(opened, quiet)
+
+
+@owner.command(epilog=options.examples("dpsql budget owner window dpsql-demo/ana --as olga"))
+@_PATH
+@_YES
+@_action
+def window(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+    """Open a new window for PATH now: nothing spent before counts against its limits any more."""
+    with _acting(ledger, name) as (opened, actions):
+        _confirm(yes, _warning(_account(opened, path), "A new window"))
+        actions.open_window(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    epilog=options.examples(
+        "dpsql budget owner forget dpsql-demo/ana --before 2026-01-01 --as olga"
+    )
+)
+@_PATH
+@click.option(
+    "--before",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    help="Only answers given before this time (UTC).",
+)
+@_YES
+@_action
+def forget(
+    path: str, before: datetime | None, yes: bool, ledger: str, name: str, quiet: bool
+) -> None:
+    """Delete the stored answers of PATH and of all accounts below it."""
+    with _acting(ledger, name) as (opened, actions):
+        _confirm(
+            yes,
+            f"The stored answers of {_shown(path)} and of all accounts below it will be deleted. "
+            "They cannot be had again: to ask again is to pay again. What they cost stays spent.",
+        )
+        count = actions.forget(path, None if before is None else before.replace(tzinfo=UTC))
+        remark(f"Deleted {count:,} stored answer{'' if count == 1 else 's'}.", quiet)
+        if count:
+            _done(opened, quiet)
+
+
+@owner.command(epilog=options.examples("dpsql budget owner accept-clock --as olga"))
+@_action
+def accept_clock(ledger: str, name: str, quiet: bool) -> None:
+    """Go on with the present time, after a clock that was ahead was set right."""
+    with _acting(ledger, name) as (opened, actions):
+        actions.accept_clock()
+        _done(opened, quiet)
+
+
+@contextmanager
+def _acting(place: str, name: str) -> Iterator[tuple[Ledger, Owner]]:
+    with existing(place, name) as opened:
+        yield opened, opened.owner(name)
+
+
+def _account(ledger: Ledger, path: str) -> AccountReport | None:
+    """Where an account stands; None for one that does not exist, which the ledger refuses."""
+    from dpsql.account_report import any_account
+
+    return any_account(path, None, ledger) if path in ledger.accounts() else None
+
+
+def _warning(account: AccountReport | None, what: str) -> str:
+    """What a new window means to the people in the data."""
+    if account is None:
+        return ""
+    from dpsql.figures import significant
+
+    total = account.total
+    again = "as much as their limits allow"
+    if account.binding is not None:
+        budget = account.binding.budget
+        again = f"up to ε {significant(budget.epsilon)} at δ {significant(budget.delta)}"
+    return (
+        f"{what} lets those who ask from {_shown(account.path)} learn {again} once more about the "
+        f"same people. So far they were charged ε {significant(total.epsilon)} at "
+        f"δ {significant(total.delta)}, over {_windows(account.windows)}; what is spent in a new "
+        "window comes on top of that, and nothing takes it back."
+    )
+
+
+def _windows(count: int) -> str:
+    return "one window" if count == 1 else f"{count:,} windows"
+
+
+def _confirm(yes: bool, warning: str) -> None:
+    if not yes and warning:
+        click.echo(click.wrap_text(warning, 78), err=True)
+        click.confirm("Go on?", abort=True, err=True)
+
+
+def _shown(path: str) -> str:
+    from dpsql.figures import printable
+
+    return printable(path)
+
+
+def _done(ledger: Ledger, quiet: bool) -> None:
+    remark(f"Done, and recorded: the ledger's head is {ledger.head()}.", quiet)

@@ -1,0 +1,184 @@
+"""``dpsql budget show``, ``estimate`` and ``history``: where accounts stand and what they asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpsql.cli import options
+from dpsql.cli.ledgers import any_ledger, existing
+from dpsql.cli.printing import remark
+from dpsql.cli.printing import show as print_for_people
+
+if TYPE_CHECKING:
+    from dpsql.budget import BudgetReport
+    from dpsql.policy import Policy
+
+
+@click.command(epilog=options.examples("dpsql budget show -a ana --compare", "dpsql budget --all"))
+@options.policies
+@options.ledger
+@options.optional_analyst
+@options.session
+@options.formats("table", "json")
+@click.option("--all", "everybody", is_flag=True, help="All accounts of the ledger.")
+@click.option("--compare", is_flag=True, help="Add what other theorems would say of all queries.")
+def show(
+    policies: Path,
+    ledger: str,
+    analyst: str | None,
+    session: str,
+    format_: str,
+    everybody: bool,
+    compare: bool,
+) -> None:
+    """Show what an account, and those above it, have spent and have left."""
+    if everybody:
+        _show_all(policies, ledger, format_)
+        return
+    from dpsql.budget import budget_report
+
+    policy, name = _policy(policies), _required(analyst)
+    with any_ledger(ledger) as opened:
+        if opened is None:
+            policy.account(name)
+            remark(f"There is no ledger {ledger} yet: the first query creates it.")
+        report = budget_report(policy, name, opened, session, compare=compare)
+    _print(report, format_)
+
+
+def _show_all(policies: Path, ledger: str, format_: str) -> None:
+    from dpsql import render_budget
+    from dpsql.budget import account_reports
+    from dpsql.output_budget import account_dict, to_json
+
+    policy = _policy(policies) if policies.exists() else None
+    with existing(ledger) as opened:
+        accounts = account_reports(opened, policy)
+    if format_ == "json":
+        click.echo(to_json({"accounts": [account_dict(each) for each in accounts]}))
+    else:
+        print_for_people(render_budget.accounts_table(accounts))
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql budget estimate -d demo-data/demo.duckdb -a ana \\\n"
+        '  "SELECT carrier, COUNT(*) AS flights FROM flights GROUP BY carrier"'
+    )
+)
+@click.argument("sql")
+@options.database
+@options.policies
+@options.ledger
+@options.analyst
+@options.session
+@options.parameters
+@options.formats("table", "json")
+def estimate(
+    sql: str,
+    database: Path,
+    policies: Path,
+    ledger: str,
+    analyst: str,
+    session: str,
+    format_: str,
+    **given: Any,
+) -> None:
+    """Say how often a question could still be asked. Reads no row and costs nothing."""
+    from dpsql.budget import budget_report
+    from dpsql.forecast import question_of
+    from dpsql.session import connect
+
+    text, policy = options.query_text(sql), _policy(policies)
+    with connect(database, policy, None, analyst) as connection:
+        plan = connection.explain(text, **options.chosen(given))
+    asking = [question_of(plan)] if plan.blocks else []
+    with any_ledger(ledger) as opened:
+        report = budget_report(policy, analyst, opened, session, asking=asking)
+    if format_ == "json":
+        from dpsql.output_budget import budget_json
+
+        click.echo(budget_json(report))
+    elif asking:
+        from dpsql.render_budget import estimate_panel
+
+        print_for_people(estimate_panel(report))
+    else:
+        click.echo("This question reads no private rows: it costs nothing, however often.")
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql budget history -a ana",
+        "dpsql budget history --all --limit 100 --before 4711",
+        "dpsql budget history --account dpsql-demo/ana/notebook -f csv",
+    )
+)
+@options.policies
+@options.ledger
+@options.optional_analyst
+@options.formats("table", "json", "csv")
+@click.option("--account", help="An account by its path; those below it are told as well.")
+@click.option("--all", "everybody", is_flag=True, help="The questions of all accounts.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="How many."
+)
+@click.option("--before", type=click.IntRange(1), help="Only those before this entry.")
+def history(
+    policies: Path,
+    ledger: str,
+    analyst: str | None,
+    format_: str,
+    account: str | None,
+    everybody: bool,
+    limit: int,
+    before: int | None,
+) -> None:
+    """List who asked what, when, and what it cost, newest first.
+
+    Of the analyst's account, of the one that --account names, or of all.
+    """
+    from dpsql import output_budget
+    from dpsql.budget import latest_entries, payer
+    from dpsql.render_ledger import history_panel
+
+    path = account
+    if path is None and analyst and not everybody:
+        path = payer(_policy(policies), analyst).path
+    with existing(ledger) as opened:
+        entries = latest_entries(opened, None if everybody else path, limit, before)
+    if format_ == "json":
+        click.echo(output_budget.to_json([output_budget.entry_dict(each) for each in entries]))
+    elif format_ == "csv":
+        rows = map(output_budget.entry_row, entries)
+        click.echo(output_budget.to_csv(output_budget.ENTRY_COLUMNS, rows), nl=False)
+    elif entries:
+        print_for_people(history_panel(entries))
+    else:
+        click.echo("No questions.")
+
+
+def _print(report: BudgetReport, format_: str) -> None:
+    if format_ == "json":
+        from dpsql.output_budget import budget_json
+
+        click.echo(budget_json(report))
+    else:
+        from dpsql.render_budget import budget_panel
+
+        print_for_people(budget_panel(report))
+
+
+def _policy(policies: Path) -> Policy:
+    from dpsql.policy_file import load_policy
+
+    return load_policy(policies)
+
+
+def _required(analyst: str | None) -> str:
+    if not analyst:
+        raise click.UsageError("Missing option '--analyst' / '-a'; or ask for --all accounts.")
+    return analyst

@@ -1,0 +1,113 @@
+"""How the ledger itself looks: who asked what at which price, and whether the chain is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from dpsql.accounting import Amount
+from dpsql.figures import percent, printable, significant
+from dpsql.ledger import Entry, Verification
+from dpsql.record import Asked, AskedBlock, read_record
+
+INDENT = 2
+MAX_STATEMENT = 1000
+
+
+def history_panel(entries: Sequence[Entry]) -> Group:
+    """Questions, newest first: who and when, what, how it was answered, what it cost."""
+    parts: list[RenderableType] = []
+    for entry in entries:
+        parts += [*([Text()] if parts else []), *_entry(entry)]
+    return Group(*parts)
+
+
+def verification_panel(found: Verification, anchors: int) -> Group:
+    """Whether the ledger is sound, and how far; the first broken place if it is not."""
+    events = f"{found.events:,} event{'' if found.events == 1 else 's'}"
+    if not found.sound:
+        place = "" if found.place is None else f" at event {found.place:,}"
+        lines = [Text.assemble(("broken", "bold red"), (f"{place}: {found.broken}", "bold"))]
+        lines.append(Text(f"The {events} before are sound." if found.events else "Nothing before."))
+        lines.append(Text("hint: restore the ledger from a backup no older than the last query"))
+        return Group(*lines)
+    lines = [Text.assemble(("sound", "bold green"), f": {events}, all sums and all limits")]
+    lines.append(Text(f"head: {found.head}"))
+    if anchors:
+        kept = "the head that was" if anchors == 1 else f"all {anchors:,} heads that were"
+        lines.append(Text(f"The chain goes on from {kept} written down."))
+    else:
+        lines.append(
+            Text(
+                "No head was given: an older copy that was put back would not be noticed, nor a "
+                "chain that was rewritten as a whole. Write this one down, and give it next time.",
+                style="dim",
+            )
+        )
+    return Group(*lines)
+
+
+def _entry(entry: Entry) -> Iterator[RenderableType]:
+    asked = read_record(entry.plan)
+    yield Text.assemble(
+        (f"#{entry.entry}", "bold cyan"),
+        f"  {entry.created[:19].replace('T', ' ')}  {printable(entry.account)}",
+        (f"  as {printable(entry.who)}", "dim"),
+    )
+    statement = " ".join(asked.statement.split())
+    yield _indented(Text(printable(statement, MAX_STATEMENT) or "the statement was not kept"))
+    if asked.values:
+        yield _indented(Text(f"with {printable('; '.join(asked.values), MAX_STATEMENT)}"))
+    if asked.blocks:
+        how = " + ".join(dict.fromkeys(map(_how, asked.blocks)))
+        yield _indented(Text(printable(how, MAX_STATEMENT), style="dim"))
+    yield _indented(_price(entry, asked))
+
+
+def _how(block: AskedBlock) -> str:
+    """``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
+    top = "" if block.limit is None else f"top-{block.limit} of "
+    numbers = [
+        f"{sign} {significant(value)}"
+        for sign, name in (("ε", "epsilon"), ("δ", "delta"))
+        if (value := block.number(name)) is not None
+    ]
+    others = [
+        f"{name} {'unlimited' if value is None else value}"
+        for name, value in block.parameters.items()
+        if name not in ("epsilon", "delta")
+    ]
+    settings = ", ".join((*numbers, *others))
+    return f"{top}{block.table} by {block.mechanism}" + (f", at {settings}" if settings else "")
+
+
+def _price(entry: Entry, asked: Asked) -> Text:
+    reserved, charged = entry.reserved, entry.charged
+    text = Text(f"reserved {_cost(reserved, asked)}")
+    if charged is None:
+        return text.append(" · unsettled: running, or failed and held in full", style="yellow")
+    if charged == reserved:
+        text.append(" · paid in full")
+    else:
+        units = (charged.rho, reserved.rho) if reserved.rho else (charged.epsilon, reserved.epsilon)
+        text.append(f" · paid {_cost(charged, asked)} ({percent(*units)})")
+    return text.append(" · stored" if entry.stored else " · not stored", style="dim")
+
+
+def _cost(amount: Amount, asked: Asked) -> str:
+    """A cost as it is charged, and what rho is worth by itself where the record says at what."""
+    loss = amount.loss
+    if not amount.rho:
+        return f"ε {significant(loss.epsilon)}, δ {significant(loss.delta)}"
+    text = f"ρ {significant(loss.rho)}, δ {significant(loss.delta)}"
+    aside = sum(block.conversion_delta for block in asked.blocks)
+    if not 0.0 < aside < 1.0:
+        return text
+    return f"{text} (ε {significant(loss.worth(aside))} at δ {significant(loss.delta + aside)})"
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, INDENT))
