@@ -26,8 +26,9 @@ from IPython.display import Image, display
 
 from dpsql import render
 from dpsql.errors import Error, InterfaceError
-from dpsql.figures import percent, printable, significant
+from dpsql.figures import printable
 from dpsql.policy import PARAMETER_NAMES
+from dpsql.render_budget import headline
 from dpsql.result import Result, require_package
 from dpsql.session import Connection, connect
 from dpsql.sql.statements import Explain, Select, read_statement
@@ -112,6 +113,7 @@ class DpsqlMagics(Magics):
     @argument("--policies", default="policies.yaml", help="the data owner's policies file")
     @argument("--ledger", default="budget.db", help="the file that keeps what has been spent")
     @argument("--analyst", help="whose account pays: a name under `accounts` in the policies file")
+    @argument("--session", default="", help="an account of its own below the analyst's")
     @_parameters
     @line_magic("dpsql")
     def manage(self, line: str) -> None:
@@ -176,7 +178,8 @@ class DpsqlMagics(Magics):
         if given.target is None or given.analyst is None:
             raise UsageError("%dpsql connect DATABASE --analyst NAME")
         chosen = _given(given, *PARAMETER_NAMES)
-        connection = connect(given.target, given.policies, given.ledger, given.analyst, **chosen)
+        files = given.target, given.policies, given.ledger
+        connection = connect(*files, given.analyst, session=given.session, **chosen)
         self.close()
         self._connection, self._opened = connection, True
         _show_budget(connection)
@@ -244,11 +247,7 @@ def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
 def _show_budget(connection: Connection) -> None:
     """One line on where the account stands."""
     report = connection.budget()
-    line = (
-        f"{printable(report.account)}: ε {significant(report.epsilon_spent)} of "
-        f"{significant(report.epsilon)} spent ({percent(report.epsilon_spent, report.epsilon)}), "
-        f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'} charged"
-    )
+    line = printable(f"{report.analyst}: {headline(report)}")
     small = f'<div style="opacity:.7;font-size:90%">{escape(line)}</div>'
     display({"text/plain": line, "text/html": small}, raw=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 import dpsql
+from dpsql.ledger import Ledger
 from dpsql.notebook import Refused
 from dpsql.policy import PARAMETER_NAMES
 
@@ -75,18 +77,25 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
     InteractiveShell.clear_instance()
 
 
-@pytest.fixture
-def notebook(
-    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Notebook]:
-    monkeypatch.chdir(tmp_path)
-    Path("policies.yaml").write_text(POLICIES, encoding="utf-8")
-    with duckdb.connect("clinic.duckdb") as connection:
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "clinic.duckdb"
+    with duckdb.connect(str(path)) as connection:
         connection.execute(
             "CREATE TABLE visits AS SELECT range AS patient_id, "
             "['eyes', 'ears', 'heart'][1 + range % 3] AS ward, (range % 400)::DOUBLE AS cost "
             "FROM range(6000)"
         )
+    return path
+
+
+@pytest.fixture
+def notebook(
+    shell: InteractiveShell, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Notebook]:
+    monkeypatch.chdir(tmp_path)
+    Path("policies.yaml").write_text(POLICIES, encoding="utf-8")
+    Path("clinic.duckdb").hardlink_to(database)
     shell.reset()
     found = Notebook(shell)
     found.shows("%load_ext dpsql.notebook")
@@ -102,7 +111,7 @@ def connected(notebook: Notebook) -> Notebook:
 
 def spent(line: dict[str, Any]) -> float:
     """The epsilon that a line on the budget says is spent."""
-    (found,) = re.findall(r"^clinic/ana: ε ([\d.]+) of 50 spent", line["text/plain"])
+    (found,) = re.findall(r"^clinic/ana: .* · ε ([\d.]+) of 50 · ", line["text/plain"])
     return float(found)
 
 
@@ -112,7 +121,7 @@ def spent(line: dict[str, Any]) -> float:
 def test_connecting_tells_where_the_account_stands(notebook: Notebook) -> None:
     (line,) = notebook.shows("%dpsql connect clinic.duckdb --analyst ana")
     assert spent(line) == 0
-    assert "0 queries charged" in line["text/plain"]
+    assert line["text/plain"].startswith("clinic/ana: 0 of ")
 
 
 def test_a_connection_of_the_notebook_can_be_used_and_stays_open(notebook: Notebook) -> None:
@@ -137,6 +146,14 @@ def test_a_connection_that_was_opened_by_the_magic_is_closed_by_it(connected: No
     assert connected.refuses(f"%%dpsql\n{WARDS}").code == "not_connected"
 
 
+def test_a_session_of_its_own_pays_too(notebook: Notebook) -> None:
+    notebook.shows("%dpsql connect clinic.duckdb --analyst ana --session tuesday")
+    _, budget = notebook.shows(f"%%dpsql\n{WARDS}")
+    assert "clinic/ana" in budget["text/plain"]
+    with Ledger.open("budget.db") as ledger:
+        assert ledger.spent("clinic/ana/tuesday") == ledger.spent("clinic/ana")
+
+
 def test_the_budget_is_shown_when_asked_for(connected: Notebook) -> None:
     (report,) = connected.shows("%dpsql budget")
     assert "Budget of clinic/ana" in report["text/plain"]
@@ -154,7 +171,8 @@ def test_an_answer_is_shown_as_a_table_with_the_budget_below(connected: Notebook
     connection = connected.shell.magics_manager.registry["DpsqlMagics"]._connection
     assert spent(budget) == pytest.approx(connection.budget().epsilon_spent, rel=1e-3)
     assert spent(budget) > 0
-    assert "1 query charged" in budget["text/html"]
+    assert budget["text/plain"].startswith("clinic/ana: 1 of ")
+    assert escape(budget["text/plain"]) in budget["text/html"]
 
 
 def test_an_answer_is_kept_only_where_a_name_is_given(connected: Notebook) -> None:
@@ -340,7 +358,7 @@ def test_the_example_runs_from_top_to_bottom(
     html = "".join(data.get("text/html", "") for data in shown)
     assert "At least 95% of such" in html
     assert "This answer was given before" in html
-    assert html.count("dpsql-demo/ana: ε") >= 5
+    assert html.count("dpsql-demo/ana: ") >= 5
     assert sum("image/png" in data for data in shown) == 2
     assert any("(True, True)" in data.get("text/plain", "") for data in shown)
     assert any("Budget of dpsql-demo/ana" in data.get("text/plain", "") for data in shown)
