@@ -33,6 +33,7 @@ from dpsql.plan import BlockPlan
 
 MAX_PARTS = 4
 _HALF, _SURELY = 0.5, 0.95
+_UNBOUNDED = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
 _NOUNS = {
     AggregateKind.COUNT_UNITS: "count",
     AggregateKind.COUNT: "count",
@@ -266,9 +267,10 @@ def _groups(part: Part) -> Iterator[str]:
     elif isinstance(selection, KnownDomainTopK):
         base = _ordinal(plan.base_rank)
         yield (
-            f"{selection.picks:,} of the {selection.size:,} declared groups always come out. One "
+            f"{selection.picks:,} of the {selection.size:,} declared groups come out, always. One "
             f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
-            f"the {base} largest, and at least 95% of the time at {_up(found.surely)}."
+            f"the {base} largest, and at least 95% of the time at {_up(found.surely)}"
+            f"{_if_bounded(plan)}."
         )
     else:
         yield _top_k(plan, found)
@@ -278,13 +280,13 @@ def _histogram(part: Part, found: Appearance) -> str:
     """A threshold on the number of units."""
     plan = part.plan
     text = (
-        f"A group of {_up(found.half)} {_score(plan)} appears at least half the time, one of "
-        f"{_up(found.surely)} at least 95%"
+        f"A group that keeps {_up(found.half)} {_score(plan)} appears at least half the time, one "
+        f"with {_up(found.surely)} at least 95%"
     )
     if found.rarely >= plan.block.parameters.min_units_per_group:
-        text += f"; one of {found.rarely:,.0f} or fewer at most 5%"
+        text += f", one with {found.rarely:,.0f} or fewer at most 5%"
     if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
-        text += f", and below {_up(found.half)} what appears is counted too high"
+        text += f"; below {_up(found.half)} what appears is counted too high"
     if _is_weighted(plan):
         assert plan.bounding is not None
         text += f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
@@ -301,7 +303,7 @@ def _top_k(plan: BlockPlan, found: Appearance) -> str:
         f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears the "
         f"threshold at least half the time if it is {_up(found.half)} {_score(plan)} above the "
         f"{_ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), and at "
-        f"least 95% of the time at {_up(found.surely)}."
+        f"least 95% of the time at {_up(found.surely)}{_if_bounded(plan)}."
     )
 
 
@@ -311,11 +313,11 @@ def _union(plan: BlockPlan, union: SetUnion, found: Appearance) -> str:
     if union.weighting is Weighting.POLICY:
         return (
             f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
-            f"be listed half the time, and {surely} for 95%."
+            f"be listed half the time, and {surely} for 95% (after bounding)."
         )
     return (
-        f"All that is listed exists. A key of {half} units ({unit}) is listed at least half the "
-        f"time, one of {surely} at least 95% (after bounding)."
+        f"All that is listed exists. A key that keeps {half} units ({unit}) is listed at least half "
+        f"the time, one with {surely} at least 95%."
     )
 
 
@@ -332,6 +334,12 @@ def _is_selected(plan: BlockPlan, index: int) -> bool:
     """Whether the noise on an aggregate also decided which groups appear."""
     measures = plan.block.aggregates[index].measures
     return plan.selection.score_noise is not None and measures == (plan.score,)
+
+
+def _if_bounded(plan: BlockPlan) -> str:
+    """What to add where a group's size may be less than that of the group in the table."""
+    whole = plan.bounding is None and plan.measures[plan.score or 0].measure.kind in _UNBOUNDED
+    return "" if whole else " (after bounding)"
 
 
 def _is_weighted(plan: BlockPlan) -> bool:

@@ -227,7 +227,7 @@ def test_groups_of_a_declared_top_k_are_among_them_as_often_as_is_said(size: int
     plan = plan_block(block(TOP, UNITS, domain=size, limit=K), "known_domain_top_k")
     found, runs, source = appearance(plan), 2000, SeededSource(3)
     assert found is not None
-    assert f"{K} of the {size} declared groups always come out" in told(plan, released=K, rows=K)
+    assert f"{K} of the {size} declared groups come out, always" in told(plan, released=K, rows=K)
 
     def among(excess: float) -> int:
         scores = np.full(size, BASE, dtype=np.int64)
@@ -238,6 +238,16 @@ def test_groups_of_a_declared_top_k_are_among_them_as_often_as_is_said(size: int
     assert upper_bound(half, runs) >= 0.5
     assert upper_bound(surely, runs) >= 0.95
     assert upper_bound(among(found.half / 2), runs) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("score", "cap", "said"), [(UNITS, None, False), (UNITS, 3, True), (ROWS, None, True)]
+)
+def test_sizes_are_said_to_be_bounded_where_they_are(score, cap: int | None, said: bool) -> None:
+    parameters = replace(TOP, max_groups_contributed=cap)
+    plan = plan_block(block(parameters, score, limit=K), "gumbel_top_k")
+    capped = cap is not None and plan.bounding is not None
+    assert told(plan).endswith("(after bounding).") == (said and (capped or score is ROWS))
 
 
 # -- keys alone -------------------------------------------------------------------------------
@@ -257,7 +267,7 @@ def test_keys_of_a_set_union_are_listed_as_often_as_is_said(kind: str) -> None:
     assert upper_bound(listed(found.surely), runs) >= 0.95
     assert upper_bound(listed(found.half * 0.8), runs) < 0.5
     assert upper_bound(listed(found.surely * 0.9), runs) < 0.95
-    assert f"A key of {found.half:,} units (person) is listed" in told(plan)
+    assert f"A key that keeps {found.half:,} units (person) is listed" in told(plan)
 
 
 def test_a_key_that_no_unit_has_is_never_listed() -> None:
@@ -512,8 +522,8 @@ def test_filtered_counts_are_read_like_counts_and_groups_by_all_their_units(
     ).reading()
     assert re.fullmatch(
         r"At least 95% of such counts are within ± \d+ of the true ones \(after bounding\)\. "
-        r"A group of \d+ units \(person\) appears at least half the time, one of \d+ at least "
-        r"95%; one of \d+ or fewer at most 5%\.",
+        r"A group that keeps \d+ units \(person\) appears at least half the time, one with \d+ at "
+        r"least 95%, one with \d+ or fewer at most 5%\.",
         said,
     )
 
