@@ -38,6 +38,7 @@ from dpsql.policy_file import load_policy
 
 DOCS = Path(__file__).parent.parent / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md")), DOCS / "promise.md"]
+SHELL = {"|", "<", ">", ">>", "&&"}
 INSTALLING = ("pip install ", "git clone ", "cd ")
 LEFT_OUT = "…"
 POLICIES = Path("policies.yaml")
@@ -210,7 +211,7 @@ def _run(command: str) -> tuple[int, str]:
         name, _, value = words[1].partition("=")
         os.environ[name] = value
         return 0, ""
-    if words[0] == "dpsql":
+    if words[0] == "dpsql" and not SHELL & set(words):
         done = CliRunner().invoke(cli, words[1:])
         return done.exit_code, done.output
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
