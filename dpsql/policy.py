@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dpsql.accounting import Composition
-from dpsql.errors import ParameterError, UnknownName
+from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.schema import fold
 
 
@@ -190,7 +190,8 @@ class AccountPolicy:
 class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
-    ``tables`` is keyed by folded table name, ``accounts`` by exact name. ``total``, if any, bounds
+    ``tables`` is keyed by folded table name, ``accounts`` by exact name. Raises PolicyError
+    (``policy_invalid``) if they are not, or if a link leads to no unit. ``total``, if any, bounds
     what all analysts together may learn; its composition is that of every account.
     """
 
@@ -201,6 +202,18 @@ class Policy:
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
     total: AccountPolicy | None = None
 
+    def __post_init__(self) -> None:
+        links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]
+        for _, reason, hint in link_problems(links, self.tables):
+            raise PolicyError(reason, code="policy_invalid", hint=hint)
+        for key, table in self.tables.items():
+            if key != fold(table.name):
+                raise PolicyError(
+                    f"the table {_show(table.name)} is listed as {_show(key)}",
+                    code="policy_invalid",
+                    hint=f"Tables are listed by folded names, here {_show(fold(table.name))}.",
+                )
+
     def table(self, name: str) -> TablePolicy | None:
         """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
         return self.tables.get(fold(name))
@@ -209,7 +222,7 @@ class Policy:
         """The name of the unit a table protects, its own or its parents'; None if it is public."""
         while table.privacy_unit is None and table.link is not None:
             parent = self.table(table.link.parent)
-            assert parent is not None, "links are checked when the policy is read"
+            assert parent is not None, "links are checked when the policy is made"
             table = parent
         return None if table.privacy_unit is None else table.privacy_unit.name
 
@@ -230,6 +243,70 @@ class Policy:
                 or "Ask the owner of the data to add it under `accounts` in the policies file.",
             )
         return account
+
+
+class Linkable(Protocol):
+    """A table as far as links are concerned."""
+
+    @property
+    def privacy_unit(self) -> object | None: ...
+    @property
+    def public(self) -> bool: ...
+
+
+def link_problems(
+    links: Sequence[tuple[str, Link]], tables: Mapping[str, Linkable]
+) -> Iterator[tuple[int, str, str]]:
+    """What is wrong with links, each a child's name and its link: position, reason and hint.
+
+    ``tables`` is keyed by folded name. Without a problem, every link leads to a privacy unit, and
+    to one only: whose row a row is follows from its table alone.
+    """
+    parents: dict[str, str] = {}
+    for position, (child, link) in enumerate(links):
+        problem = _wrong_ends(child, link, tables)
+        if problem is None and fold(child) in parents:
+            problem = (
+                f"{child} has a link already",
+                "A row belongs to one unit: keep one of the two.",
+            )
+        if problem is None:
+            parents[fold(child)] = fold(link.parent)
+            if _in_a_circle(fold(child), parents):
+                problem = (
+                    "the links go round in a circle",
+                    "They must end at a table with a privacy_unit.",
+                )
+        if problem is not None:
+            yield position, *problem
+
+
+def _wrong_ends(child: str, link: Link, tables: Mapping[str, Linkable]) -> tuple[str, str] | None:
+    for name in (child, link.parent):
+        if fold(name) not in tables:
+            hint = suggestion(name, tables) or "List it under tables."
+            return f"there is no table {name} in this policy", hint
+    if tables[fold(child)].privacy_unit is not None:
+        return (
+            f"{child} has a privacy_unit of its own",
+            "Remove one of the two: a link is for tables that do not say whose row it is.",
+        )
+    if tables[fold(child)].public:
+        return f"{child} is public", "Remove `public: true`, or the link."
+    if tables[fold(link.parent)].public:
+        return (
+            f"{link.parent} is public, so its rows belong to nobody",
+            "A link leads to a table with a privacy_unit, or with a link of its own.",
+        )
+    return None
+
+
+def _in_a_circle(child: str, parents: Mapping[str, str]) -> bool:
+    seen, name = {child}, parents[child]
+    while name in parents and name not in seen:
+        seen.add(name)
+        name = parents[name]
+    return name in seen
 
 
 PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))

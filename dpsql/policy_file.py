@@ -54,6 +54,7 @@ from dpsql.policy import (
     check_maximum,
     check_value,
     is_account_name,
+    link_problems,
     suggestion,
 )
 from dpsql.schema import fold
@@ -620,7 +621,8 @@ class _File(_Section):
     ) -> tuple[tuple[str, Link], ...]:
         tables = info.data.get("tables")  # absent when they have problems of their own
         if tables is not None:
-            _raise_all(list(_link_problems(links, {fold(n): t for n, t in tables.items()})))
+            found = link_problems(links, {fold(name): table for name, table in tables.items()})
+            _raise_all([((position,), _problem(*words)) for position, *words in found])
         return links
 
     def policy(self) -> Policy:
@@ -649,55 +651,6 @@ class _File(_Section):
             fold(name): _table_policy(name, table, links.get(fold(name)))
             for name, table in self.tables.items()
         }
-
-
-def _link_problems(
-    links: tuple[tuple[str, Link], ...], tables: Mapping[str, _Table]
-) -> Iterator[tuple[Path, PydanticCustomError]]:
-    """What is wrong with links, each problem at the link's place in the list."""
-    parents: dict[str, str] = {}
-    for position, (child, link) in enumerate(links):
-        try:
-            _check_ends(child, link, tables)
-            if fold(child) in parents:
-                raise _problem(
-                    f"{child} has a link already", "A row belongs to one unit: keep one of the two."
-                )
-            parents[fold(child)] = fold(link.parent)
-            _check_no_circle(child, parents)
-        except PydanticCustomError as error:
-            yield (position,), error
-
-
-def _check_ends(child: str, link: Link, tables: Mapping[str, _Table]) -> None:
-    for name in (child, link.parent):
-        if fold(name) not in tables:
-            hint = suggestion(name, tables) or "List it under tables."
-            raise _problem(f"there is no table {name} in this policy", hint)
-    if tables[fold(child)].privacy_unit is not None:
-        raise _problem(
-            f"{child} has a privacy_unit of its own",
-            "Remove one of the two: a link is for tables that do not say whose row it is.",
-        )
-    if tables[fold(child)].public:
-        raise _problem(f"{child} is public", "Remove `public: true`, or the link.")
-    if tables[fold(link.parent)].public:
-        raise _problem(
-            f"{link.parent} is public, so its rows belong to nobody",
-            "A link leads to a table with a privacy_unit, or with a link of its own.",
-        )
-
-
-def _check_no_circle(child: str, parents: Mapping[str, str]) -> None:
-    seen = {fold(child)}
-    name = parents[fold(child)]
-    while name in parents and name not in seen:
-        seen.add(name)
-        name = parents[name]
-    if name in seen:
-        raise _problem(
-            "the links go round in a circle", "They must end at a table with a privacy_unit."
-        )
 
 
 def _table_policy(name: str, table: _Table, link: Link | None) -> TablePolicy:

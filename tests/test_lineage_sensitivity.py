@@ -19,8 +19,9 @@ from lineage_world import COLUMNS, RULES, planned_here
 from sqlglot import exp
 from support import Planned
 
+from dpsql import policy
 from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.errors import QueryRefused
+from dpsql.errors import PolicyError, QueryRefused
 from dpsql.policy import Link, PrivacyUnit, TablePolicy
 from dpsql.query import ROW_ID
 from dpsql.schema import Column, Table
@@ -463,6 +464,20 @@ def test_the_audit_notices_a_link_followed_to_the_wrong_column(monkeypatch) -> N
     }
     monkeypatch.setattr(lineage_world, "RULES", replace(RULES, tables=tables))
     assert caught({**CROWD, "items": [(10, 100, 0, 5)]}, sql)
+
+
+def test_the_audit_notices_a_table_that_has_a_unit_and_a_link(monkeypatch) -> None:
+    """Why a policy cannot be made of such tables: they would follow the link, past the unit."""
+    sql = "SELECT count(*) FROM visits"
+    world = {**CROWD, "visits": [(1, 10 * u, "1", 1, 0.5) for u in range(1, 7)]}
+    assert not caught(world, sql)
+    both = replace(RULES.tables["visits"], link=Link("k", "orders", "okey"))
+    tables = {**RULES.tables, "visits": both}
+    with pytest.raises(PolicyError):
+        replace(RULES, tables=tables)
+    monkeypatch.setattr(policy, "link_problems", lambda links, tables: iter(()))
+    monkeypatch.setattr(lineage_world, "RULES", replace(RULES, tables=tables))
+    assert caught(world, sql)
 
 
 def test_a_link_must_refer_to_a_unique_column() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from dpsql.policy import (
     Parameters,
     Policy,
     PrivacyUnit,
+    TablePolicy,
     check_value,
     resolve,
 )
@@ -168,6 +169,72 @@ def test_a_link_gives_a_table_its_parents_unit() -> None:
     assert policy.unit_name(policy.tables["towns"]) is None
     referring = [n for n, t in policy.tables.items() if t.link and policy.refers_to_unit(t.link)]
     assert referring == ["notes"]
+
+
+OWNED, OPEN = PrivacyUnit("customer", "c"), None
+WRONG_LINKS: list[tuple[dict[str, PrivacyUnit | None], list[tuple[str, Link]], str, int]] = [
+    ({"a": None}, [("a", Link("x", "b", "y"))], "there is no table b", 1),
+    ({"a": None}, [("a", Link("x", "a", "y"))], "the links go round in a circle", 1),
+    (
+        {"a": None, "b": None, "C": None},
+        [("a", Link("x", "b", "y")), ("b", Link("x", "C", "y")), ("C", Link("x", "A", "y"))],
+        "the links go round in a circle",
+        3,
+    ),
+    (
+        {"a": OWNED, "b": OWNED},
+        [("a", Link("x", "b", "y"))],
+        "a has a privacy_unit of its own",
+        1,
+    ),
+    (
+        {"a": None, "b": OWNED, "c": None, "d": OPEN},
+        [("a", Link("x", "b", "y")), ("c", Link("x", "d", "y"))],
+        "d is public, so its rows belong to nobody",
+        2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("units", "links", "reason", "line"), WRONG_LINKS)
+def test_links_that_lead_to_no_unit_are_refused_in_files_and_in_python(
+    units, links, reason, line
+) -> None:
+    """Of one policy, written in both ways: the same reason, and in the file also its line."""
+    linked = dict(links)
+    tables = {fold(n): TablePolicy(n, unit, {}, linked.get(n)) for n, unit in units.items()}
+    with pytest.raises(PolicyError) as refused:
+        Policy("d", tables=tables)
+    assert refused.value.code == "policy_invalid"
+    assert refused.value.reason.startswith(reason)
+    assert refused.value.hint
+
+    text = "version: 1\ndataset: d\ntables:\n"
+    for name, unit in units.items():
+        kind = "" if unit is None else f"privacy_unit: {{name: {unit.name}, column: {unit.column}}}"
+        text += f"  {name}: {{{'public: true' if name == 'd' else kind}}}\n"
+    text += "links:\n" + "".join(
+        f"  - {child}.{k.column} -> {k.parent}.{k.parent_column}\n" for child, k in links
+    )
+    with pytest.raises(PolicyError) as in_file:
+        parse_policy(text)
+    assert reason in in_file.value.reason
+    assert in_file.value.place is not None
+    assert in_file.value.place.line == 4 + len(units) + line
+
+
+def test_a_policy_made_from_another_is_checked_too() -> None:
+    policy = parse_policy(LINKED + "links: [items.o -> orders.o]\n")
+    orders = replace(policy.tables["orders"], privacy_unit=None, link=Link("o", "items", "o"))
+    with pytest.raises(PolicyError, match="circle"):
+        replace(policy, tables={**policy.tables, "orders": orders})
+
+
+def test_tables_are_listed_under_the_names_they_are_looked_up_by() -> None:
+    table = TablePolicy("Orders", OWNED)
+    assert Policy("d", tables={"orders": table}).table("ORDERS") is table
+    with pytest.raises(PolicyError, match="folded"):
+        Policy("d", tables={"Orders": table})
 
 
 def test_the_demo_policy_is_valid_and_allows_unlimited_groups() -> None:

@@ -484,7 +484,7 @@ class Lineage:
     def parent_of(self, pending: Pending) -> tuple[Relation, str]:
         """The parent a link leads to, with its unit known, and its referenced column."""
         policy = self.policy.table(pending.parent[0])
-        assert policy is not None, "links are checked when the policy is read"
+        assert policy is not None, "links are checked when the policy is made"
         parent = self.settled(self._fresh(self._leaf(policy)))
         column = next(f.column for f in parent.fields if f.origin == pending.parent)
         return parent, column
