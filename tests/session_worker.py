@@ -10,12 +10,11 @@ import os
 import sys
 from typing import Any
 
-from ledger_worker import Failpoints, between_statements
+from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.ledger import Ledger
-from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.result import Result
 from dpsql.tail import TailRoom
 
@@ -54,7 +53,7 @@ def ask(out: int, database: str, policies: str, ledger: str, left: int, queries:
     points = Failpoints(left, out)
     with dpsql.connect(database, policies, ledger, "ana") as connection:
         between_steps(points)
-        between_statements(SQLiteBackend, points)
+        between_statements(backend_of(ledger), points)
         for query in queries:
             result = connection.sql(query)
             for row in result.fetchall():

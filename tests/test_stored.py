@@ -117,6 +117,20 @@ def test_another_connection_to_the_ledger_finds_the_answer(tmp_path: Path) -> No
     assert again.fetchall() == rows
 
 
+def test_a_ledger_on_a_server_gives_answers_again_to_every_machine(
+    tmp_path: Path, place: str | Path
+) -> None:
+    connect(tmp_path).close()
+    answers = []
+    for _ in range(2):
+        with dpsql.connect(tmp_path / "world.duckdb", policy(), str(place), ANALYST) as opened:
+            answers.append(opened.sql(QUESTIONS[2]))
+            assert opened.budget().queries == 1
+    first, again = answers
+    assert [first.cost.stored, again.cost.stored] == [False, True]
+    assert again.fetchall() == first.fetchall()
+
+
 def test_an_account_is_not_told_what_another_one_paid_for(tmp_path: Path) -> None:
     both = replace(policy(), accounts={name: AccountPolicy(name, 5, 1e-3) for name in ("a", "b")})
     connect(tmp_path).close()
