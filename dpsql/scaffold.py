@@ -1,9 +1,4 @@
-"""Policies and databases side by side: ``check`` compares them, ``init`` drafts a policy.
-
-Both see a schema (names and types) and never a row. That matters most for the draft: a bound or a
-domain taken from the data would itself reveal the data, so the draft leaves them to be filled in
-from public knowledge.
-"""
+"""Policies and databases side by side: ``dpsql check``. Sees names and types, never a row."""
 
 from __future__ import annotations
 
@@ -13,9 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Literal
 
-from dpsql.policy import ColumnPolicy, Parameters, Policy, TablePolicy, suggestion
+from dpsql.figures import printable
+from dpsql.policy import ColumnPolicy, Policy, TablePolicy, suggestion
 from dpsql.schema import (
     INTEGER_BITS,
     Column,
@@ -41,9 +37,6 @@ class Finding:
     subject: str
     message: str
     hint: str
-
-
-# ----------------------------------------------------------------------------- check
 
 
 def check_policy(policy: Policy, schema: Schema) -> list[Finding]:
@@ -119,8 +112,8 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
         yield Finding(
             "error",
             f"{policy.name}.{column.name}",
-            f"is {_one_line(column.type)}, but the link leads to {parent.name}.{key.name}, which "
-            f"is {_one_line(key.type)}",
+            f"is {shown_type(column.type)}, but the link leads to {parent.name}.{key.name}, which "
+            f"is {shown_type(key.type)}",
             "Give both columns one type: a cast could make two keys the same.",
         )
 
@@ -146,7 +139,7 @@ def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterato
         yield Finding(
             "error",
             subject,
-            f"has bounds, but its type is {_one_line(column.type)}",
+            f"has bounds, but its type is {shown_type(column.type)}",
             "Remove lower and upper: only numbers can be clamped.",
         )
     misfits = [v for v in policy.domain or () if not _fits(v, column.type)]
@@ -156,7 +149,7 @@ def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterato
         yield Finding(
             "error",
             subject,
-            f"no {_one_line(column.type)} can equal the domain's {shown}{more}",
+            f"no {shown_type(column.type)} can equal the domain's {shown}{more}",
             _domain_hint(column.type),
         )
 
@@ -227,162 +220,6 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
             )
 
 
-# ----------------------------------------------------------------------------- init
-
-# Likely names of the column that says whose row it is, most telling first, without underscores.
-_UNIT_NAMES: Final = (
-    *("userid", "customerid", "patientid", "personid", "memberid", "clientid", "subjectid"),
-    *("employeeid", "studentid", "passengerid", "playerid", "citizenid", "householdid"),
-    *("accountid", "deviceid", "visitorid", "participantid", "respondentid"),
-    *("custid", "memid", "empid", "uid", "ssn", "username", "email", "emailaddress"),
-    *("user", "customer", "patient", "person", "member", "client", "subject"),
-    "id",
-)
-_PLAIN_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-
-_MEANINGS: Final = {
-    "epsilon": "privacy loss of a query: smaller is more private, and noisier",
-    "delta": "keep far below 1 / number of people",
-    "max_groups_contributed": "groups one person may influence, or: unlimited",
-    "max_rows_contributed": "rows one person may add to a group",
-    "k_bar": "how many of the largest groups a top-k looks at",
-    "min_units_per_group": "never release a group of fewer people",
-}
-
-_HEAD: Final = """\
-# What analysts may ask of this database, and whom it protects.
-#
-# Drafted from the names and types of tables and columns; no row was read.
-# Before use: confirm every line marked GUESS, decide every table marked DECIDE, and fill in bounds
-# from public knowledge (what a value can be), never from the data (what it happens to be): a bound
-# that depends on the data reveals it.
-
-version: 1
-
-# The budget belongs to this name. Keep it for as long as the data: a new name is a new budget.
-dataset: {dataset}
-
-# What a query uses unless it says otherwise.
-defaults:
-{defaults}
-
-# The most a query may ask for.
-maxima:
-  epsilon: 1.0
-  delta: 1e-7
-  max_rows_contributed: 100
-  k_bar: 10000
-
-# One line per analyst: the total they may ever spend.
-accounts:
-  analyst: {{epsilon: 3.0, delta: 1e-6}}
-
-# Tables that are not listed here do not exist for analysts.
-# A column needs lower and upper to be summed or averaged. One whose values are public knowledge
-# can list them, and each is then answered: `carrier: {{domain: [AA, B6, UA]}}`.
-# A table that reaches its unit through another one is linked to it below `tables`, by a column that
-# is unique there: `links: [lineitem.l_orderkey -> orders.o_orderkey]`.
-tables:
-"""
-
-MAX_NAME: Final = 200
-"""Characters in a table name that a draft still writes out."""
-
-
-def draft_policy(schema: Schema, dataset: str) -> str:
-    """A commented starting ``policies.yaml`` for a database, made from its schema alone.
-
-    The text always reads back as a valid policy. A table is protected by the column whose name
-    looks most like a person's identifier, marked as a guess; a table with none stays commented
-    out, and so does not exist for analysts, until its owner decides.
-    """
-    defaults = "\n".join(
-        f"  {name}: {getattr(Parameters(), name)}".ljust(30) + f"# {meaning}"
-        for name, meaning in _MEANINGS.items()
-    )
-    head = _HEAD.format(dataset=_quoted(_plain(dataset, "my-dataset")), defaults=defaults)
-    tables = sorted(schema.values(), key=lambda table: table.name)
-    return head + "\n".join(_draft_table(table) for table in tables)
-
-
-def _draft_table(table: Table) -> str:
-    unit = guess_unit(table)
-    view = "  # A view: list the tables below it instead, unless each row is one unit's.\n"
-    head = view if table.is_view else ""
-    if len(table.name) > MAX_NAME:
-        return f"  # A table is left out: its name has {len(table.name)} characters.\n"
-    if unit is None:
-        return head + _draft_undecided(table)
-    name, column = _quoted(_unit_name(table, unit)), _quoted(unit.name)
-    caution = ", or does it number rows" if _bare(unit.name) == "id" else ""
-    return (
-        f"{head}  {_quoted(table.name)}:\n"
-        f"    # GUESS: does each value of this column stand for one person{caution}?\n"
-        f"    privacy_unit: {{name: {name}, column: {column}}}\n"
-        "    columns:\n" + "".join(f"      # {line}\n" for line in _bound_lines(table, unit))
-    )
-
-
-def _draft_undecided(table: Table) -> str:
-    name = _quoted(table.name)
-    return (
-        f"  # DECIDE: no column of {name} looks like a person's identifier. Name the one that\n"
-        "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
-        f"  # {name}:\n"
-        "  #   privacy_unit: {name: WHO, column: COLUMN}\n"
-        "  #   columns:\n" + "".join(f"  #     {line}\n" for line in _bound_lines(table, None))
-    )
-
-
-def _bound_lines(table: Table, unit: Column | None) -> Iterator[str]:
-    for column in table.columns:
-        if column is not unit and is_numeric(column.type):
-            name, type_text = _quoted(column.name), _one_line(column.type)
-            yield f"{name}: {{lower: LOWEST, upper: HIGHEST}}  # {type_text}"
-
-
-def guess_unit(table: Table) -> Column | None:
-    """The column whose name most looks like a person's identifier, or None. Only a guess."""
-    usable = {
-        _bare(column.name): column
-        for column in reversed(table.columns)
-        if is_integer(column.type) or is_text(column.type) or base_type(column.type) == "UUID"
-    }
-    return next((usable[name] for name in _UNIT_NAMES if name in usable), None)
-
-
-def _bare(name: str) -> str:
-    return fold(name).replace("_", "").replace(" ", "").replace("-", "")
-
-
-def _unit_name(table: Table, unit: Column) -> str:
-    """``user_id`` -> ``user``; a bare ``id`` takes its table's name: ``patients``, ``patient``."""
-    bare = _bare(unit.name)
-    if bare == "id":
-        name = _plain(fold(table.name), "unit")
-        return name[:-1] if name.endswith("s") and len(name) > 3 else name
-    return bare[:-2] if bare.endswith("id") and len(bare) > 3 else bare
-
-
-def _plain(name: str, otherwise: str) -> str:
-    """The name if a policy accepts it as its own (printable, no outer spaces), else the other."""
-    return name if name.isprintable() and name and name == name.strip() else otherwise
-
-
-def _quoted(name: str) -> str:
-    """A name as YAML: plain when that is safe, else in double quotes, always on one line."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and fold(name) not in _PLAIN_WORDS:
-        return name
-    return '"' + "".join(_escaped(character) for character in name) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
-
-
-def _one_line(type_text: str) -> str:
+def shown_type(type_text: str) -> str:
     """A type inside a comment or message: an ENUM can be long, and hold line ends."""
-    text = "".join(_escaped(c) if not c.isprintable() else c for c in type_text)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return printable(type_text, 60)

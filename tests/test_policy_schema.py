@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from dpsql.cli import cli
+from dpsql.draft import Draft, draft_policy
 from dpsql.errors import PolicyError
 from dpsql.policy_file import load_policy, parse_policy
-from dpsql.scaffold import draft_policy
 from dpsql.schema import Column, Table, schema_of
 from dpsql.yaml_tree import read_tree
 
@@ -115,7 +115,7 @@ def test_the_example_of_the_reference_is_read_and_uses_every_section(tmp_path: P
 
 def test_drafts_fit_the_schema() -> None:
     table = Table("visits", (Column("patient_id", "BIGINT"), Column("cost", "DOUBLE")))
-    draft = draft_policy(schema_of(table), "clinic")
+    draft = draft_policy(schema_of(table), Draft("clinic"))
     assert misfits(draft) == []
 
 

@@ -1,15 +1,13 @@
-"""`check` finds what does not fit the database; `init` drafts a policy that reads back."""
+"""`check` finds what does not fit the database."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql.policy_file import load_policy, parse_policy
-from dpsql.scaffold import Finding, check_policy, draft_policy, guess_unit
+from dpsql.scaffold import Finding, check_policy
 from dpsql.schema import Column, Table, schema_of
 
 
@@ -163,108 +161,6 @@ def test_the_demo_policy_fits_the_demo_tables() -> None:
         table("flights", flights), table("movielens", movielens), table("nafld2", nafld2)
     )
     assert check_policy(policy, schema) == []
-
-
-# ----------------------------------------------------------------------------- init
-
-
-@pytest.mark.parametrize(
-    ("columns", "guess"),
-    [
-        (["id", "customer_id", "price"], "customer_id"),
-        (["userId", "id"], "userId"),
-        (["Patient ID", "x"], "Patient ID"),
-        (["x", "ID"], "ID"),
-        (["email", "user_id"], "user_id"),
-        (["x", "tailnum"], None),
-        ([], None),
-    ],
-)
-def test_the_most_telling_name_is_guessed(columns: list[str], guess: str | None) -> None:
-    unit = guess_unit(Table("t", tuple(Column(c, "BIGINT") for c in columns)))
-    assert (unit.name if unit else None) == guess
-
-
-def test_a_column_that_cannot_tell_people_apart_is_not_guessed() -> None:
-    assert guess_unit(table("t", {"user_id": "DOUBLE", "id": "INTEGER[]"})) is None
-
-
-DATABASE = schema_of(
-    table("patients", {"id": "BIGINT", "height": "DOUBLE", "name": "VARCHAR"}),
-    table("visits", {"patient_id": "BIGINT", "fee": "DECIMAL(9,2)", "at": "TIMESTAMP"}),
-    table("hospitals", {"code": "VARCHAR", "beds": "INTEGER"}),
-)
-
-
-def test_a_draft_reads_back_with_its_guesses_and_nothing_else() -> None:
-    text = draft_policy(DATABASE, "clinic")
-    policy = parse_policy(text)
-    assert policy.dataset == "clinic"
-    assert set(policy.tables) == {"patients", "visits"}
-    for name, column in [("patients", "id"), ("visits", "patient_id")]:
-        unit = policy.tables[name].privacy_unit
-        assert unit is not None
-        assert (unit.name, unit.column) == ("patient", column)
-        assert policy.tables[name].columns == {}
-    assert text.count("GUESS:") == 2
-    assert "DECIDE: no column of hospitals" in text
-    (finding,) = check_policy(policy, DATABASE)
-    assert finding.subject == "hospitals"
-
-
-def test_a_draft_lists_every_numeric_column_for_its_owner_to_bound() -> None:
-    text = draft_policy(DATABASE, "clinic")
-    for name in ("height", "fee", "beds"):
-        assert f"{name}: {{lower: LOWEST, upper: HIGHEST}}" in text
-    assert "name: {lower" not in text
-    filled = text.replace(
-        "      # fee: {lower: LOWEST, upper: HIGHEST}", "      fee: {lower: 0, upper: 9}"
-    )
-    visits = parse_policy(filled).tables["visits"]
-    assert visits.columns["fee"].upper == 9
-
-
-def test_a_draft_without_any_guess_still_reads_back() -> None:
-    assert parse_policy(draft_policy({}, "empty")).tables == {}
-    only = schema_of(table("hospitals", {"code": "VARCHAR", "beds": "INTEGER"}))
-    assert parse_policy(draft_policy(only, "empty")).tables == {}
-
-
-def test_names_and_types_that_yaml_would_misread_are_quoted() -> None:
-    names = ["null", "2013", "a b", "x: y", 'q"\\', "# no", "día", "line\nend: {", "-", "😀", " s "]
-    schema = schema_of(
-        *(
-            Table(n, (Column("user_id", "INTEGER"), Column(n, "DOUBLE"), Column("e", "ENUM('\n')")))
-            for n in names
-        )
-    )
-    policy = parse_policy(draft_policy(schema, "yes: no\n"))
-    assert {t.name for t in policy.tables.values()} == set(names)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    st.lists(
-        st.tuples(
-            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
-            st.sampled_from(["id", "userId", "x"]),
-            st.text(max_size=8),
-        ),
-        max_size=4,
-    ),
-    st.text(max_size=5),
-)
-def test_any_schema_gives_a_draft_that_reads_back(
-    shapes: list[tuple[str, str, str]], dataset: str
-) -> None:
-    tables = [
-        Table(name, (Column(unit, "BIGINT"), Column(name + "_", "DOUBLE"), Column("t", odd)))
-        for name, unit, odd in shapes
-    ]
-    schema = schema_of(*tables)
-    policy = parse_policy(draft_policy(schema, dataset))
-    expected = {t.name for t in schema.values() if guess_unit(t) and len(t.name) <= 200}
-    assert {t.name for t in policy.tables.values()} == expected
 
 
 # -- links and collations -------------------------------------------------------------------------

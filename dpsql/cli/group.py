@@ -33,8 +33,8 @@ SECTIONS: Final = {
         Entry("budget", "budget", "Show what an account has spent and has left."),
     ),
     "Data owners": (
-        Entry("init", "owner", "Draft a policies file for a database."),
-        Entry("check", "owner", "Compare the policies with the database."),
+        Entry("init", "init", "Draft a policies file for a database."),
+        Entry("check", "check", "Compare the policies with the database."),
         Entry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),
     "Other": (

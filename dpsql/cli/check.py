@@ -1,4 +1,4 @@
-"""``dpsql check`` and ``dpsql init``: what a data owner does before anybody asks."""
+"""``dpsql check``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from dpsql.cli import options
 from dpsql.cli.failures import FAILED
-from dpsql.cli.files import new_file
 from dpsql.cli.printing import show
 
 if TYPE_CHECKING:
@@ -64,34 +63,3 @@ def _findings_table(findings: list[Finding]) -> Table:
             *(Text(printable(t)) for t in (finding.subject, finding.message, finding.hint)),
         )
     return table
-
-
-@click.command(epilog=options.examples("dpsql init demo-data/demo.duckdb --output draft.yaml"))
-@click.argument("database", type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    "target",
-    default="policies.yaml",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The file to write.",
-)
-@click.option("--dataset", help="The name the budget belongs to.  [default: the file's name]")
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
-def init(database: Path, target: Path, dataset: str | None, force: bool) -> None:
-    """Draft a policies file from a database's tables and columns. Reads no row."""
-    from dpsql.engines.duckdb import open_database
-    from dpsql.scaffold import draft_policy
-
-    with new_file(target, force) as write:
-        engine = open_database(database)
-        try:
-            text = draft_policy(engine.schema(), dataset or database.stem)
-        finally:
-            engine.close()
-        write(text.encode())
-    click.echo(
-        f"Wrote {target}. Read it through: it marks what to confirm and what to fill in.\n"
-        f"Then: dpsql check --database {database} --policies {target}"
-    )

@@ -1,0 +1,231 @@
+"""`dpsql init`: options and answers make the same draft, and rows are read only when asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+from dpsql.cli import cli
+from dpsql.policy_file import load_policy
+
+SHOP = (
+    "CREATE TABLE customer (c_id BIGINT, name VARCHAR, balance DOUBLE)",
+    "CREATE TABLE orders (o_id BIGINT, o_c_id BIGINT, mode VARCHAR)",
+    "CREATE TABLE lineitem (l_o_id BIGINT, price DOUBLE, discount DOUBLE)",
+    "CREATE TABLE nation (code INTEGER, title VARCHAR)",
+    "CREATE TABLE scratch (x INTEGER)",
+    "INSERT INTO lineitem SELECT range, range * 4711.25, NULL FROM range(3)",
+    "INSERT INTO orders VALUES (1, 1, 'sea'), (2, 1, 'air'), (3, 2, NULL)",
+)
+OPTIONS = (
+    *("--dataset", "shop"),
+    *("--unit", "customer.c_id=customer", "--public", "nation"),
+    *("--link", "lineitem.l_o_id=orders.o_id", "--link", "orders.o_c_id=customer.c_id"),
+    *("--only", "customer", "--only", "orders", "--only", "lineitem", "--only", "nation"),
+    *("--bounds", "lineitem.price=0:100000"),
+    *("--account", "ana=3,1e-6", "--account", "bo=0.5,1e-7"),
+)
+ANSWERS = (
+    *("shop",),  # the dataset
+    *("c_id", "customer"),  # customer
+    *("link", "public", "link", "skip"),  # lineitem, nation, orders, scratch
+    *("l_o_id -> orders.o_id", "o_c_id -> customer.c_id"),
+    *("", "price", "0:100000"),  # balance is not summed; price is
+    *("",),  # of orders, o_id is not
+    *("ana, bo", "3,1e-6", "0.5,1e-7"),
+    *("y",),
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("shop.duckdb") as writer:
+        for statement in SHOP:
+            writer.execute(statement)
+    return tmp_path
+
+
+def run(*arguments: str, answers: tuple[str, ...] = ()) -> Result:
+    text = "".join(f"{answer}\n" for answer in answers)
+    return CliRunner().invoke(cli, ["init", *arguments], input=text)
+
+
+def check(path: str = "policies.yaml") -> Result:
+    return CliRunner().invoke(cli, ["check", "-d", "shop.duckdb", "-p", path])
+
+
+def test_options_and_answers_make_the_same_draft_which_fits(shop: Path) -> None:
+    given = run("shop.duckdb", "-o", "given.yaml", *OPTIONS)
+    assert given.exit_code == 0, given.output
+    asked = run("shop.duckdb", "-o", "asked.yaml", "--ask", answers=ANSWERS)
+    assert asked.exit_code == 0, asked.output
+    assert "Error" not in asked.output
+    assert (shop / "given.yaml").read_text() == (shop / "asked.yaml").read_text()
+    assert load_policy("given.yaml").tables["lineitem"].columns["price"].upper == 100000
+    assert check("given.yaml").exit_code == 0
+    assert "Next: dpsql check --database shop.duckdb -p given.yaml" in given.output
+
+
+def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
+    wrong = (
+        *("shop",),
+        *("c_idd", "name->", "c_id", " ", "customer"),
+        *("link", "public", "link", "skip"),
+        *("l_o_id", "l_o_id -> nation.code", "l_o_id -> orders.o_id"),
+        *("o_c_id -> lineitem.l_o_id", "o_c_id -> customer.c_id"),
+        *("", "prize", "price", "5:1", "0:100000", ""),
+        *("ana, bo", "3", "0,1", "3,1e-6", "0.5,1e-7", "y"),
+    )
+    asked = run("shop.duckdb", "--ask", answers=wrong)
+    assert asked.exit_code == 0, asked.output
+    for words in (
+        "customer has no column c_idd. Did you mean `c_id`?",
+        "customer has no column name->",
+        "nation is public, so its rows belong to nobody",
+        "the links would go round in a circle",
+        "lineitem has no column prize. Did you mean `price`?",
+        "not bounds: 5:1. Write LOW:HIGH",
+        "not a budget: 3. Write EPSILON,DELTA",
+        "epsilon must be between",
+    ):
+        assert any(
+            words in line for line in asked.output.splitlines() if line.startswith("Error: ")
+        ), words
+    assert run("shop.duckdb", "-o", "given.yaml", *OPTIONS).exit_code == 0
+    assert (shop / "policies.yaml").read_text() == (shop / "given.yaml").read_text()
+
+
+def test_columns_that_look_like_identifiers_are_suggested_but_not_chosen(shop: Path) -> None:
+    asked = run("shop.duckdb", "--ask", answers=ANSWERS)
+    assert "Likely: o_id, o_c_id\n" in asked.output
+    assert "skip [" not in asked.output
+    with duckdb.connect("clinic.duckdb") as writer:
+        writer.execute("CREATE TABLE visits (visit_id BIGINT, patient_id BIGINT)")
+    asked = run("clinic.duckdb", "--ask", "--force", answers=("",) * 7)
+    assert "skip [patient_id]: " in asked.output
+    policy = load_policy("policies.yaml")
+    assert policy.unit_name(policy.tables["visits"]) == "patient"
+
+
+def test_what_options_say_is_not_asked_for(shop: Path) -> None:
+    asked = run("shop.duckdb", "--ask", *OPTIONS, answers=("", "", "y"))
+    assert asked.exit_code == 0, asked.output
+    assert "Whose rows" not in asked.output
+    assert "Who may ask" not in asked.output
+
+
+def test_a_file_is_written_only_when_its_owner_agrees(shop: Path) -> None:
+    for last in (("n",), ()):  # no, and the end of the input
+        asked = run("shop.duckdb", "--ask", answers=(*ANSWERS[:-1], *last))
+        assert asked.exit_code == 130
+        assert "Nothing was written" in asked.output
+    assert {path.name for path in shop.iterdir()} == {"shop.duckdb"}
+
+
+def test_without_questions_what_is_open_is_guessed_or_left_open_and_marked(shop: Path) -> None:
+    done = run("shop.duckdb", "--unit", "customer.c_id=customer")
+    assert done.exit_code == 0
+    assert "Read it through" in done.output
+    text = (shop / "policies.yaml").read_text()
+    assert "DECIDE: no column of scratch" in text
+    assert text.startswith("# yaml-language-server: $schema=policies.schema.json\n")
+    assert set(load_policy("policies.yaml").tables) == {"customer"}
+
+
+def test_no_row_is_read_unless_asked_for_and_then_it_is_marked(shop: Path) -> None:
+    assert run("shop.duckdb", *OPTIONS).exit_code == 0
+    plain = (shop / "policies.yaml").read_text()
+    assert "9422.5" not in plain
+    assert "no row was read" in plain
+    assert run("shop.duckdb", "--force", "--look", *OPTIONS).exit_code == 0
+    text = (shop / "policies.yaml").read_text()
+    assert "SEEN, not private: air, sea" in text
+    assert "no row was read" not in text
+    assert run("shop.duckdb", "--force", "--look", "--no-ask").exit_code == 0
+    text = (shop / "policies.yaml").read_text()
+    assert (
+        "price: {lower: LOWEST, upper: HIGHEST}  # DOUBLE; SEEN, not private: 0.0 to 9422.5" in text
+    )
+    assert "discount: {lower: LOWEST, upper: HIGHEST}  # DOUBLE\n" in text
+
+
+def test_an_owner_at_a_terminal_confirms_looking(shop: Path) -> None:
+    refused = run("shop.duckdb", "--ask", "--look", answers=("n",))
+    assert refused.exit_code == 130
+    assert "9422" not in refused.output
+    agreed = run("shop.duckdb", "--ask", "--look", answers=("y", *ANSWERS))
+    assert agreed.exit_code == 0
+    assert "(the data hold 0.0 to 9422.5: not private)" in agreed.output
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_files_that_are_one_table_can_be_drafted_for(format_: str, shop: Path) -> None:
+    duckdb.sql("SELECT 7 AS user_id, 1.5 AS cost").write_csv("visits.csv")
+    duckdb.sql("SELECT 7 AS user_id, 1.5 AS cost").write_parquet("visits.parquet")
+    done = run(f"visits.{format_}", "--bounds", "visits.cost=0:5", "--account", "ana=1,1e-6")
+    assert done.exit_code == 0, done.output
+    unit = load_policy("policies.yaml").tables["visits"].privacy_unit
+    assert unit is not None
+    assert (unit.name, unit.column) == ("user", "user_id")
+
+
+BAD = {
+    "no such column": (("--unit", "customer.cid=c"), "no column customer.cid|`customer.c_id`"),
+    "no such table": (("--public", "nations"), "no table nations|`nation`"),
+    "no equals sign": (("--unit", "customer.c_id"), "--unit customer.c_id: write NAME=VALUE"),
+    "nothing behind it": (("--account", "ana="), "--account ana=: write NAME=VALUE"),
+    "bounds": (("--bounds", "lineitem.price=0"), "not bounds: 0|LOW:HIGH"),
+    "bounds of text": (("--unit", "customer.c_id=c", "--bounds", "customer.name=0:1"), "VARCHAR"),
+    "domain": (("--domain", "nation.code=a,b"), "code is INTEGER, and some values"),
+    "budget": (("--account", "ana=1"), "not a budget: 1|EPSILON,DELTA"),
+    "account": (("--account", "a/b=1,1e-6"), "not a name of an account: a/b"),
+    "epsilon": (("--epsilon", "nan"), "epsilon must be a finite number"),
+    "link to nobody": (("--link", "orders.o_c_id=nation.code", "--public", "nation"), "public"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_options_that_do_not_fit_are_refused_and_nothing_is_written(name: str, shop: Path) -> None:
+    arguments, words = BAD[name]
+    done = run("shop.duckdb", *arguments)
+    assert done.exit_code == 2
+    for word in words.split("|"):
+        assert word in " ".join(done.output.split())
+    assert {path.name for path in shop.iterdir()} == {"shop.duckdb"}
+
+
+def test_a_terminal_is_asked_and_a_pipe_is_not(shop: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    child = pexpect.spawn(
+        sys.executable, ["-m", "dpsql", "init", "shop.duckdb"], encoding="utf-8", timeout=30
+    )
+    for answer in ANSWERS:
+        child.expect(r"[^\n]*: $")
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, child.before
+    assert check().exit_code == 0
+    piped = subprocess.run(
+        [sys.executable, "-m", "dpsql", "init", "shop.duckdb", "-o", "piped.yaml"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
+    assert piped.stdout.startswith(b"Wrote piped.yaml.")
+
+
+def test_a_drafted_policy_answers_queries(shop: Path) -> None:
+    assert run("shop.duckdb", *OPTIONS).exit_code == 0
+    sql = "SELECT COUNT(*) AS n, SUM(price) AS turnover FROM lineitem"
+    arguments = ["query", sql, "-d", "shop.duckdb", "-a", "ana", "-f", "json"]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["columns"] == ["n", "turnover"]
