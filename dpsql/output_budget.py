@@ -18,6 +18,9 @@ from dpsql.forecast import Forecast
 from dpsql.ledger import Entry, Head, Verification
 from dpsql.record import read_record
 
+PIECE = 1000
+"""How many rows are made into text at once."""
+
 ENTRY_COLUMNS = (
     *("entry", "created", "who", "account", "statement", "values", "tables", "mechanisms"),
     *("reserved_rho", "reserved_epsilon", "reserved_delta", "settled"),
@@ -148,7 +151,7 @@ def csv_pieces(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iter
 
 def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
     rest = iter(items)
-    while page := list(islice(rest, 1000)):
+    while page := list(islice(rest, PIECE)):
         yield page
 
 

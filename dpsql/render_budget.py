@@ -66,7 +66,7 @@ def estimate_panel(report: BudgetReport) -> Group:
         paid, held = found.usual.rho + found.usual.epsilon, found.reserved.rho
         answers = _plural(found.sample, "such answer", "such answers")
         share = percent(paid, held + found.reserved.epsilon)
-        lines.append(Text(f"{answers} have cost {share} of that on average"))
+        lines.append(Text(f"On average, {answers} cost {share} of that"))
     return Group(*lines, _forecast(found), Text(headline(report), style="dim"))
 
 
@@ -143,9 +143,15 @@ def promise(report: BudgetReport) -> Text:
         f"private, whatever is asked. It rests on the limits of {counted}, which no query can "
         "pass. What is spent says how much of that has been used."
     )
+    if _passed(report.own):
+        text = (
+            f"More was charged to {printable(report.analyst)} than its limit now allows, so "
+            "nothing more can be asked. The promise is that of the limit before; what was charged "
+            f"amounts to {_worth(report.own.total)}."
+        )
     total = report.accounts[-1]
     bound = total.binding
-    if total.path != report.analyst and bound is not None:
+    if total.path != report.analyst and bound is not None and not _passed(total):
         text += (
             f" All analysts together: (ε {significant(bound.budget.epsilon)}, "
             f"δ {significant(bound.budget.delta)})"
@@ -155,6 +161,15 @@ def promise(report: BudgetReport) -> Text:
 
 
 # -- parts ------------------------------------------------------------------------------------
+
+
+def _passed(account: AccountReport) -> bool:
+    """True if more was spent than a limit allows, which was then lowered since."""
+    loss = account.spent.loss
+    return any(
+        loss.rho > most.rho or loss.epsilon > most.epsilon or loss.delta > most.delta
+        for most in (limit.budget.limit.loss for limit in account.limits)
+    )
 
 
 def _role(report: BudgetReport, account: AccountReport) -> str:
@@ -269,7 +284,9 @@ def _more(found: Forecast) -> str:
 
     "About" is for estimates alone: the worst case is a bound.
     """
-    kind = {DEFAULTS: "at the policy's defaults", AGAIN: "like the last"}.get(found.which, "of it")
+    kind = {DEFAULTS: "at the policy's defaults", AGAIN: "like the last"}.get(
+        found.which, "like it"
+    )
     kind += f" ({printable(found.kind, 40)})" if found.kind else ""
     if found.at_worst is None:
         return f"any number more {kind}"

@@ -454,3 +454,22 @@ def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(
     lines = repr(budget_report(policy, "ana", ledger)).split("\n")
     (line,) = [line for line in lines if line.startswith("  ρ  ")]
     assert (line.count("█"), line.count("░")) == (full, 24 - full)
+
+
+def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(engine, ledger) -> None:
+    policy = rules()
+    for _ in range(3):
+        ask(engine, policy, ledger, KNOWN)
+    before = " ".join(repr(budget_report(policy, "ana", ledger)).split())
+    assert "are (ε 4, δ 9.537e-07)-differentially private" in before
+    ledger.owner("olga").set_limits("world/ana", Budget.of(0.4, DELTA, Composition.ZCDP).limit)
+    report = budget_report(policy, "ana", ledger)
+    text = " ".join(repr(report).split())
+    assert "(ε 0.4" not in text
+    assert "More was charged to world/ana than its limit now allows" in text
+    assert report.own.spent.epsilon > report.epsilon
+    assert (
+        report.own.spent.delta
+        == report.own.spent.loss.delta + report.own.binding.budget.delta_conversion
+    )
+    assert report.epsilon_remaining == 0.0

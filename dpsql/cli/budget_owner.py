@@ -94,7 +94,6 @@ def limit(
     import json
 
     from dpsql.accounting import Budget, Composition
-    from dpsql.ledger import Account
 
     if lifted == (epsilon is not None or delta is not None):
         raise click.UsageError("give --epsilon and --delta, or --none")
@@ -105,8 +104,7 @@ def limit(
             actions.set_limits(path, None)
         else:
             most = Budget.of(epsilon, delta, Composition(composition)).limit
-            spent = opened.spent(path).amount
-            Account(path, most).require_same_composition(spent)
+            _require_same_composition(opened, path, composition)
             terms = {"epsilon": epsilon, "delta": delta, "composition": composition}
             actions.set_limits(path, most, terms=json.dumps(terms))
         _done(opened, quiet)
@@ -182,6 +180,19 @@ def accept_clock(ledger: str, name: str, quiet: bool) -> None:
 def _acting(place: str, name: str) -> Iterator[tuple[Ledger, Owner]]:
     with existing(place, name) as opened:
         yield opened, opened.owner(name)
+
+
+def _require_same_composition(ledger: Ledger, path: str, composition: str) -> None:
+    """Refuse a limit under which the account could not be charged any more."""
+    from dpsql.errors import LedgerError
+
+    found = _account(ledger, path)
+    if found is not None and found.spent.queries and found.composition != composition:
+        raise LedgerError(
+            f"the account {path} was charged under {found.composition} composition",
+            code="ledger_other_composition",
+            hint=f"give its limit with --composition {found.composition}",
+        )
 
 
 def _account(ledger: Ledger, path: str) -> AccountReport | None:
