@@ -267,7 +267,7 @@ def _groups(part: Part) -> Iterator[str]:
     elif isinstance(selection, KnownDomainTopK):
         base = _ordinal(plan.base_rank)
         yield (
-            f"{selection.picks:,} of the {selection.size:,} declared groups come out, always. One "
+            f"It always names {selection.picks:,} of the {selection.size:,} declared groups. One "
             f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
             f"the {base} largest, and at least 95% of the time at {_up(found.surely)}"
             f"{_if_bounded(plan)}."
@@ -316,8 +316,8 @@ def _union(plan: BlockPlan, union: SetUnion, found: Appearance) -> str:
             f"be listed half the time, and {surely} for 95% (after bounding)."
         )
     return (
-        f"All that is listed exists. A key that keeps {half} units ({unit}) is listed at least half "
-        f"the time, one with {surely} at least 95%."
+        f"All that is listed exists. A key that keeps {half} units ({unit}) is listed at least "
+        f"half the time, one with {surely} at least 95%."
     )
 
 

@@ -227,7 +227,7 @@ def test_groups_of_a_declared_top_k_are_among_them_as_often_as_is_said(size: int
     plan = plan_block(block(TOP, UNITS, domain=size, limit=K), "known_domain_top_k")
     found, runs, source = appearance(plan), 2000, SeededSource(3)
     assert found is not None
-    assert f"{K} of the {size} declared groups come out, always" in told(plan, released=K, rows=K)
+    assert f"It always names {K} of the {size} declared groups" in told(plan, released=K, rows=K)
 
     def among(excess: float) -> int:
         scores = np.full(size, BASE, dtype=np.int64)
