@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 import dpsql
+from dpsql.cli import config
 from dpsql.cli.group import Commands
 
 _SETTINGS = """\
@@ -43,6 +44,11 @@ def main() -> NoReturn:
     type=click.Path(path_type=Path),
     help="The settings file.  [default: the nearest dpsql.toml]",
 )
-@click.option("--profile", envvar="DPSQL_PROFILE", help="A [profile.NAME] of the settings file.")
+@click.option(
+    "--profile",
+    envvar="DPSQL_PROFILE",
+    shell_complete=config.profiles,
+    help="A [profile.NAME] of the settings file.",
+)
 def cli(**_: object) -> None:
     """Differentially private SQL: ask, see the price, and stay within a budget."""

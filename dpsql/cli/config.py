@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from dpsql.cli import options
 from dpsql.cli.options import Setting
@@ -123,6 +124,16 @@ def load(path: Path, profile: str | None) -> Settings:
         nearer = dict(_checked(file, chosen, profiles[profile]))
         values, tables = values | nearer, tables | dict.fromkeys(nearer, f"[{chosen}]")
     return Settings(path, values, tables)
+
+
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The profiles of the settings file, for completion; none where it cannot be read."""
+    path = ctx.params.get("config") or find(Path.cwd(), Path.home())
+    try:
+        tables = _parsed(_File(path, _text(path))).get(_PROFILES, {}) if path else {}
+    except InterfaceError:
+        tables = {}
+    return [CompletionItem(name) for name in tables if name.startswith(incomplete)]
 
 
 def defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, Any]:

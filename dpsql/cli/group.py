@@ -41,6 +41,7 @@ SECTIONS: Final = {
         Entry("calibrate", "calibrate", "Compute noise and thresholds. Needs no data."),
         Entry("demo", "demo", "Show dpsql at work on three real data sets."),
         Entry("config", "config", "Show each setting and where it comes from."),
+        Entry("completion", "completion", "Print a script for completion in a shell."),
     ),
 }
 
