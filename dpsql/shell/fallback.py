@@ -6,6 +6,10 @@ import codecs
 from typing import Final, TextIO
 
 NAME: Final = "dpsql_plain"
+SPECIAL: Final = "εδρ±"
+"""Letters that stand in nearly all answers."""
+LONGER: Final = 12
+"""How many characters a line may grow by when these are replaced."""
 _PLAIN: Final = dict(zip("│─├┤┼┊█░·–−✓×’", "|-||+:#.---*x'", strict=True)) | {
     "ε": "eps",
     "δ": "delta",

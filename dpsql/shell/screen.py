@@ -30,6 +30,8 @@ class Screen:
             fallback.adapt(stream)
         self._out = out
         self._console = Console(file=out, highlight=False)
+        if fallback.writable(fallback.SPECIAL, self._console.encoding) != fallback.SPECIAL:
+            self._console.width -= fallback.LONGER
         self._errors = Console(file=err, highlight=False, soft_wrap=True)
         self._file: TextIO | None = None
         self._busy: _Busy | None = None

@@ -1,0 +1,373 @@
+"""The shell at a terminal: typed into through a pseudo-terminal, read off an emulator's screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from test_docs_pages import script
+
+from dpsql.ledger import Ledger
+
+SCREENS = script("screens")
+WARDS = "SELECT ward, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY ward;"
+SEXES = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex;"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a clinic of which one table never ends, and an account to spend."""
+    directory = tmp_path_factory.mktemp("clinic")
+    SCREENS.clinic(directory)
+    with duckdb.connect(str(directory / "clinic.duckdb")) as connection:
+        connection.execute(
+            "CREATE VIEW endless AS SELECT i % 1000 AS patient_id, hash(i) % 9 AS k "
+            "FROM range(1_000_000_000_000) t(i)"
+        )
+        connection.execute(
+            "CREATE TABLE many AS SELECT i // 100 AS patient_id, i % 100 AS k "
+            "FROM range(10000) t(i)"
+        )
+    policy = SCREENS.POLICY.replace("ana: {epsilon: 3,", "ana: {epsilon: 50,")
+    unit = "    privacy_unit: {name: patient, column: patient_id}\n"
+    policy += f"  endless:\n{unit}  many:\n{unit}    columns:\n"
+    policy += f"      k: {{domain: [{', '.join(map(str, range(100)))}]}}\n"
+    (directory / "policies.yaml").write_text(policy, encoding="utf-8")
+    return directory
+
+
+Opening = Callable[..., "SCREENS.Terminal"]
+
+
+@pytest.fixture
+def opening(home: Path) -> Iterator[Opening]:
+    """Opens terminals with a shell each, and closes them."""
+    opened = []
+
+    def open_(directory: Path = home, **options: object):
+        arguments = ["shell", "clinic.duckdb", "--analyst", "ana"]
+        terminal = SCREENS.Terminal(arguments, directory, **options)
+        opened.append(terminal)
+        terminal.see(lambda: terminal.waits)
+        return terminal
+
+    yield open_
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.fixture(scope="module")
+def shared(home: Path) -> Iterator[SCREENS.Terminal]:
+    """One shell for many tests."""
+    terminal = SCREENS.Terminal(
+        ["shell", "clinic.duckdb", "--analyst", "ana"], home, columns=100, lines=40
+    )
+    terminal.see(lambda: terminal.waits)
+    yield terminal
+    terminal.close()
+
+
+@pytest.fixture
+def terminal(shared: SCREENS.Terminal) -> SCREENS.Terminal:
+    """That shell at an empty prompt on an empty screen."""
+    if not shared.waits:
+        shared.send("\x03")
+    shared.see(lambda: shared.waits)
+    shared.clear()
+    return shared
+
+
+def left(terminal: SCREENS.Terminal) -> float:
+    """ε in the prompt."""
+    return float(re.search(r"([\d.]+) left>", terminal.line).group(1))
+
+
+# -- asking -----------------------------------------------------------------------------------
+
+
+def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(terminal):
+    before = left(terminal)
+    text = terminal.run(WARDS)
+    assert re.search(r"^ears +[\d,]+ +± \d+$", text, re.MULTILINE)
+    assert "paid ε 0.5" in text
+    assert left(terminal) < before
+    toolbar = text.splitlines()[-1]
+    assert "clinic.duckdb" in toolbar
+    assert "dataset clinic" in toolbar
+    assert re.search(r"ε 0\.5 paid, \d+ ms", toolbar)
+
+
+def test_the_same_question_is_free_and_says_so(terminal):
+    terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
+    before = left(terminal)
+    text = terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
+    assert "paid for before" in text
+    assert "given before, free" in text
+    assert left(terminal) == before
+
+
+def test_a_statement_goes_over_lines_until_its_semicolon(terminal):
+    terminal.send("SELECT sex, ';' AS semicolon,\r")
+    terminal.see("...")
+    terminal.send("COUNT(*) AS n FROM visits -- not yet;\r")
+    terminal.see(lambda: terminal.text.count("...") == 2)
+    text = terminal.run("GROUP BY sex;")
+    assert re.search(r"^f +; +[\d,]+", text, re.MULTILINE)
+
+
+def test_highlighting_leaves_the_text_as_it_was_typed(terminal):
+    statement = "SELECT 'it''s', \"a b\", 1.5e3, $$x$$, é /* c */ FROM nowhere -- end"
+    terminal.raw = b""
+    text = terminal.type(statement)
+    assert statement in text
+    assert re.search(rb"\x1b\[[\d;]*3[0-9]", terminal.raw), "nothing was coloured"
+    terminal.send("\x01\x1b[C\x1b[C\x7fX")  # back to the beginning, two to the right, change one
+    assert "SXLECT 'it''s'" in terminal.see("SXLECT")
+
+
+def test_tab_completes_tables_columns_and_commands(terminal):
+    terminal.send("SELECT wa\t")
+    terminal.see("SELECT ward")
+    terminal.type(" FROM visits v WHERE v.")
+    terminal.send("\t")
+    assert "patient_id" in terminal.see("cost")
+    terminal.send("\x03")
+    terminal.see(lambda: terminal.waits)
+    terminal.send("SELECT * FROM vi\t")
+    terminal.see("SELECT * FROM visits")
+    terminal.send("\x03")
+    terminal.see(lambda: terminal.waits)
+    terminal.send("\\hist\t")
+    terminal.see("\\history")
+    terminal.send("\r")
+    assert re.search(r"^when +asked", terminal.see(lambda: terminal.waits), re.MULTILINE)
+
+
+def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal):
+    terminal.send("SELECT ward,\r")
+    terminal.see("...")
+    text = terminal.run("  nope FROM visits GROUP BY ward;")
+    assert "error: " in text
+    assert "line 2, column 3" in text
+    assert re.search(r"^ +\^\^\^\^$", text, re.MULTILINE)
+    assert "Traceback" not in text
+    assert "privacy unit" not in terminal.run("SHOW NOTHING; SHOW TABLES;")
+
+
+# -- commands ---------------------------------------------------------------------------------
+
+
+def test_commands_describe_and_plot(terminal):
+    assert "privacy unit: patient" in terminal.run("\\d visits")
+    terminal.run(WARDS)
+    text = terminal.run("\\plot")
+    assert re.search(r"^eyes +█+┊█+├─*┼─*┤ +[\d,]+ ± \d+$", text, re.MULTILINE)
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_commands_set_time_and_unset(terminal):
+    assert re.search(r"Time: \d+ ms", terminal.run("\\timing") + terminal.run("SHOW TABLES;"))
+    terminal.run("\\timing off")
+    terminal.clear()
+    assert "Time:" not in terminal.run("SHOW TABLES;")
+    assert re.search(r"epsilon +0\.25 +SET", terminal.run("\\set epsilon 0.25"))
+    assert "paid ε 0.25" in terminal.run("SELECT COUNT(*) AS quarter FROM visits WHERE cost > 19;")
+    terminal.run("\\unset epsilon")
+
+
+def test_formats_and_files(terminal, home):
+    (home / "two.sql").write_text(f"SHOW TABLES;\n{SEXES}\n", encoding="utf-8")
+    assert '"columns": ["sex", "n"]' in terminal.run("\\format json") + terminal.run(SEXES)
+    terminal.run("\\format csv")
+    terminal.run("\\o out.csv")
+    text = terminal.run("\\i two.sql")
+    assert "sex,n" not in text
+    terminal.run("\\o")
+    terminal.run("\\format table")
+    assert (home / "out.csv").read_text(encoding="utf-8").splitlines()[0].startswith("name,")
+    assert "sex,n\n" in (home / "out.csv").read_text(encoding="utf-8")
+
+
+def test_explaining_what_is_being_typed_costs_nothing(terminal):
+    before = left(terminal)
+    terminal.run("\\set pager off")
+    terminal.send(f"{SEXES[:-1]}\r")
+    terminal.see("...")
+    terminal.type("\\explain")
+    terminal.send("\r")
+    assert "__dpsql_released_0" in terminal.see(lambda: terminal.waits)
+    assert left(terminal) == before
+    terminal.run("\\set pager on")
+
+
+def test_wide_answers_are_shown_line_by_line(terminal):
+    columns = ", ".join(f"COUNT(*) AS a_rather_long_name_{i}" for i in range(5))
+    text = terminal.run(f"SELECT sex, {columns} FROM visits GROUP BY sex;")
+    assert "─[ 2 ]─" in text
+    assert re.search(r"^a_rather_long_name_4 │ [\d,]+  ± \d+$", text, re.MULTILINE)
+
+
+# -- prices -----------------------------------------------------------------------------------
+
+
+def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(terminal):
+    before = left(terminal)
+    terminal.run("\\confirm 0%")
+    question = "SELECT COUNT(*) AS dear FROM visits WHERE cost > 17;"
+    for answer in ("n", "", "\x03", "\x04"):
+        terminal.clear()
+        terminal.type(question)
+        terminal.send("\r")
+        text = terminal.see("[y/N]")
+        assert re.search(r"reserves ε 0\.5 at δ 5e-09: [<\d.]+% of what is left", text)
+        assert re.search(r"Afterwards ε [\d.]+ is left, enough for\s+about\s+[\d,]+ more such", text)
+        terminal.send(answer if answer.startswith(("\x03", "\x04")) else f"{answer}\r")
+        assert "Nothing was spent" in terminal.see(lambda: terminal.waits)
+        assert left(terminal) == before
+    terminal.type(question)
+    terminal.send("\r")
+    terminal.see("[y/N]")
+    terminal.send("what?\r")
+    terminal.see(lambda: terminal.text.count("[y/N]") > 1)
+    terminal.send("y\r")
+    assert "paid ε 0.5" in terminal.see(lambda: terminal.waits)
+    assert left(terminal) < before
+    terminal.run("\\confirm off")
+    assert "[y/N]" not in terminal.run("SELECT COUNT(*) AS cheap FROM visits WHERE cost > 18;").split("off")[-1]
+    terminal.run("\\confirm on")
+
+
+# -- Ctrl-C and Ctrl-D ------------------------------------------------------------------------
+
+
+def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal):
+    before = left(terminal)
+    terminal.type(WARDS)
+    terminal.send("\x03")
+    terminal.see(lambda: terminal.waits)
+    terminal.send("SELECT 1\r")
+    terminal.see("...")
+    terminal.send("\x03")
+    text = terminal.see(lambda: terminal.waits)
+    assert "ears" not in text
+    assert "error" not in text
+    assert left(terminal) == before
+
+
+def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(terminal, home):
+    with Ledger.open(home / "budget.db") as ledger:
+        unsettled = ledger.spent("clinic/ana").unsettled
+    before = left(terminal)
+    terminal.send("SELECT COUNT(DISTINCT k) AS n FROM endless;\r")
+    terminal.see(lambda: "Ctrl-C cancels" in terminal.text, 30)
+    terminal.send("\x03")
+    text = terminal.see(lambda: terminal.waits, 30)
+    told = re.search(r"Cancelled\. It took ε ([\d.]+) of the account's, which stays spent; ε", text)
+    assert told is not None
+    assert left(terminal) == pytest.approx(before - float(told.group(1)), abs=0.15)
+    assert "Ctrl-C cancels" not in text
+    with Ledger.open(home / "budget.db") as ledger:
+        assert ledger.spent("clinic/ana").unsettled == unsettled + 1
+    assert "± " in terminal.run("SELECT COUNT(*) AS after FROM visits WHERE cost > 20;")
+
+
+def test_ctrl_d_leaves(opening):
+    one = opening()
+    one.send("\x04")
+    assert one.end() == 0
+
+
+# -- history, pages, other terminals ----------------------------------------------------------
+
+
+def test_history_is_kept_across_shells_for_its_owner_alone(opening, home, tmp_path):
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    one = opening(environment=state)
+    one.run("SHOW BUDGET;")
+    one.send("\x04")
+    one.end()
+    kept = tmp_path / "state" / "dpsql" / "shell_history"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+    kept.chmod(0o644)
+    two = opening(environment=state, columns=60)
+    two.send("\x1b[A")
+    assert "SHOW BUDGET;" in two.see("SHOW BUDGET;")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_long_answers_are_paged_unless_told_not_to(terminal):
+    question = "SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;"
+    terminal.type(question)
+    terminal.send("\r")
+    first = terminal.see(lambda: terminal.line.startswith(":"))
+    assert re.search(r"^ 5 +", first, re.MULTILINE)
+    assert re.search(r"^99 +", first, re.MULTILINE) is None
+    terminal.send(" ")
+    terminal.see(lambda: re.search(r"^50 +", terminal.text, re.MULTILINE) is not None)
+    terminal.send("\x03")  # is the pager's
+    terminal.send("q")
+    terminal.see(lambda: terminal.waits)
+    terminal.run("\\set pager off")
+    assert re.search(r"^99 +", terminal.run(question), re.MULTILINE)
+    terminal.run("\\set pager on")
+
+
+@pytest.mark.slow
+def test_sixty_columns_are_enough(opening):
+    one = opening(columns=60, lines=50)
+    one.run(WARDS)
+    text = one.run("\\plot")
+    assert re.search(r"^eyes +█+┊█+├?─*┼?─*┤? +[\d,]+ ± \d+$", text, re.MULTILINE)
+    one.clear()
+    sums = "SUM(cost) AS the_sum_of_all, AVG(cost) AS the_average, COUNT(*) AS the_number"
+    assert "─[ 1 ]" in one.run(f"SELECT ward, {sums} FROM visits GROUP BY ward;")
+
+
+@pytest.mark.slow
+def test_a_dumb_terminal_is_spared_colours_and_pages(opening):
+    one = opening(environment={"TERM": "dumb"})
+    one.raw = b""
+    text = one.run("SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;")
+    assert re.search(r"^99 +", text, re.MULTILINE)
+    one.send("SELECT sex,\r")
+    text = one.run("COUNT(*) AS n FROM visits GROUP BY sex;")
+    assert "± " in text
+    assert b"\x1b[3" not in one.raw
+    one.send("\x04")
+    assert one.end() == 0
+
+
+@pytest.mark.slow
+def test_a_terminal_without_utf8_shows_letters_it_has(opening):
+    one = opening(environment={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"})
+    assert re.fullmatch(r"ana eps [\d.]+ left> ?", one.line)
+    text = one.run(WARDS)
+    assert re.search(r"^ears +\| +[\d,]+ \| \+- \d+", text, re.MULTILINE)
+    assert "?" not in text.replace("\\?", "")
+    assert all(ord(character) < 128 for character in text)
+
+
+@pytest.mark.slow
+def test_without_prompt_toolkit_a_terminal_is_told_what_to_install(home, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['prompt_toolkit'] = None\n"
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'prompt_toolkit' else find(name, *a)\n",
+        encoding="utf-8",
+    )
+    path = os.pathsep.join([str(tmp_path), str(SCREENS.ROOT)])
+    one = SCREENS.Terminal(
+        ["shell", "clinic.duckdb", "--analyst", "ana"], home, environment={"PYTHONPATH": path}
+    )
+    try:
+        assert one.end() == 2
+        assert "pip install 'dpsql[shell]'" in one.text
+        assert "[missing_package]" in one.text
+    finally:
+        one.close()
