@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dpsql.query import TailKind
+from dpsql.query import INTERNAL_PREFIX, TailKind
 from dpsql.schema import fold
 from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
 
@@ -118,12 +118,28 @@ _FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.StrPosition,
     exp.Tan,
     exp.TimeToUnix,
+    exp.Try,
     exp.Typeof,
 )
+_TYPES = CAST_TYPES | {exp.DType.INT128, exp.DType.INTERVAL, exp.DType.TIMETZ, exp.DType.UUID}
+_NAMED_FUNCTIONS = frozenset({"now"})  # those that the parser has no class for
 _BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS)
 _ROWS = (exp.Cube, exp.Group, exp.GroupingSets, exp.In, exp.Rollup, exp.Values)
-_DOUBTFUL = (exp.Cast, exp.DataType, exp.Interval, exp.TryCast)
+
 _CONSTANTS = (exp.Boolean, exp.Literal, exp.Null)
+_ARITHMETIC = (exp.Add, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.Sub)
+_COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.In, exp.Is, exp.LT, exp.LTE, exp.NEQ)
+_CONDITIONAL = (exp.Connector, exp.Having, exp.Not, exp.Qualify, exp.Where)
+_CONDITIONS = (*_COMPARISONS, exp.Connector, exp.Not)
+_SURE_FUNCTIONS = (
+    *(kind for kind in _AGGREGATES if issubclass(kind, exp.Func)),
+    *(exp.Abs, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt),
+)
+_SURE_OTHERS = (
+    *(set(_CLAUSES) - {exp.Except, exp.Exists, exp.Intersect, exp.Pivot, exp.Union, exp.Values}),
+    *(exp.Boolean, exp.Column, exp.Identifier, exp.Null, exp.Paren, exp.Tuple),
+    *(exp.Filter, exp.Window, exp.WindowSpec),
+)
 
 
 def tail_kind(tree: exp.Query) -> TailKind:
@@ -142,7 +158,7 @@ def _is_bounded(node: exp.Expr) -> bool:
     if isinstance(node, exp.Literal):
         return len(node.this) <= MAX_TEXT
     if isinstance(node, exp.DataType):
-        return node.this in CAST_TYPES
+        return node.this in _TYPES
     if isinstance(node, exp.With):
         return not node.args.get("recursive")
     if isinstance(node, exp.Tuple):  # elsewhere, a value of several parts
@@ -153,6 +169,8 @@ def _is_bounded(node: exp.Expr) -> bool:
         return numbers and isinstance(node.parent, exp.Table)
     if isinstance(node, exp.TimeToStr):
         return isinstance(node.args.get("format"), exp.Literal)
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) in _NAMED_FUNCTIONS
     return type(node) in _BOUNDED
 
 
@@ -182,12 +200,29 @@ def _uses_of_aliases(select: exp.Select) -> int:
 
 
 def _is_sure(node: exp.Expr) -> bool:
-    """False where a constant may be one that cannot be computed, or cast to what is needed."""
+    """False where the engine may cast a constant, or one unknown type to another.
+
+    What is left is arithmetic, comparisons of aggregates with numbers, functions of one value.
+    """
     if isinstance(node, exp.Literal):
         return not node.is_string and len(node.this) <= _SHORT
-    if isinstance(node, _DOUBTFUL):
-        return False
-    if not isinstance(node, exp.Binary | exp.Func):
-        return True
+    if isinstance(node, exp.Join):
+        return not node.args.get("using") and not node.method
     parts = [part.unnest() for part in node.iter_expressions()]
-    return not parts or not all(isinstance(part, _CONSTANTS) for part in parts)
+    constants = sum(isinstance(part, _CONSTANTS) for part in parts)
+    if isinstance(node, _ARITHMETIC):
+        return constants < len(parts)
+    if isinstance(node, _COMPARISONS):
+        return constants == len(parts) - 1 and any(map(_is_number, parts))
+    if isinstance(node, _CONDITIONAL):
+        return all(isinstance(part, _CONDITIONS) for part in parts)
+    if isinstance(node, exp.Func):
+        return isinstance(node, _SURE_FUNCTIONS) and len(parts) - constants == 1
+    return isinstance(node, _SURE_OTHERS)
+
+
+def _is_number(node: exp.Expr) -> bool:
+    """True for aggregates, released or not: columns with other names may be of any type."""
+    aggregate = f"{INTERNAL_PREFIX}a"
+    released = isinstance(node, exp.Column) and node.name.startswith(aggregate)
+    return released or isinstance(node, exp.Avg | exp.Count | exp.Sum)
