@@ -37,6 +37,10 @@ class ColumnFigure:
 class BlockExplanation:
     """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
 
+    ``source`` names the paper and the theorem of the mechanism, ``bounding`` says what one unit may
+    contribute, ``score`` what groups are compared by (None where all are answered). The block costs
+    ``reserved`` at most and ``least`` if nothing comes out.
+
     ``appears_half`` and ``appears_95`` are the scores a group needs to be released with that
     probability, counted from the largest score of rank ``base_rank`` if that is not None.
     ``promise`` says how good the first ``limit`` groups of a top-k are, in the units of the answer.
@@ -63,7 +67,12 @@ class BlockExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The plan of a query in words and numbers. Printing it costs nothing and reads nothing."""
+    """The plan of a query in words and numbers. Printing it costs nothing and reads nothing.
+
+    ``query`` is the text as it was asked, ``blocks`` its private parts, ``tail`` what is left of it
+    over released rows. ``reserved`` is the worst case, which is charged before reading; alone it is
+    worth ``reserved_epsilon``, at the delta of ``reserved`` plus ``conversion_delta``.
+    """
 
     query: str
     tail: str
