@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from blocks import ROWS, UNITS, block, summed
@@ -459,29 +461,34 @@ POLICY = Policy(
         "t": TablePolicy(
             "t",
             PrivacyUnit("person", "u"),
-            {"year": ColumnPolicy(domain=(2000, 2001, 2002)), "x": ColumnPolicy(0, 10)},
+            {
+                "year": ColumnPolicy(domain=(2000, 2001, 2002)),
+                "x": ColumnPolicy(0, 10),
+                "n": ColumnPolicy(-5, 20),
+            },
         )
     },
-    accounts={"ana": AccountPolicy("ana", 100.0, 1e-4)},
+    accounts={"ana": AccountPolicy("ana", 5000.0, 1e-2)},
     defaults=Parameters(
         epsilon=2.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=2, k_bar=10
     ),
 )
-Ask = Callable[..., dpsql.Result]
+
+
+def world(units: int, seed: int) -> dict[str, NDArray[Any]]:
+    random = np.random.default_rng(seed)
+    return {
+        "u": np.arange(units),
+        "key": random.integers(0, 4, units),
+        "year": 2000 + random.integers(0, 3, units),
+        "x": random.uniform(0, 10, units),
+        "n": random.integers(-5, 21, units),
+    }
 
 
 def asking(directory: Path, units: int, seed: int) -> dpsql.Connection:
-    random = np.random.default_rng(seed)
     engine = dpsql.DuckDBEngine()
-    engine.register(
-        "t",
-        {
-            "u": np.arange(units),
-            "key": random.integers(0, 4, units),
-            "year": 2000 + random.integers(0, 3, units),
-            "x": random.uniform(0, 10, units),
-        },
-    )
+    engine.register("t", world(units, seed))
     return dpsql.connect(engine, POLICY, directory / f"budget{seed}.db", "ana")
 
 
@@ -489,6 +496,37 @@ def asking(directory: Path, units: int, seed: int) -> dpsql.Connection:
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
     with asking(tmp_path_factory.mktemp("world"), 8000, 1) as opened:
         yield opened
+
+
+@pytest.mark.parametrize(
+    ("asked", "bounding"),
+    [
+        ("COUNT(DISTINCT u)", "sample"),
+        ("COUNT(DISTINCT u)", "weight"),
+        ("COUNT(*)", "sample"),
+        ("SUM(x)", "weight"),
+        ("SUM(n)", "sample"),
+    ],
+)
+@pytest.mark.parametrize("key", ["key", "year"])
+def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
+    asked: str, bounding: str, key: str, connection: dpsql.Connection
+) -> None:
+    """From SQL to sentence, over known and unknown keys: groups here are far above thresholds."""
+    sql, table = f"SELECT {key}, {asked} AS v FROM t GROUP BY {key}", world(8000, 1)
+    with duckdb.connect() as plain:
+        plain.register("t", table)
+        exact = dict(plain.execute(f"SELECT {key}, {asked} FROM t GROUP BY {key}").fetchall())
+    errors: list[float] = []
+    for _ in range(40):
+        result = connection.sql(sql, contribution_bounding=bounding, fresh=True)
+        errors += [abs(value - exact[group]) for group, value in result.fetchall()]
+    (allowed,) = (
+        float(m.replace(",", "")) for m in re.findall(r"within ± ([\d,.]+) of", result.reading())
+    )
+    trials = len(errors)
+    assert upper_bound(sum(error <= allowed for error in errors), trials) >= 0.95
+    assert upper_bound(sum(error <= 0.4 * allowed for error in errors), trials) < 0.95
 
 
 @pytest.mark.parametrize(
@@ -502,7 +540,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 )
 def test_data_have_no_say_in_a_reading(sql: str, connection: dpsql.Connection, tmp_path: Path):
     with asking(tmp_path, 3000, 2) as other:
-        assert other.sql(sql).reading() == connection.sql(sql).reading() != ""
+        said = other.sql(sql).reading()
+        assert said == connection.sql(sql, fresh=True).reading()
+        assert said
 
 
 def test_a_rollup_says_of_each_set_what_is_said_of_it_alone(connection: dpsql.Connection) -> None:
