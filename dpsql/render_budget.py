@@ -266,7 +266,7 @@ def _forecast(found: Forecast) -> Text:
     if found.at_worst is None:
         return text.append("any number")
     text.append(f"{found.at_worst:,} more at worst")
-    if found.about is not None:
+    if found.about not in (None, found.at_worst):
         answers = _plural(found.sample, "such answer", "such answers")
         text.append(f", about {found.about:,} at the average cost of {answers}")
     if found.max_queries is not None:
@@ -292,7 +292,8 @@ def _more(found: Forecast) -> str:
         return f"any number more {kind}"
     if found.about is None:
         return f"{found.at_worst:,} more {kind}, at worst"
-    return f"about {found.about:,} more {kind}"
+    about = "" if found.about == found.at_worst else "about "
+    return f"{about}{found.about:,} more {kind}"
 
 
 def _share(account: AccountReport) -> float:
