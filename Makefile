@@ -43,11 +43,14 @@ ledger-bench: $(READY)
 tpch: $(READY)
 	$(BIN)/python benchmarks/tpch.py
 
-# The pictures and tables of docs/mechanisms and the catalogue of errors, from the package itself.
+# The pictures, tables and reference pages of docs that are made from the package itself.
 pictures: $(READY)
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/errors.py
+	$(BIN)/python docs/api.py
+	$(BIN)/python docs/policies.py
+	$(BIN)/python docs/cli.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later") if sys.version_info < (3, 11) else None'

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from dpsql.cli import cli
+from dpsql.cli.config import load
 from dpsql.cli.failures import EXIT_CODES
 from dpsql.cli.group import SECTIONS, entries
+from dpsql.cli.options import Setting
 from dpsql.demo_data import database
 
 ROOT = Path(__file__).parent.parent
-INTERACTIVE = {"shell"}
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
@@ -48,12 +52,9 @@ def examples(command: click.Command) -> list[str]:
     return found
 
 
-EXAMPLES = [
-    (name, example)
-    for name, command in COMMANDS.items()
-    for example in examples(command)
-    if name not in INTERACTIVE
-]
+EXAMPLES = [example for command in COMMANDS.values() for example in examples(command)]
+PARSED_ONLY = re.compile(r"dpsql (shell|budget (owner|verify --heads))|[<>]")
+"""Examples that need a terminal, a file or what was done before: they must be understood."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -81,13 +82,14 @@ def test_words_that_ask_for_help_are_the_same_everywhere() -> None:
         assert CliRunner().invoke(cli, [*name.split(), "-h"]).exit_code == 0
 
 
-def test_an_option_that_commands_share_means_the_same_in_all_of_them() -> None:
+def test_a_setting_means_the_same_in_every_command() -> None:
     meanings: dict[str, set[str | None]] = {}
-    for name in ("query", "explain", "budget", "check"):
-        for option in COMMANDS[name].params:
-            if isinstance(option, click.Option) and option.name != "format_":
-                meanings.setdefault(str(option.name), set()).add(option.help)
-    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
+    for name, command in COMMANDS.items():
+        for option in command.params:
+            if isinstance(option, Setting) and (name, option.key) != ("shell", "database"):
+                meanings.setdefault(option.key, set()).add(option.help)
+    assert len(meanings) > 10
+    assert {key: found for key, found in meanings.items() if len(found) > 1} == {}
 
 
 def test_a_letter_stands_for_one_option() -> None:
@@ -116,17 +118,70 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_do_what_they_say(
-    name: str, example: str, demo: Path, monkeypatch: pytest.MonkeyPatch
+    example: str, demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(demo)
     text, command = ("", example) if "|" not in example else example.split("|")
-    assert shlex.split(command)[0] == "dpsql"
+    program, *words = shlex.split(re.split(r" [<>]", command)[0])
+    assert program == "dpsql"
+    if PARSED_ONLY.search(command):
+        parse(words)
+        return
     given = " ".join(shlex.split(text)[1:]) if text else None
-    done = CliRunner().invoke(cli, shlex.split(command)[1:], input=given)
+    done = CliRunner().invoke(cli, words, input=given)
     assert done.exit_code == 0, done.output
     assert done.output
+
+
+def parse(words: list[str]) -> None:
+    """Raises a click.UsageError unless the words are a command with options that it has."""
+    ctx = cli.make_context("dpsql", words)
+    while isinstance(ctx.command, click.Group):
+        name, command, rest = ctx.command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+        assert command is not None
+        ctx = command.make_context(name, rest, parent=ctx)
+
+
+def test_an_example_with_a_slip_would_be_found() -> None:
+    with pytest.raises(click.UsageError):
+        parse(shlex.split("budget owner forgets dpsql-demo/ana"))
+    with pytest.raises(click.UsageError):
+        parse(shlex.split("shell x.duckdb -a ana --formats csv"))
+
+
+def page_script() -> ModuleType:
+    """The script that writes the reference."""
+    spec = importlib.util.spec_from_file_location("docs_cli", ROOT / "docs" / "cli.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    """If this fails, run ``python docs/cli.py``."""
+    script = page_script()
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert page == script.page()
+    for name, command in COMMANDS.items():
+        _, _, section = page.partition(f"\n### dpsql {name}\n")
+        section = section.partition("\n### ")[0]
+        for option in command.params:
+            assert not isinstance(option, click.Option) or f"`{option.opts[0]}`" in section
+        assert all(example.split()[-1] in section for example in examples(command))
+
+
+def test_the_settings_file_of_the_reference_can_be_read(tmp_path: Path) -> None:
+    script = page_script()
+    (tmp_path / "dpsql.toml").write_text(script.SETTINGS_FILE, encoding="utf-8")
+    found = load(tmp_path / "dpsql.toml", "careful")
+    assert found.values["epsilon"] == 0.1
+    assert found.values["database"] == str(tmp_path / "clinic.duckdb")
+    assert found.values["ledger"].startswith("postgresql://")
 
 
 def test_the_overview_loads_neither_engine_nor_numpy_nor_rich() -> None:
