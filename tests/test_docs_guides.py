@@ -47,6 +47,18 @@ def test_the_table_of_odds_is_what_the_block_below_it_computes() -> None:
     ]
 
 
+def test_what_guides_make_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {
+        target
+        for page in GUIDES
+        for target in re.findall(r"`make ([\w-]+)`", page.read_text(encoding="utf-8"))
+    }
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
 def test_what_guides_install_exists() -> None:
     extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
     installed = [
