@@ -499,18 +499,17 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 
 
 @pytest.mark.parametrize(
-    ("asked", "bounding"),
+    ("asked", "key", "bounding"),
     [
-        ("COUNT(DISTINCT u)", "sample"),
-        ("COUNT(DISTINCT u)", "weight"),
-        ("COUNT(*)", "sample"),
-        ("SUM(x)", "weight"),
-        ("SUM(n)", "sample"),
+        ("COUNT(DISTINCT u)", "key", "sample"),
+        ("COUNT(DISTINCT u)", "key", "weight"),
+        ("COUNT(*)", "year", "sample"),
+        ("SUM(x)", "year", "weight"),
+        ("SUM(n)", "key", "sample"),
     ],
 )
-@pytest.mark.parametrize("key", ["key", "year"])
 def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
-    asked: str, bounding: str, key: str, connection: dpsql.Connection
+    asked: str, key: str, bounding: str, connection: dpsql.Connection
 ) -> None:
     """From SQL to sentence, over known and unknown keys: groups here are far above thresholds."""
     sql, table = f"SELECT {key}, {asked} AS v FROM t GROUP BY {key}", world(8000, 1)
@@ -526,7 +525,7 @@ def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
     )
     trials = len(errors)
     assert upper_bound(sum(error <= allowed for error in errors), trials) >= 0.95
-    assert upper_bound(sum(error <= 0.4 * allowed for error in errors), trials) < 0.95
+    assert upper_bound(sum(error <= 0.25 * allowed for error in errors), trials) < 0.95
 
 
 @pytest.mark.parametrize(
