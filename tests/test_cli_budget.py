@@ -7,11 +7,12 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import click
 import duckdb
@@ -596,6 +597,28 @@ def test_every_command_and_option_is_explained() -> None:
         assert command.help
         options = [each for each in command.params if isinstance(each, click.Option)]
         assert all(option.help for option in options), path
+
+
+def named(words: list[str]) -> click.Command:
+    """The command that begins a line; the budget itself is shown."""
+    found: click.Command = cli
+    for word in words:
+        inner = found.get_command(click.Context(found), word) if is_group(found) else None
+        found = inner or found
+    return found.commands["show"] if is_group(found) else found
+
+
+def is_group(command: click.Command) -> TypeGuard[click.Group]:
+    return isinstance(command, click.Group)
+
+
+def test_the_commands_of_the_ledgers_page_and_their_options_exist() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "ledger.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `dpsql (budget[^`]*)` \| (.*) \|$", page, re.MULTILINE)
+    assert {named(line.split()).name for line, _ in rows} >= {"show", "verify", "accept-clock"}
+    for line, words in rows:
+        known = {name for parameter in named(line.split()).params for name in parameter.opts}
+        assert set(re.findall(r"--[a-z]+", f"{line} {words}")) <= known, line
 
 
 def test_settings_reach_the_commands_of_the_budget(used, monkeypatch) -> None:
