@@ -68,8 +68,8 @@ $ dpsql check -d clinic.duckdb  # compares it with the database
 
 It is read strictly, as a slip must never weaken a policy: unknown keys, repeated names, values of
 the wrong kind, bounds in the wrong order, aliases and tags are errors, and all of them are reported
-at once, each with its line. This page is written by `docs/policies.py` from the models that read
-the file.
+at once, each with its line. What to write into it is [the owner's guide](how-to/owner.md)'s matter.
+This page is written by `docs/policies.py` from the models that read the file.
 
 ## A complete example
 
