@@ -55,6 +55,25 @@ def percent(part: float, whole: float) -> str:
     return "<0.1%" if share < 0.1 else f"{share:.3g}%"
 
 
+def level(confidence: float) -> str:
+    """A confidence as people write it.
+
+    >>> level(0.95), level(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * confidence:.6g}%"
+
+
+def ordinal(number: int) -> str:
+    """A place in an order.
+
+    >>> ordinal(1), ordinal(12), ordinal(1002)
+    ('1st', '12th', '1,002nd')
+    """
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if 10 < number % 100 < 14 else last}"
+
+
 def printable(text: str, width: int | None = None) -> str:
     """Text from data or a catalog, safe for a terminal: one line, control characters escaped.
 

@@ -19,8 +19,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.figures import MISSING, cell, printable, significant
-from dpsql.render_result import footer, level
+from dpsql.figures import MISSING, cell, level, printable, significant
+from dpsql.render_result import footer
 
 if TYPE_CHECKING:
     from dpsql.result import Result

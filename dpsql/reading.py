@@ -22,7 +22,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from dpsql.figures import printable
+from dpsql.figures import level, ordinal, printable
 from dpsql.intervals import interval_of
 from dpsql.measures import AggregateKind, MeasureKind, Quantile
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
@@ -172,7 +172,7 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
     if not shown:
         return
     condition = f"{_selected(part, shown)} ({_before(part)})"
-    level = f"At least {_level(confidence)} of such"
+    often = f"At least {level(confidence)} of such"
     if len(shown) > 1:
         sizes = [
             f"{_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
@@ -180,15 +180,15 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
             if not plan.block.aggregates[one.aggregate].kind.composed
         ]
         inserted = f", {', '.join(sizes)}," if sizes else ""
-        yield f"{level} intervals{inserted} hold the true value{condition}."
+        yield f"{often} intervals{inserted} hold the true value{condition}."
         return
     (only,) = shown
     kind = plan.block.aggregates[only.aggregate].kind
     if kind.composed:
-        yield f"{level} intervals hold the true {_NOUNS[kind]}{condition}."
+        yield f"{often} intervals hold the true {_NOUNS[kind]}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))
-        yield f"{level} {_NOUNS[kind]}s are within ± {margin} of the true ones{condition}."
+        yield f"{often} {_NOUNS[kind]}s are within ± {margin} of the true ones{condition}."
 
 
 def _says_something(part: Part, shown: Shown) -> bool:
@@ -236,7 +236,7 @@ def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
         for quantile, text in texts.items()
     ]
     yield (
-        f"At least {_level(confidence)} of the time {_listed(sizes)} of the rank asked for "
+        f"At least {level(confidence)} of the time {_listed(sizes)} of the rank asked for "
         "(after bounding)."
     )
 
@@ -265,7 +265,7 @@ def _groups(part: Part) -> Iterator[str]:
     elif plan.base_rank is None:
         yield _histogram(part, found)
     elif isinstance(selection, KnownDomainTopK):
-        base = _ordinal(plan.base_rank)
+        base = ordinal(plan.base_rank)
         yield (
             f"It always names {selection.picks:,} of the {selection.size:,} declared groups. One "
             f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
@@ -302,14 +302,14 @@ def _top_k(plan: BlockPlan, found: Appearance) -> str:
     return (
         f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears the "
         f"threshold at least half the time if it is {_up(found.half)} {_score(plan)} above the "
-        f"{_ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), and at "
+        f"{ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), and at "
         f"least 95% of the time at {_up(found.surely)}{_if_bounded(plan)}."
     )
 
 
 def _union(plan: BlockPlan, union: SetUnion, found: Appearance) -> str:
     """A threshold on weights that units divide among their keys."""
-    unit, half, surely = plan.block.unit_name, _up(found.half), _up(found.surely)
+    unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
     if union.weighting is Weighting.POLICY:
         return (
             f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
@@ -358,15 +358,11 @@ def _score(plan: BlockPlan) -> str:
     """What a group's size is measured in."""
     kind = MeasureKind.UNITS if plan.score is None else plan.measures[plan.score].measure.kind
     if kind is MeasureKind.UNITS:
-        return f"{'whole ' * _is_weighted(plan)}units ({plan.block.unit_name})"
+        return f"{'whole ' * _is_weighted(plan)}units ({_name(plan.block.unit_name)})"
     if kind is MeasureKind.ROWS:
         return "rows"
     (text, *_) = [a.text for a in plan.block.aggregates if a.measures == (plan.score,)]
     return f"in {_name(text)}"
-
-
-def _level(confidence: float) -> str:
-    return f"{100 * confidence:.6g}%"
 
 
 def _up(value: float) -> str:
@@ -386,8 +382,3 @@ def _name(text: str) -> str:
 def _listed(names: Sequence[str]) -> str:
     """Names in a row, with "and" before the last."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{'th' if 10 < number % 100 < 14 else last}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from dpsql.render_result import MAX_ROWS, ResultColumn, columns_of, footer, level, more
+from dpsql.figures import level
+from dpsql.render_result import MAX_ROWS, ResultColumn, columns_of, footer, more
 
 if TYPE_CHECKING:
     from dpsql.result import Result

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
-from dpsql.figures import printable, significant
+from dpsql.figures import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
 from dpsql.sql.text import pretty
 
@@ -86,9 +86,7 @@ def _appearance(block: BlockExplanation) -> str:
     if block.appears_half is None or block.appears_95 is None:
         return "all are answered, whether they hold rows or not"
     half, high = significant(block.appears_half), significant(block.appears_95)
-    base = (
-        "" if block.base_rank is None else f" above the {_ordinal(block.base_rank)} largest group"
-    )
+    base = "" if block.base_rank is None else f" above the {ordinal(block.base_rank)} largest group"
     return f"one appears half the time at {half} {_score(block)}{base}, 95% of the time at {high}"
 
 
@@ -98,7 +96,7 @@ def _score(block: BlockExplanation) -> str:
 
 def _promise(block: BlockExplanation, promise: Promise, k: int) -> str:
     """How good the ranking is, in one sentence."""
-    score, wanted = _score(block), _ordinal(k)
+    score, wanted = _score(block), ordinal(k)
     worst = (
         f"none comes out that has {significant(promise.shortfall)} {score} less than the {wanted}"
     )
@@ -106,14 +104,9 @@ def _promise(block: BlockExplanation, promise: Promise, k: int) -> str:
         worst = f"none but the {k:,} largest come out"
     every = f"{k:,} always come out"
     if promise.gap is not None and block.base_rank is not None:
-        ahead = f"is {significant(promise.gap)} {score} above the {_ordinal(block.base_rank)}"
+        ahead = f"is {significant(promise.gap)} {score} above the {ordinal(block.base_rank)}"
         every = f"all {k:,} come out if the {wanted} {ahead}"
     return f"with probability {1 - promise.beta:.0%}, {worst}; {every}"
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{'th' if 10 < number % 100 < 14 else last}"
 
 
 def _noise_table(block: BlockExplanation) -> Table:

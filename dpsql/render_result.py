@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.figures import MISSING, cell, common_decimals, fixed, printable, significant
+from dpsql.figures import MISSING, cell, common_decimals, fixed, level, printable, significant
 from dpsql.render_plan import explanation_panel
 
 if TYPE_CHECKING:
@@ -70,15 +70,6 @@ def result_table(
 def _texts(column: ResultColumn, index: int) -> list[Text]:
     value = Text(column.values[index], style="dim italic" if column.missing[index] else "")
     return [value] if column.intervals is None else [value, Text(column.intervals[index])]
-
-
-def level(confidence: float) -> str:
-    """A confidence as it is written.
-
-    >>> level(0.95), level(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100 * confidence:.6g}%"
 
 
 def more(hidden: int) -> str:

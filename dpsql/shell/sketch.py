@@ -9,8 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from dpsql.errors import InterfaceError
-from dpsql.figures import printable, significant
-from dpsql.render_result import columns_of, level, more
+from dpsql.figures import level, printable, significant
+from dpsql.render_result import columns_of, more
 from dpsql.result import Result
 
 MAX_BARS = 100
