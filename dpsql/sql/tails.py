@@ -13,8 +13,8 @@ from dpsql.query import INTERNAL_PREFIX, TailKind
 from dpsql.schema import fold
 from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
 
-MAX_TEXT = 1000  # characters of a text in a tail with values of bounded size
-MAX_DOUBLINGS = 6
+MAX_TEXT = 500  # characters of a text in a tail with values of bounded size
+MAX_DOUBLINGS = 5
 _SHORT = 9  # digits of a number that no integer type of the engine is too small for
 
 _CLAUSES: tuple[type[exp.Expr], ...] = (
@@ -125,7 +125,6 @@ _TYPES = CAST_TYPES | {exp.DType.INT128, exp.DType.INTERVAL, exp.DType.TIMETZ, e
 _NAMED_FUNCTIONS = frozenset({"now"})  # those that the parser has no class for
 _BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS)
 _ROWS = (exp.Cube, exp.Group, exp.GroupingSets, exp.In, exp.Rollup, exp.Values)
-
 _CONSTANTS = (exp.Boolean, exp.Literal, exp.Null)
 _ARITHMETIC = (exp.Add, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.Sub)
 _COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.In, exp.Is, exp.LT, exp.LTE, exp.NEQ)
@@ -175,28 +174,39 @@ def _is_bounded(node: exp.Expr) -> bool:
 
 
 def _doublings(node: exp.Expr) -> int:
-    """How many times this node alone may double a value, an expression or a row's width."""
+    """How many times this node alone may double a text, an expression or a row's width."""
     if isinstance(node, exp.DPipe):
         return 0 if isinstance(node.left, exp.Literal) or isinstance(node.right, exp.Literal) else 1
     if isinstance(node, exp.Concat):
-        return max(0, sum(not isinstance(part, exp.Literal) for part in node.expressions) - 1)
-    if not isinstance(node, exp.Select):
-        return 0
-    stars = sum(1 for item in node.expressions if item.is_star)
-    sources = 1 + len(list(node.args.get("joins") or ()))
-    return max(0, stars * sources - 1) + _uses_of_aliases(node)
+        return _log2(sum(not isinstance(part, exp.Literal) for part in node.expressions))
+    if isinstance(node, exp.Select):
+        return _log2(_width(node)) + _log2(_largest_expansion(node))
+    return 0
 
 
-def _uses_of_aliases(select: exp.Select) -> int:
-    """How often its items name items before them, which the engine writes out each time."""
-    uses, aliases = 0, set[str]()
+def _width(select: exp.Select) -> int:
+    """How often its stars stand for the columns of a source."""
+    stars = [item for item in select.expressions if item.is_star]
+    sources = 1 + len(list(select.args.get("joins") or ()))
+    return sum(sources if isinstance(star, exp.Star) else 1 for star in stars)
+
+
+def _largest_expansion(select: exp.Select) -> int:
+    """How large an item becomes when the engine writes out the aliases of items before it."""
+    sizes: dict[str, int] = {}
+    largest = 1
     for item in select.expressions:
-        if aliases:
-            columns = item.find_all(exp.Column)
-            uses += sum(not c.table and fold(c.name) in aliases for c in columns)
+        named = item.find_all(exp.Column) if sizes else ()
+        size = 1 + sum(sizes.get(fold(c.name), 0) for c in named if not c.table)
+        largest = max(largest, size)
         if isinstance(item, exp.Alias):
-            aliases.add(fold(item.alias))
-    return uses
+            sizes[fold(item.alias)] = size
+    return largest
+
+
+def _log2(times: int) -> int:
+    """The binary logarithm, rounded up."""
+    return max(0, times - 1).bit_length()
 
 
 def _is_sure(node: exp.Expr) -> bool:
