@@ -156,15 +156,24 @@ def _draw(ax: Axes, keys: list[list[Any]], drawn: _Values) -> str:
 
 
 def _positions(keys: list[Any]) -> NDArray[np.float64] | None:
-    """Where keys stand on an axis of numbers or dates, NULL as NaN; None for anything else."""
+    """Where keys stand on an axis of numbers or dates, NULL as NaN; None for anything else.
+
+    Keys that are NaN or infinite have no place on an axis.
+    """
     present = [key for key in keys if key is not None]
     if not present:
         return None
     if all(isinstance(key, date) for key in present):
-        return np.array([np.nan if k is None else float(date2num(k)) for k in keys])  # type: ignore[no-untyped-call]
-    if _is_numeric(keys):
-        return np.array([np.nan if k is None else float(k) for k in keys])
-    return None
+        places = [float(date2num(key)) for key in present]  # type: ignore[no-untyped-call]
+    elif _is_numeric(present):
+        places = [float(key) for key in present]
+    else:
+        return None
+    if not np.isfinite(places).all():
+        return None
+    positions = np.full(len(keys), np.nan)
+    positions[[key is not None for key in keys]] = places
+    return positions
 
 
 def _draw_points(ax: Axes, keys: list[Any], positions: NDArray[np.float64], drawn: _Values) -> None:

@@ -170,6 +170,17 @@ def test_a_null_key_stands_apart_on_an_axis_of_numbers(connection: dpsql.Connect
     assert apart.lines[0].get_ydata().tolist() == [value]
 
 
+def test_keys_that_have_no_place_on_an_axis_make_categories(
+    connection: dpsql.Connection,
+) -> None:
+    sql = (
+        "SELECT IF(year = 2000, 'NaN'::DOUBLE, year) AS y, COUNT(DISTINCT u) AS n FROM t GROUP BY y"
+    )
+    ax = connection.sql(sql).plot()
+    assert sorted(tick.get_text() for tick in ax.get_xticklabels()) == ["2001", "2002", "nan"]
+    assert not any(bar.get_hatch() for bar in bars(ax))
+
+
 def test_of_many_categories_the_first_forty_are_drawn_and_the_caption_says_so(
     connection: dpsql.Connection,
 ) -> None:
