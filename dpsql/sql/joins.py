@@ -129,11 +129,15 @@ def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
 
 def _merged(classes: list[frozenset[str]]) -> Equal:
     """The sets of columns, those that share a column made one."""
-    merged: list[frozenset[str]] = []
+    of: dict[str, set[str]] = {}
     for found in classes:
-        apart = [other for other in merged if found.isdisjoint(other)]
-        merged = [*apart, found.union(*(other for other in merged if other not in apart))]
-    return tuple(merged)
+        touched = {id(of[c]): of[c] for c in found if c in of}
+        whole = max(touched.values(), key=len, default=set())
+        for part in (*touched.values(), found):
+            if part is not whole:
+                whole |= part
+                of.update(dict.fromkeys(part, whole))
+    return tuple(frozenset(columns) for columns in {id(s): s for s in of.values()}.values())
 
 
 def _lasting(left: Relation, right: Relation, equal: Equal, kind: str) -> Equal:
@@ -183,7 +187,7 @@ def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
     ones, others = (
         [f.column for f in side.fields if f.identity >= Identity.NULLABLE] for side in (left, right)
     )
-    return any(_are_equal(one, other, equal) for one in ones for other in others)
+    return _meet(ones, others, equal)
 
 
 def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
@@ -191,17 +195,18 @@ def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
     one, other = left.pending, right.pending
     if one is None or other is None or one.parent != other.parent:
         return False
-    return _are_equal(one.column, other.column, equal)
+    return _meet([one.column], [other.column], equal)
 
 
 def _refers(pending: Pending, parent: Relation, equal: Equal) -> bool:
     """Whether an equality follows a child's link into the parent."""
     keys = [f.column for f in parent.fields if f.origin == pending.parent]
-    return any(_are_equal(pending.column, key, equal) for key in keys)
+    return _meet([pending.column], keys, equal)
 
 
-def _are_equal(one: str, other: str, equal: Equal) -> bool:
-    return any(one in columns and other in columns for columns in equal)
+def _meet(ones: list[str], others: list[str], equal: Equal) -> bool:
+    """Whether one of the first columns is equal to one of the others."""
+    return any(not c.isdisjoint(ones) and not c.isdisjoint(others) for c in equal)
 
 
 def _hint(left: Relation, right: Relation) -> str:

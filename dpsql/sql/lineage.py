@@ -431,7 +431,8 @@ class Lineage:
             *_pairs(conditions),
             *(self._filter_pairs(filters, both) if kind == "inner" else ()),
         ]
-        texts = [to_sql(total_condition(c, both.table)) for c in conditions]
+        table = both.table
+        texts = [to_sql(total_condition(c, table)) for c in conditions]
         made = joined(left, right, join, texts, pairs, self.text)
         made = self._tested(made, tests, scope)
         self._check_size(made, join)
