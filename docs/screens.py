@@ -15,6 +15,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Mapping
@@ -190,3 +191,99 @@ def clinic(directory: Path) -> list[str]:
         for statement in DATA:
             connection.execute(statement)
     return ["shell", "clinic.duckdb", "--analyst", "ana"]
+
+
+# -- the screens of the page ------------------------------------------------------------------
+
+WARDS = "SELECT ward, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY ward;"
+COSTS = "SELECT sex, AVG(cost) AS mean FROM visits GROUP BY sex;"
+ENDLESS = "SELECT COUNT(DISTINCT entry) AS entries FROM log;"
+
+
+def _asked(terminal: Terminal) -> str:
+    terminal.run(WARDS)
+    return terminal.run("\\plot")
+
+
+def _completed(terminal: Terminal) -> str:
+    terminal.send("SELECT ward, COUNT(*) AS visits\r")
+    terminal.see("...")
+    terminal.type("FROM visits v GROUP BY v.")
+    terminal.send("\t")
+    return terminal.see("cost")
+
+
+def _agreed(terminal: Terminal) -> str:
+    terminal.run("SET epsilon = 2;")
+    terminal.type(COSTS)
+    terminal.send("\r")
+    terminal.see("[y/N]")
+    terminal.send("n\r")
+    screen = terminal.see(lambda: terminal.waits)
+    terminal.run("RESET epsilon;")
+    return screen
+
+
+def _cancelled(terminal: Terminal) -> str:
+    terminal.type(ENDLESS)
+    terminal.send("\r")
+    terminal.see("Ctrl-C cancels")
+    terminal.send("\x03")
+    return terminal.see(lambda: terminal.waits)
+
+
+def _told(terminal: Terminal) -> str:
+    return terminal.run("\\history")
+
+
+SCREENS: dict[str, tuple[Callable[[Terminal], str], tuple[str, ...]]] = {
+    "ask": (_asked, (WARDS, "\\plot", "┊ threshold")),
+    "complete": (_completed, ("SELECT ward, COUNT(*) AS visits", "patient_id", "cost")),
+    "confirm": (_agreed, (COSTS, "Run it? [y/N] n", "Not run. Nothing was spent.")),
+    "cancel": (_cancelled, (ENDLESS, "Cancelled. It took ε")),
+    "history": (_told, ("\\history", "ε 0.5, held")),
+}
+"""Each screen of the page: how it comes about, and what is on it whatever the noise."""
+
+
+def taken() -> dict[str, str]:
+    """All screens, from one shell."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        arguments = clinic(directory)
+        with duckdb.connect(str(directory / "clinic.duckdb")) as connection:
+            connection.execute(
+                "CREATE VIEW log AS SELECT i % 1000 AS patient_id, i AS entry "
+                "FROM range(1_000_000_000_000) t(i)"
+            )
+        unit = "    privacy_unit: {name: patient, column: patient_id}\n"
+        (directory / "policies.yaml").write_text(f"{POLICY}  log:\n{unit}", encoding="utf-8")
+        terminal = Terminal(arguments, directory, columns=96, lines=42)
+        try:
+            terminal.see(lambda: terminal.waits)
+            found = {}
+            for screen, (typed, _) in SCREENS.items():
+                found[screen] = re.sub(r"\n\n+(?=.*\Z)", "\n\n", typed(terminal))
+                terminal.send("\x03")
+                terminal.see(lambda: terminal.waits)
+                terminal.clear()
+        finally:
+            terminal.close()
+        return found
+
+
+def block(name: str) -> re.Pattern[str]:
+    """A screen of the page: what stands before it, the screen, and what stands after it."""
+    return re.compile(rf"(<!-- screen: {name} -->\n```text\n)(.*?)(\n?```\n)", re.DOTALL)
+
+
+def main() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name, text in taken().items():
+        page, places = block(name).subn(lambda found, text=text: f"{found[1]}{text}\n```\n", page)
+        assert places == 1, f"the page has no place for the screen {name}"
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from test_docs_pages import script
 
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
@@ -29,6 +31,7 @@ from dpsql.shell import cancel, fallback, paging
 from dpsql.shell.catalog import Catalog
 from dpsql.shell.completion import Argument, Known, candidates
 from dpsql.shell.costs import price
+from dpsql.shell.help import KEYS
 from dpsql.shell.pieces import Piece, finished, pieces
 from dpsql.shell.script import ALL, BY_NAME
 from dpsql.shell.settings import SETTINGS, Expanded, Format, Settings
@@ -525,18 +528,18 @@ def test_a_price_looks_at_the_scarcest_account_and_quantity():
 
 
 def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error():
-    assert cancel.run(lambda: 42, lambda: None, lambda: None) == 42
+    assert cancel.run(lambda: 42, lambda: None, lambda cancelled: None) == 42
 
     def fails() -> None:
         raise EngineError()
 
     with pytest.raises(EngineError):
-        cancel.run(fails, lambda: None, lambda: None)
+        cancel.run(fails, lambda: None, lambda cancelled: None)
 
 
 def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
     before = signal.getsignal(signal.SIGINT)
-    stop, calls = threading.Event(), []
+    stop, calls, told = threading.Event(), [], []
 
     def work() -> None:
         signal.raise_signal(signal.SIGINT)
@@ -549,8 +552,9 @@ def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
             stop.set()
 
     with pytest.raises(cancel.Cancelled):
-        cancel.run(work, interrupt, lambda: None)
+        cancel.run(work, interrupt, told.append)
     assert len(calls) >= 3
+    assert told[-1] is True
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -559,7 +563,7 @@ def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
         signal.raise_signal(signal.SIGINT)
         return "paid for"
 
-    assert cancel.run(work, lambda: None, lambda: None) == "paid for"
+    assert cancel.run(work, lambda: None, lambda cancelled: None) == "paid for"
 
 
 LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i) WHERE hash(i) = 7'
@@ -614,3 +618,28 @@ def test_the_pager_is_the_users_choice():
     assert paging.pager({"TERM": "xterm", "PAGER": "cat '"}) is None
     assert paging.pager({"TERM": "dumb", "PAGER": "cat"}) is None
     assert paging.pager({"PAGER": "cat"}) is None
+
+
+# -- the page ---------------------------------------------------------------------------------
+
+SCREENS = script("screens")
+PAGE = SCREENS.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_tells_of_every_command_setting_and_key():
+    cells = {
+        cell.replace("\\|", "|") for cell in re.findall(r"^\| (`.*?`) \| ", PAGE, re.MULTILINE)
+    }
+    assert {f"`{command.title}`" for command in ALL} <= cells
+    assert {f"`{name}`" for name in SETTINGS} <= cells
+    assert {", ".join(f"`{key}`" for key in keys.split(", ")) for keys, _ in KEYS} <= cells
+    for format_ in Format:
+        assert f"`{format_}`" in PAGE
+
+
+def test_the_page_shows_every_screen_with_what_is_the_same_on_each():
+    assert set(re.findall(r"<!-- screen: (\w+) -->", PAGE)) == set(SCREENS.SCREENS)
+    for name, (_, parts) in SCREENS.SCREENS.items():
+        found = SCREENS.block(name).search(PAGE)
+        for part in (*parts, "dataset clinic"):
+            assert part in found[2], name

@@ -22,8 +22,11 @@ class Cancelled(Exception):
     """Work ended because Ctrl-C was pressed."""
 
 
-def run(work: Callable[[], _T], interrupt: Callable[[], None], waiting: Callable[[], None]) -> _T:
-    """The outcome of ``work``. ``waiting`` is called now and then until it is there.
+def run(
+    work: Callable[[], _T], interrupt: Callable[[], None], waiting: Callable[[bool], None]
+) -> _T:
+    """The outcome of ``work``. ``waiting`` is called now and then until it is there, and told
+    whether Ctrl-C was pressed.
 
     Once Ctrl-C is pressed, ``interrupt`` is called until the work is over, as it may be between two
     statements. Raises ``Cancelled`` if it then failed; if it was nearly done, it is done.
@@ -42,7 +45,7 @@ def run(work: Callable[[], _T], interrupt: Callable[[], None], waiting: Callable
         while wait([outcome], _TURN).not_done:
             if stop.is_set():
                 interrupt()
-            waiting()
+            waiting(stop.is_set())
     if stop.is_set() and outcome.exception() is not None:
         raise Cancelled from None
     return outcome.result()

@@ -141,26 +141,29 @@ def _history(call: Call) -> None:
         shell.screen.show(Text("Nothing was charged yet."))
         return
     most = shell.source.payer.limits[-1].limit
-    table = _table("when", "asked", "reserved", "paid", "of the budget", right=(2, 3, 4))
+    table = _table("when", "paid", "budget", "asked", right=(2,))
     for entry in reversed(entries):
         table.add_row(*map(Text, _told(entry, most)))
     shell.screen.show(table, paged=shell.settings.pager)
 
 
 def _told(entry: Entry, most: Amount) -> tuple[str, ...]:
-    """A charge in words: when, what, how much, and how much of the account's limit that is."""
+    """A charge in words: when, how much, how much of the account's limit that is, what for."""
     asked = read_record(entry.plan)
     conversion = sum(block.conversion_delta for block in asked.blocks)
     statement = " ".join(asked.statement.split()) or asked.kind
-    counted = entry.reserved if entry.charged is None else entry.charged
-    paid = "all of it, as it failed" if entry.charged is None else _epsilon(counted, conversion)
+    counted, reserved = entry.charged or entry.reserved, _epsilon(entry.reserved, conversion)
+    paid = _epsilon(counted, conversion)
+    if entry.charged is None:
+        paid += ", held"
+    elif paid != reserved:
+        paid += f" of {reserved[2:]}"
     share = percent(counted.rho or counted.epsilon, most.rho or most.epsilon)
-    reserved = _epsilon(entry.reserved, conversion)
-    return _local(entry.created), printable(statement, 200), reserved, paid, share
+    return _local(entry.created), paid, share, printable(statement, 200)
 
 
 def _local(time: str) -> str:
-    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _epsilon(amount: Amount, conversion: float) -> str:
@@ -304,7 +307,8 @@ COMMANDS: Final = (
         "the last charges (20): when, what was asked, what was paid",
         _history,
         "They come from the ledger, so those of other programs on the same account are among "
-        "them. A query that failed or was cancelled keeps its reservation.",
+        "them. What a query reserved and did not pay comes after `of`; the reservation of one that "
+        "runs, failed or was cancelled is held.",
     ),
     Command(
         ("plot",),

@@ -97,10 +97,10 @@ class Screen:
             self._file = None
 
     @contextmanager
-    def busy(self) -> Iterator[Callable[[], None]]:
+    def busy(self) -> Iterator[Callable[[bool], None]]:
         """Show that something runs, if it takes long and somebody is there to see it.
 
-        Gives what is to be called now and then.
+        Gives what is to be called now and then, with whether it is being cancelled.
         """
         self._busy = _Busy(self._console if self.interactive else None)
         try:
@@ -132,13 +132,14 @@ class _Busy:
         self._started = time.monotonic()
         self.percent: int | None = None
 
-    def turn(self) -> None:
+    def turn(self, cancelled: bool) -> None:
         """Bring the line up to date."""
         seconds = time.monotonic() - self._started
         if self._console is None or seconds < _PATIENCE:
             return
         done = "" if self.percent is None else f", {self.percent}%"
-        text = Text(f"running for {seconds:.0f} s{done}; Ctrl-C cancels", style="dim")
+        hint = "cancelling" if cancelled else "Ctrl-C cancels"
+        text = Text(f"running for {seconds:.0f} s{done}; {hint}", style="dim")
         if self._status is None:
             self._status = self._console.status(text, spinner="line")
             self._status.start()

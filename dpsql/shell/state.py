@@ -93,17 +93,19 @@ class Shell:
 
         Raises ``Error``, and ``Cancelled`` with what that cost after Ctrl-C.
         """
-        if isinstance(read_statement(text), Select):
+        query = isinstance(read_statement(text), Select)
+        if query:
             self.query = text
             if not self._agreed(text):
                 self.screen.say("Not run. Nothing was spent.")
                 return
+            self.last = ""
         started = time.perf_counter()
         result = self._charged(lambda: self.source.connection.sql(text))
         took = _duration(time.perf_counter() - started)
-        if result.released:
+        if query:
             self.result = result
-        self.last = f"last: {_paid(result)}{took}"
+            self.last = f"last: {_paid(result)}{took}"
         self.screen.show(
             written(result, self.settings, self.screen.width), paged=self.settings.pager
         )
