@@ -517,6 +517,14 @@ def test_check_lists_what_does_not_fit_and_exits_with_2(world):
     assert "Traceback" not in result.output
 
 
+def test_check_tells_programs_what_it_finds(world):
+    assert json.loads(ok("check", "--format", "json")) == []
+    (world / "policies.yaml").write_text(POLICY.replace("cost:", "costs:"))
+    (finding,) = json.loads(run("check", "--format", "json").stdout)
+    assert (finding["level"], finding["subject"]) == ("error", "visits.costs")
+    assert set(finding) == {"level", "subject", "message", "hint"}
+
+
 def test_check_only_warns_about_tables_left_out(world):
     with contextlib.closing(duckdb.connect(str(world / "two.duckdb"))) as connection:
         connection.execute("CREATE TABLE visits (uid BIGINT, cost DOUBLE, color VARCHAR)")

@@ -222,6 +222,16 @@ def test_a_terminal_is_asked_and_a_pipe_is_not(shop: Path) -> None:
     assert piped.stdout.startswith(b"Wrote piped.yaml.")
 
 
+def test_the_database_can_be_a_setting_as_in_other_commands(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run().exit_code == 2
+    monkeypatch.setenv("DPSQL_DATABASE", "shop.duckdb")
+    assert run().exit_code == 0
+    assert run("-d", "nowhere.duckdb", "--force").exit_code == 2
+    assert run("shop.duckdb", "-d", "nowhere.duckdb", "--force").exit_code == 0
+
+
 def test_a_drafted_policy_answers_queries(shop: Path) -> None:
     assert run("shop.duckdb", *OPTIONS).exit_code == 0
     sql = "SELECT COUNT(*) AS n, SUM(price) AS turnover FROM lineitem"

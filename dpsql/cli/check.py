@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +22,18 @@ if TYPE_CHECKING:
 @click.command(
     epilog=options.examples(
         "dpsql check -d demo-data/demo.duckdb",
-        "dpsql check -d demo-data/demo.duckdb -p policies.yaml",
+        "dpsql check -d demo-data/demo.duckdb -p policies.yaml -f json",
     )
 )
 @options.database
 @options.policies
+@options.formats("table", "json")
 @click.pass_context
-def check(ctx: click.Context, database: Path, policies: Path) -> None:
-    """Compare the policies with the database. Exits with 2 if something does not fit."""
+def check(ctx: click.Context, /, database: Path, policies: Path, format_: str) -> None:
+    """Compare the policies with the database. Exits with 2 if something does not fit.
+
+    Warnings ask the owner to look; errors make some query impossible or wrong.
+    """
     from dpsql.engines.duckdb import open_database
     from dpsql.policy_file import load_policy
     from dpsql.scaffold import check_policy
@@ -38,7 +44,9 @@ def check(ctx: click.Context, database: Path, policies: Path) -> None:
         findings = check_policy(policy, engine.schema())
     finally:
         engine.close()
-    if findings:
+    if format_ == "json":
+        click.echo(json.dumps([asdict(f) for f in findings], indent=2, ensure_ascii=False))
+    elif findings:
         show(_findings_table(findings))
     else:
         click.echo("The policies fit the database.")

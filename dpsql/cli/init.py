@@ -24,7 +24,8 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
         "dpsql init demo-data/demo.duckdb -o seen.yaml --look --no-ask",
     )
 )
-@click.argument("database", type=click.Path(path_type=Path))
+@click.argument("place", metavar="[DATABASE]", required=False, type=click.Path(path_type=Path))
+@options.optional_database
 @click.option(
     "--output",
     "-o",
@@ -50,7 +51,8 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
     "--ask/--no-ask", default=None, help="Ask what is not given.  [default: on a terminal]"
 )
 def init(
-    database: Path,
+    place: Path | None,
+    database: Path | None,
     target: Path,
     force: bool,
     dataset: str | None,
@@ -68,6 +70,9 @@ def init(
     from dpsql.cli import drafting
     from dpsql.draft import Draft, checked
 
+    database = place or database
+    if database is None:
+        raise click.UsageError("name a database: dpsql init DATABASE")
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
         schema = drafting.schema_of(database)

@@ -113,6 +113,7 @@ def _analyst(required: bool) -> Decorator:
 
 
 database = _database(required=True)
+optional_database = _database(required=False)
 analyst = _analyst(required=True)
 optional_analyst = _analyst(required=False)
 policies = _setting(
@@ -184,7 +185,7 @@ def parameters(command: Command) -> Command:
 
 def every_setting(command: Command) -> Command:
     """All settings, none of them required."""
-    first = (_database(required=False), policies, ledger, _analyst(required=False), session)
+    first = (optional_database, policies, ledger, _analyst(required=False), session)
     return _stacked((*first, formats(*FORMATS), confidence, parameters))(command)
 
 

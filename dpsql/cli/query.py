@@ -15,7 +15,6 @@ from dpsql.cli.files import new_file
 from dpsql.cli.printing import progress_bar, remark, show
 
 if TYPE_CHECKING:
-    from dpsql.explain import Explanation
     from dpsql.result import Result
 
 _BINARY: Final = ("arrow", "parquet")
@@ -54,7 +53,7 @@ _BINARY: Final = ("arrow", "parquet")
     help="Write the answer to a new file. That this can be done is checked before paying.",
 )
 @click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
-@click.option("--dry-run", is_flag=True, help="Show plan and price as dpsql explain does.")
+@click.option("--dry-run", is_flag=True, help="Only show plan and price, as dpsql explain does.")
 @click.option("--verbose", "-v", is_flag=True, help="Say on stderr how it was answered and paid.")
 @options.quiet
 def query(
@@ -83,23 +82,22 @@ def query(
     from dpsql.session import connect
 
     chosen = options.chosen(given)
+    if dry_run:
+        _explain(options.query_text(sql), database, policies, analyst, format_, chosen)
+        return
     with ExitStack() as stack:
         write = _destination(stack, format_, output, force)
         text = options.query_text(sql)
-        if dry_run:
-            connection = stack.enter_context(connect(database, policies, None, analyst))
-            _write_explanation(connection.explain(text, **chosen), format_, write)
-        else:
-            bar = stack.enter_context(ExitStack())
-            tell = bar.enter_context(progress_bar(quiet))
-            connection = stack.enter_context(
-                connect(database, policies, ledger, analyst, session=session, progress=tell)
-            )
-            result = connection.sql(text, fresh=fresh, **chosen)
-            bar.close()
-            _write_result(result, format_, confidence, intervals, write)
-            if verbose and format_ != "table":
-                remark(footer(result))
+        bar = stack.enter_context(ExitStack())
+        tell = bar.enter_context(progress_bar(quiet))
+        connection = stack.enter_context(
+            connect(database, policies, ledger, analyst, session=session, progress=tell)
+        )
+        result = connection.sql(text, fresh=fresh, **chosen)
+        bar.close()
+        _write_result(result, format_, confidence, intervals, write)
+    if verbose and format_ != "table":
+        remark(footer(result))
     if output is not None:
         remark(f"Wrote {output}.", quiet)
 
@@ -163,20 +161,24 @@ def _wide_panel(result: Result, confidence: float) -> Any:
     return Group(table, Text(), Text(footer(result), style="dim"))
 
 
-def _write_explanation(
-    explanation: Explanation, format_: str, write: Callable[[bytes], None] | None = None
+def _explain(
+    text: str,
+    database: Path,
+    policies: Path,
+    analyst: str,
+    format_: str,
+    chosen: dict[str, Any],
 ) -> None:
-    """As JSON where that was asked for; other formats have no place for a plan, so it is a text."""
+    """As JSON where that was asked for; other formats have no place for a plan."""
     from dpsql import output, render
+    from dpsql.session import connect
 
+    with connect(database, policies, None, analyst) as connection:
+        explanation = connection.explain(text, **chosen)
     if format_ in ("json", "jsonl"):
-        text = output.explanation_json(explanation)
-    elif write is None:
-        show(render.explanation_panel(explanation))
-        return
+        click.echo(output.explanation_json(explanation))
     else:
-        text = render.plain(render.explanation_panel(explanation))
-    write(f"{text}\n".encode()) if write else click.echo(text)
+        show(render.explanation_panel(explanation))
 
 
 @click.command(
@@ -198,9 +200,4 @@ def explain(
     sql: str, database: Path, policies: Path, analyst: str, format_: str, **given: Any
 ) -> None:
     """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""
-    from dpsql.session import connect
-
-    text = options.query_text(sql)
-    with connect(database, policies, None, analyst) as connection:
-        explanation = connection.explain(text, **options.chosen(given))
-    _write_explanation(explanation, format_)
+    _explain(options.query_text(sql), database, policies, analyst, format_, options.chosen(given))
