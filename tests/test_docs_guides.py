@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from guides import GUIDES, Guide, blocks, commands, fits, stated, statements
+from guides import DOCS, GUIDES, Guide, blocks, commands, fits, stated, statements
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,6 +22,12 @@ def test_a_guide_runs_from_top_to_bottom(
     with mock.patch.dict(os.environ):  # guides export variables
         guide.run()
     assert guide.ran >= 3
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
+    assert pages - set(re.findall(r"\]\(([^)#]+)\)", index)) == set()
 
 
 def test_the_tests_that_guides_name_exist() -> None:
