@@ -73,7 +73,7 @@ def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[s
         if not _is_numeric(_column(result, _known(result, y, "y"))):
             raise ParameterError(
                 f"the column {printable(y, 40)} does not hold numbers",
-                code="not_numeric",
+                code="column_not_numeric",
                 hint="Choose another for y.",
             )
         return y

@@ -291,7 +291,7 @@ def test_it_never_shows_a_window(
         ({"y": "nothing"}, "column_not_in_answer", "Columns: key, n, c."),
         ({"x": "nothing"}, "column_not_in_answer", "Columns: key, n, c."),
         ({"x": ["key", "nothing"]}, "column_not_in_answer", "Columns: key, n, c."),
-        ({"y": "key"}, "not_numeric", "Choose another for y."),
+        ({"y": "key"}, "column_not_numeric", "Choose another for y."),
         ({"confidence": 1.0}, "confidence_out_of_range", "0.95"),
         ({"ax": "axes"}, "not_axes", None),
     ],
