@@ -714,6 +714,89 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select ?, count(*) from visits", "parameter_missing"),
         ("select $1, count(*) from visits", "parameter_missing"),
     ],
+    "equalities, FILTER, tests and names say what they say, and nothing of other people": [
+        (
+            "select count(*) from visits a join shops s on a.uid = s.k join visits b on b.uid = s.k",
+            ANSWERS,
+        ),
+        (
+            "select count(*) from visits a, visits b, visits c where a.uid = a.big and b.uid = a.big and c.uid = b.uid",
+            ANSWERS,
+        ),
+        (
+            "select count(*) from visits a, visits b, visits c where a.uid = a.big and b.uid = a.big and c.uid = b.big",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a left join shops s on a.uid = a.big join visits b on b.uid = a.big",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a anti join shops s on a.uid = a.big join visits b on b.uid = a.big",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a join shops s on not (a.uid <> a.big) join visits b on b.uid = a.big",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a join shops s on a.uid = a.x join visits b on b.uid = a.x",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a join shops s on a.uid = a.big::varchar join visits b on b.uid = a.big",
+            "join_needs_unit",
+        ),
+        (
+            "select count(*) from visits a join visits b on a.uid = b.uid and a.k in (select k from mails)",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select count(*) from visits a join visits b on a.uid = b.uid and exists (select 1 from visits c where c.k = a.k)",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select count(*) from visits a join shops s on exists (select 1 from secret)",
+            "unknown_table",
+        ),
+        (
+            "select count(*) from visits a left join shops s on a.k in (select k from shops)",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select count(*) from visits a join shops s on a.k = s.k and a.n in (select size from shops)",
+            ANSWERS,
+        ),
+        (
+            "select c, count(*) from (select uid, count(*) filter (where n > 3) c from visits group by uid) group by c",
+            ANSWERS,
+        ),
+        (
+            "select c, count(*) from (select uid, count(*) filter (where random() < 0.5) c from visits group by uid) group by c",
+            "expression_not_allowed",
+        ),
+        (
+            "select c, count(*) from (select uid, count(*) filter (where n > (select avg(n) from visits)) c from visits group by uid) group by c",
+            "subquery_over_private_rows",
+        ),
+        (
+            "select c, count(*) from (select k, count(*) filter (where uid = 1) c from visits group by k) group by c",
+            ANSWERS,
+        ),
+        (
+            "select c, count(*) from (select uid, first(s) filter (where n > 3) c from visits group by uid) group by c",
+            "aggregate_not_supported",
+        ),
+        ("select k, count(*) as n from visits group by k having n > 3", ANSWERS),
+        (
+            "select k, count(*) as n from visits group by k having visits.n > 3",
+            "column_not_grouped",
+        ),
+        ("select k, count(*) as n from visits group by k order by visits.n", "column_not_grouped"),
+        ("select k, count(*) as uid from visits group by k order by uid + 0", "column_not_grouped"),
+        ("select k % 2 as uid, count(*) from visits group by rollup (uid)", "groups_by_unit"),
+        ("select count(*) as uid from visits group by rollup (uid)", "groups_by_unit"),
+    ],
     "what reads no private table costs nothing and comes nowhere near one": [
         ("select 1", TELLS),
         ("SELECT 1 AS ping -- from a tool", TELLS),
