@@ -10,6 +10,7 @@ import re
 from dataclasses import asdict, dataclass
 from datetime import date, time
 from decimal import Decimal
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -61,28 +62,35 @@ def columns_of(result: Result, intervals: float | None) -> list[Column]:
 
     With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
     """
-    found = {} if intervals is None else result.intervals(intervals)
-    rows, taken = result.fetchall(), set(result.columns)
+    ends = _ends_by_column(result, intervals)
+    rows = result.fetchall()
     columns: list[Column] = []
     for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
         columns.append(Column(name, type_, [row[position] for row in rows]))
-        if name in found:
-            ends = {"low": found[name].low, "high": found[name].high}
-            for word, values in ends.items():
-                free = _free(f"{name}_{word}", taken)
-                whole = "BIGINT" if type_ == "BIGINT" else "DOUBLE"
-                columns.append(Column(free, whole, _ends(result, name, values)))
+        columns += ends.get(name, ())
     return columns
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _ends_by_column(result: Result, intervals: float | None) -> dict[str, tuple[Column, Column]]:
+    """The ends of each noisy column's intervals, under names that the answer leaves free."""
+    if intervals is None:
+        return {}
+
+    def end(name: str, word: str, values: NDArray[np.float64]) -> Column:
+        whole = result.types[result.columns.index(name)] == "BIGINT"
+        free = _free(f"{name}_{word}", result.columns)
+        return Column(free, "BIGINT" if whole else "DOUBLE", _ends(result, name, values))
+
+    return {
+        name: (end(name, "low", found.low), end(name, "high", found.high))
+        for name, found in result.intervals(intervals).items()
+    }
+
+
+def _free(name: str, taken: list[str]) -> str:
     """The name, or the first of ``name_1``, ``name_2``, ... that no column has yet."""
-    number, free = 0, name
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    taken.add(free)
-    return free
+    numbered = (f"{name}_{number}" for number in count(1))
+    return name if name not in taken else next(free for free in numbered if free not in taken)
 
 
 def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
@@ -167,33 +175,29 @@ def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.
     """The answer with DuckDB's types, and with cost and mechanisms in the schema's metadata."""
     import pyarrow
 
+    ends = _ends_by_column(result, confidence if intervals else None)
     answer = result.arrow()
-    columns = columns_of(result, confidence if intervals else None)
-    names = set(answer.column_names)
-    arrays = [
-        _plain_array(column, answer[column.name] if column.name in names else None)
-        for column in columns
-    ]
+    columns: dict[str, Any] = {}
+    for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
+        columns[name] = _portable(result, position, type_, answer.column(position))
+        for end in ends.get(name, ()):
+            number = pyarrow.int64() if end.type == "BIGINT" else pyarrow.float64()
+            columns[end.name] = pyarrow.array(end.values, number)
     metadata = {METADATA_KEY: _json(_circumstances(result, confidence)).encode()}
-    table = pyarrow.table(arrays, names=[column.name for column in columns])
-    return table.replace_schema_metadata(metadata)
+    return pyarrow.table(columns, metadata=metadata)
 
 
-def _plain_array(column: Column, array: pyarrow.ChunkedArray | None) -> Any:
-    """An array that every reader knows: DuckDB's own, or made of its values."""
+def _portable(result: Result, position: int, type_: str, array: pyarrow.ChunkedArray) -> Any:
+    """A column of the answer in a type that every reader knows."""
     import pyarrow
 
-    if array is None:
-        whole = column.type == "BIGINT"
-        return pyarrow.array(column.values, pyarrow.int64() if whole else pyarrow.float64())
-    if column.type in ("HUGEINT", "UHUGEINT"):  # 16 bytes without a name elsewhere
-        present = [value for value in column.values if isinstance(value, int)]
-        if all(abs(value) < 10**38 for value in present):
-            return pyarrow.array(column.values, pyarrow.decimal128(38))
-    if column.type in ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID"):
-        texts = [None if value is None else str(value) for value in column.values]
-        return pyarrow.array(texts, pyarrow.string())
-    return array
+    if type_ not in ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID"):
+        return array
+    values = [row[position] for row in result.fetchall()]
+    if all(isinstance(value, int | None) and abs(value or 0) < 10**38 for value in values):
+        return pyarrow.array(values, pyarrow.decimal128(38))
+    texts = [None if value is None else str(value) for value in values]
+    return pyarrow.array(texts, pyarrow.string())
 
 
 def _circumstances(result: Result, confidence: float) -> dict[str, object]:
