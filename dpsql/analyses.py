@@ -52,20 +52,27 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """How many questions there are of each epsilon, and their deltas added up."""
+    """The questions by themselves: how many of each epsilon, their deltas, and their zCDP.
+
+    Each is (epsilon, delta)-DP; ``delta`` adds these up. All together are ``rho_delta``-approximate
+    ``rho``-zCDP.
+    """
 
     epsilons: Mapping[float, int]
     delta: float
+    rho: float
+    rho_delta: float
 
 
 def charged(entries: Iterable[Entry], conversion: float) -> Charged:
     """The questions of ``entries`` by themselves, each at what it reserved.
 
     Rho is converted with the delta that the question set aside for it, or with ``conversion`` where
-    the ledger does not say: any choice is a true statement about the question.
+    the ledger does not say: any choice is a true statement about the question. An epsilon-DP
+    question is rho-zCDP for rho = epsilon tanh(epsilon/2) (:func:`dpsql.composition.rho_of_pure`).
     """
     epsilons: Counter[float] = Counter()
-    deltas = 0.0
+    deltas = rho = rho_delta = 0.0
     for entry in entries:
         loss = entry.reserved.loss
         aside = sum(block.conversion_delta for block in read_record(entry.plan).blocks)
@@ -75,29 +82,30 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
             aside = conversion
         epsilons[math.ceil(loss.worth(aside) * _GRID) / _GRID] += 1
         deltas += loss.delta + aside
-    return Charged(epsilons, deltas * _UP)
+        rho += loss.rho + loss.epsilon * math.tanh(loss.epsilon / 2.0)
+        rho_delta += loss.delta
+    return Charged(epsilons, deltas * _UP, rho * _UP, rho_delta * _UP)
 
 
 def analyses(questions: Charged, slack: float) -> tuple[Analysis, ...]:
-    """Simple addition, advanced, zCDP and optimal composition of unequal questions.
+    """Simple addition, advanced, optimal and zCDP composition of unequal questions.
 
-    All but the first spend ``slack``, between 0 and 1, of delta beside the questions' own. An
-    epsilon-DP question is rho-zCDP for rho = epsilon tanh(epsilon/2)
-    (:func:`dpsql.composition.rho_of_pure`).
+    All but the first spend ``slack``, between 0 and 1, of delta beside the questions' own. What is
+    optimal is so for questions of which no more than epsilon and delta are known: zCDP knows more.
     """
     epsilons = {e: count for e, count in questions.epsilons.items() if e > 0.0}
     if not epsilons:
         return ()
     delta = (questions.delta + slack) * _UP
-    rho = sum(count * e * math.tanh(e / 2.0) for e, count in epsilons.items()) * _UP
-    simple = total(epsilons)
-    kairouz, canonne = advanced(epsilons, slack), min(simple, epsilon_from_zcdp(rho, slack))
-    best = min(optimal_of(epsilons, slack), kairouz, canonne)
+    kairouz = advanced(epsilons, slack)
+    best = min(optimal_of(epsilons, slack), kairouz)
+    canonne = epsilon_from_zcdp(questions.rho, slack)
+    source = "Bun & Steinke 2016; Canonne, Kamath & Steinke 2020"
     return (
-        Analysis("basic", simple, questions.delta, "Dwork et al. 2006"),
+        Analysis("basic", total(epsilons), questions.delta, "Dwork et al. 2006"),
         Analysis("advanced", kairouz, delta, "Kairouz, Oh & Viswanath 2015, Theorem 3.5"),
-        Analysis("zcdp", canonne, delta, "Bun & Steinke 2016; Canonne, Kamath & Steinke 2020"),
         Analysis("optimal", best, delta, "Murtagh & Vadhan 2016, Theorem 1.5"),
+        Analysis("zcdp", canonne, (questions.rho_delta + slack) * _UP, source),
     )
 
 

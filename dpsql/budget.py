@@ -121,6 +121,11 @@ class BudgetReport:
         return self.accounts[0].path
 
     @property
+    def dataset(self) -> str:
+        """The path of the dataset's account, which all analysts share."""
+        return self.analyst.rpartition("/")[0]
+
+    @property
     def own(self) -> AccountReport:
         """The analyst's account, which pays unless a session of it does."""
         return next(account for account in self.accounts if account.path == self.analyst)

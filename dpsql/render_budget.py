@@ -26,7 +26,7 @@ _ANALYSES = {
     "ledger": "what the ledger counts",
     "basic": "simple addition",
     "advanced": "advanced composition",
-    "zcdp": "zCDP",
+    "zcdp": "zCDP, nothing refunded",
     "optimal": "optimal composition",
 }
 _PERIODS = {"day": "every day", "month": "every month"}
@@ -149,9 +149,9 @@ def promise(report: BudgetReport) -> Text:
             "nothing more can be asked. The promise is that of the limit before; what was charged "
             f"amounts to {_worth(report.own.total)}."
         )
-    total = report.accounts[-1]
+    total = next(account for account in report.accounts if account.path == report.dataset)
     bound = total.binding
-    if total.path != report.analyst and bound is not None and not _passed(total):
+    if bound is not None and not _passed(total):
         text += (
             f" All analysts together: (ε {significant(bound.budget.epsilon)}, "
             f"δ {significant(bound.budget.delta)})"
@@ -177,7 +177,7 @@ def _role(report: BudgetReport, account: AccountReport) -> str:
         return "" if account.path == report.account else "all sessions"
     if account.path == report.account:
         return "session"
-    return "all analysts" if account is report.accounts[-1] else ""
+    return "all analysts" if account.path == report.dataset else ""
 
 
 def _bars(account: AccountReport) -> Table:

@@ -28,6 +28,7 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
+from dpsql.record import Asked, read_record
 from dpsql.render import plain
 from dpsql.render_budget import accounts_table, budget_panel
 
@@ -361,12 +362,15 @@ def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
     assert budget_report(policy, "ana", ledger).analyses == ()
     report = budget_report(policy, "ana", ledger, compare=True)
     found = {each.name: each for each in report.analyses}
-    assert list(found) == ["ledger", "basic", "advanced", "zcdp", "optimal"]
+    assert list(found) == ["ledger", "basic", "advanced", "optimal", "zcdp"]
     assert [each.name for each in report.analyses if each.promised] == ["ledger"]
     total = report.own.total
     assert (found["ledger"].epsilon, found["ledger"].delta) == (total.epsilon, total.delta)
     assert found["basic"].epsilon == pytest.approx(1.25, rel=1e-5)
     assert found["basic"].delta == pytest.approx(3 * 2.0**-30, rel=0.51)
+    if composition is Composition.ZCDP:  # nothing was refunded
+        assert found["zcdp"].epsilon == pytest.approx(found["ledger"].epsilon, rel=1e-6)
+        assert found["zcdp"].delta == pytest.approx(found["ledger"].delta)
     text = repr(report)
     assert "what the ledger counts" in text
     assert "The promise rests on the first line alone." in " ".join(text.split())
@@ -473,3 +477,58 @@ def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(engine, ledger) 
         == report.own.spent.loss.delta + report.own.binding.budget.delta_conversion
     )
     assert report.epsilon_remaining == 0.0
+
+
+def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) -> None:
+    policy = rules(total=6.0)
+    with dpsql.connect(engine, policy, ledger, "ana", session="notebook") as connection:
+        connection.sql(KNOWN)
+        result, report = connection.sql("SHOW BUDGET"), connection.budget()
+    rows = {(account, name): rest for account, name, *rest in result.fetchall()}
+    quantities = ["epsilon", "rho", "delta", "queries", "unsettled queries"]
+    assert list(rows) == [(a.path, name) for a in report.accounts for name in quantities]
+    assert report.account == "world/ana/notebook"
+    assert rows["world/ana/notebook", "rho"] == [report.rho_spent, None, None]
+    own = [report.rho_spent, report.rho_remaining, report.rho_limit]
+    assert rows["world/ana", "rho"] == own
+    assert rows["world", "epsilon"][2] == 6.0
+    assert rows["world", "queries"] == [1.0, None, None]
+
+
+def test_a_dataset_below_another_name_is_told_apart_from_it(ledger) -> None:
+    policy = Policy("shop/sales", accounts={"ana": account("ana")}, total=account("x", 3.0))
+    report = budget_report(policy, "ana", ledger)
+    assert [a.path for a in report.accounts] == ["shop/sales/ana", "shop/sales", "shop"]
+    text = " ".join(repr(report).split())
+    assert "Budget of shop/sales (all analysts, zcdp composition)" in text
+    assert "Budget of shop (zcdp composition) no limit of its own" in text
+    assert "All analysts together: (ε 3, δ 1e-06)." in text
+
+
+# -- what the ledger keeps of a question ------------------------------------------------------
+
+
+def test_a_question_is_kept_with_its_values_and_read_back(engine, ledger) -> None:
+    statement = f"SELECT COUNT(*) AS n FROM t WHERE key < $most -- {'x' * 20_000}"
+    with dpsql.connect(engine, rules(), ledger, "ana") as connection:
+        connection.sql(statement, {"most": 3})
+    asked = read_record(ledger.history("world/ana")[0].plan)
+    assert asked.statement == statement[:9999] + "…"
+    assert asked.values == ("most = 3",)
+    assert (asked.kind, asked.settings) == ("t", ((0.5, 2.0**-30),))
+    (block,) = asked.blocks
+    assert (block.mechanism, block.conversion_delta) == ("known_domain", 2.0**-31)
+
+
+def test_records_of_older_versions_and_of_others_are_read_as_far_as_they_go() -> None:
+    old = '[{"table": "t", "mechanism": "m", "parameters": {"epsilon": 1, "delta": 1e-6}}]'
+    assert read_record(old).settings == ((1.0, 1e-6),)
+    assert read_record(old).shape == (("t", "m"),)
+    hostile = (
+        '{"statement": 7, "values": {"a": 1}, "blocks": [3, {"table": [], "limit": "x", '
+        '"parameters": {"epsilon": 1e999, "delta": true}, "conversion_delta": NaN}]}'
+    )
+    asked = read_record(hostile)
+    assert (asked.statement, asked.values, asked.settings, asked.kind) == ("", (), (), "")
+    for text in ("", "nonsense", "[" * 100_000, "null", '"text"', "{}"):
+        assert read_record(text) == Asked()

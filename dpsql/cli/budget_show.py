@@ -46,6 +46,8 @@ def show(
             policy.account(name)
             remark(f"There is no ledger {ledger} yet: the first query creates it.")
         report = budget_report(policy, name, opened, session, compare=compare)
+    if compare and not report.analyses:
+        remark("There is nothing to compare, or more than can be: over 10,000 queries.")
     _print(report, format_)
 
 
