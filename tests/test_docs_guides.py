@@ -53,6 +53,15 @@ def test_the_table_of_odds_is_what_the_block_below_it_computes() -> None:
     ]
 
 
+def test_the_refusals_that_the_analysts_guide_explains_exist() -> None:
+    guide = (DOCS / "how-to" / "analyst.md").read_text(encoding="utf-8")
+    errors = (DOCS / "errors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ", guide, re.MULTILINE)
+    codes = [code for row in rows for code in re.findall(r"\w+", row)]
+    assert len(codes) > 10
+    assert [code for code in codes if f"\n### {code}\n" not in errors] == []
+
+
 def test_what_guides_make_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = {
