@@ -13,6 +13,9 @@ from dpsql.cli import budget_chain, budget_owner, budget_show, options
 class _Showing(click.Group):
     """A group that shows the budget when it is told no command."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
             args = [budget_show.show.name or "show", *args]

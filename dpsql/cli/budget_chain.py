@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    short_help="Check the ledger's chain, sums and rules.",
     epilog=options.examples(
         "dpsql budget verify",
         "dpsql budget verify --heads heads.txt",
-    )
+    ),
 )
 @options.ledger
 @options.formats("table", "json")
@@ -64,7 +65,10 @@ def verify(
         ctx.exit(FAILED)
 
 
-@click.command(epilog=options.examples("dpsql budget head >> heads.txt"))
+@click.command(
+    short_help="Print the end of the chain, to be kept elsewhere.",
+    epilog=options.examples("dpsql budget head >> heads.txt"),
+)
 @options.ledger
 @options.formats("table", "json")
 def head(ledger: str, format_: str) -> None:
@@ -80,10 +84,11 @@ def head(ledger: str, format_: str) -> None:
 
 
 @click.command(
+    short_help="Write all accounts and questions as JSON or CSV.",
     epilog=options.examples(
         "dpsql budget export -o ledger.json",
         "dpsql budget export -f csv --table accounts",
-    )
+    ),
 )
 @options.ledger
 @options.policies

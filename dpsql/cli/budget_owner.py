@@ -29,10 +29,11 @@ _AS = click.option(
 
 
 @click.group(
+    short_help="Create, limit and renew accounts. For the data owner.",
     epilog=options.examples(
         "dpsql budget owner create dpsql-demo/ana --as olga",
         "dpsql budget owner limit dpsql-demo/ana --epsilon 2 --delta 1e-6 --as olga",
-    )
+    ),
 )
 def owner() -> None:
     """Create accounts, limit and renew them, delete stored answers. For the data owner.
@@ -47,7 +48,10 @@ def _action(function: Callable[..., Any]) -> Callable[..., Any]:
     return options.ledger(_AS(options.quiet(function)))
 
 
-@owner.command(epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"))
+@owner.command(
+    short_help="Create an account.",
+    epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"),
+)
 @_PATH
 @_action
 def create(path: str, ledger: str, name: str, quiet: bool) -> None:
@@ -60,10 +64,11 @@ def create(path: str, ledger: str, name: str, quiet: bool) -> None:
 
 
 @owner.command(
+    short_help="Limit what an account may spend in a window.",
     epilog=options.examples(
         "dpsql budget owner limit dpsql-demo --epsilon 8 --delta 1e-5 --as olga",
         "dpsql budget owner limit dpsql-demo --none --as olga",
-    )
+    ),
 )
 @_PATH
 @click.option("--epsilon", type=float, help="The most that all queries of a window may cost, as ε.")
@@ -110,7 +115,10 @@ def limit(
         _done(opened, quiet)
 
 
-@owner.command(epilog=options.examples("dpsql budget owner renew dpsql-demo/ana month --as olga"))
+@owner.command(
+    short_help="Open a new window every day or month.",
+    epilog=options.examples("dpsql budget owner renew dpsql-demo/ana month --as olga"),
+)
 @_PATH
 @click.argument("every", type=click.Choice(["day", "month", "never"]))
 @_YES
@@ -126,7 +134,10 @@ def renew(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool)
         _done(opened, quiet)
 
 
-@owner.command(epilog=options.examples("dpsql budget owner window dpsql-demo/ana --as olga"))
+@owner.command(
+    short_help="Open a new window now.",
+    epilog=options.examples("dpsql budget owner window dpsql-demo/ana --as olga"),
+)
 @_PATH
 @_YES
 @_action
@@ -139,9 +150,10 @@ def window(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
 
 
 @owner.command(
+    short_help="Delete stored answers.",
     epilog=options.examples(
         "dpsql budget owner forget dpsql-demo/ana --before 2026-01-01 --as olga"
-    )
+    ),
 )
 @_PATH
 @click.option(
@@ -167,7 +179,10 @@ def forget(
             _done(opened, quiet)
 
 
-@owner.command(epilog=options.examples("dpsql budget owner accept-clock --as olga"))
+@owner.command(
+    short_help="Go on after a clock that was ahead.",
+    epilog=options.examples("dpsql budget owner accept-clock --as olga"),
+)
 @_action
 def accept_clock(ledger: str, name: str, quiet: bool) -> None:
     """Go on with the present time, after a clock that was ahead was set right."""

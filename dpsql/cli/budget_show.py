@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from dpsql.policy import Policy
 
 
-@click.command(epilog=options.examples("dpsql budget show -a ana --compare", "dpsql budget --all"))
+@click.command(
+    short_help="Show where an account stands; so does the budget without a command.",
+    epilog=options.examples("dpsql budget show -a ana --compare", "dpsql budget --all"),
+)
 @options.policies
 @options.ledger
 @options.optional_analyst
