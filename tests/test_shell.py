@@ -15,8 +15,12 @@ from test_docs_pages import script
 
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
+from dpsql.budget import payer
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
+from dpsql.explain import Explanation
+from dpsql.figures import significant
+from dpsql.ledger import Ledger, Spent, Standing, Window
 from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
@@ -30,7 +34,7 @@ from dpsql.schema import Column, Table, schema_of
 from dpsql.shell import cancel, fallback, paging
 from dpsql.shell.catalog import Catalog
 from dpsql.shell.completion import Argument, Known, candidates
-from dpsql.shell.costs import price
+from dpsql.shell.costs import Balance, balance, price, spent_between
 from dpsql.shell.help import KEYS
 from dpsql.shell.pieces import Piece, finished, pieces
 from dpsql.shell.script import ALL, BY_NAME
@@ -144,6 +148,7 @@ def test_statements_are_run_as_they_come_not_at_the_end():
         ("select 1\n\\explain", True),
         ("select '\n\\explain", False),
         ("exit", True),
+        ("EXIT;", True),
         ("quit ", True),
         ("exit 1", False),
     ],
@@ -455,6 +460,7 @@ def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch():
 
 
 def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
+    """The price of a query, and the balances before and after it has run."""
     engine = DuckDBEngine()
     engine.register("visits", {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]})
     rules = Policy(
@@ -463,65 +469,71 @@ def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
         accounts={"ana": AccountPolicy("ana", 3.0, 1e-6, composition)},
         tables={"visits": POLICY.tables["visits"]},
     )
-    from dpsql.budget import payer
-    from dpsql.ledger import Ledger
-
-    with dpsql.connect(engine, rules, directory / "budget.db", "ana") as connection:
+    budget = Budget.of(3.0, 1e-6, composition)
+    with (
+        dpsql.connect(engine, rules, directory / "budget.db", "ana") as connection,
+        Ledger.open(directory / "budget.db") as ledger,
+    ):
         for number in range(spend):
-            connection.sql(f"SELECT COUNT(*) AS n{number} FROM visits WHERE cost > {number}")
-        explanation, report = connection.explain(sql), connection.budget()
-        paying = payer(rules, "ana")
-        with Ledger.open(directory / "budget.db") as ledger:
-            standings = ledger.standing(paying.path, paying.limits)
-        found = price(explanation, report, standings)
+            connection.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}")
+        before = balance(ledger, payer(rules, "ana"), budget)
+        found = price(connection.explain(sql), before)
         connection.sql(sql)
-        return found, report, connection.budget()
+        return found, before, balance(ledger, payer(rules, "ana"), budget), connection.budget()
 
 
 @pytest.mark.parametrize("composition", list(Composition))
 @pytest.mark.parametrize("spend", [0, 2])
 def test_a_price_says_what_would_be_left_and_how_many_more(composition, spend, tmp_path):
-    found, before, after = prices(tmp_path, composition, "SELECT SUM(cost) FROM visits", spend)
+    sql = "SELECT SUM(cost) FROM visits"
+    found, before, after, report = prices(tmp_path, composition, sql, spend)
     assert found.epsilon == pytest.approx(0.5)
-    assert found.left == pytest.approx(after.epsilon_remaining)
-    budget = Budget.of(3.0, 1e-6, composition)
+    assert found.left == pytest.approx(after.left)
+    assert after.left == pytest.approx(report.epsilon_remaining)
+    assert after.queries == before.queries + 1 == report.queries
+    assert found.share == pytest.approx(1 / found.affordable, abs=1 / found.affordable**2)
     if composition is Composition.BASIC:
         assert found.share == pytest.approx(0.5 / (3.0 - 0.5 * spend))
         assert found.affordable == 6 - spend
     else:
-        used = after.rho_spent - before.rho_spent
-        assert found.share == pytest.approx(used / (budget.most.rho - before.rho_spent))
-        assert found.affordable == int((budget.most.rho - before.rho_spent) / used)
+        room = before.budget.most.rho - before.spent.rho
+        assert found.share == pytest.approx((after.spent.rho - before.spent.rho) / room)
     assert f"about {found.affordable - 1} more such queries" in found.question
+    assert spent_between(before, before) is None
+    told = spent_between(before, after)
+    assert told.endswith(f"ε {significant(after.left, 3)} is left.")
 
 
 def test_a_price_looks_at_the_scarcest_account_and_quantity():
-    from dpsql.explain import Explanation
-    from dpsql.ledger import Spent, Standing, Window
+    budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
+    asked = Explanation("q", "", (), PrivacyLoss(0.01, 1e-9), 0.5, 1e-9)
 
-    def standing(rho: float, delta: float) -> Standing:
+    def found(*limits: tuple[float, float]):
         window = Window("2024-01-01T00:00:00", "", Spent())
-        limit = Amount.limit(PrivacyLoss(rho, delta))
-        return Standing("a", (limit,), None, "{}", window, Spent())
+        amounts = [Amount.limit(PrivacyLoss(rho, delta)) for rho, delta in limits]
+        standings = tuple(Standing("a", (a,), None, "{}", window, Spent()) for a in amounts)
+        return price(asked, Balance(budget, PrivacyLoss(0.0, 0.0), 0, standings))
 
-    loss = PrivacyLoss(0.01, 1e-9)
-    asked = Explanation("q", "", (), loss, 0.5, 1e-9)
+    assert found((0.1, 1e-6)).share == pytest.approx(0.1, rel=1e-6)
+    assert found((0.1, 2e-9)).share == pytest.approx(0.5, rel=1e-6)
+    assert found((0.1, 1e-6), (0.02, 1e-6)).share == pytest.approx(0.5, rel=1e-6)
+    too_much = found((0.001, 1e-6))
+    assert too_much.affordable == 0
+    assert too_much.share > 1
+    last = found((0.0101, 1e-6))
+    assert last.affordable == 1
+    assert "no more such queries" in last.question
 
-    class Report:
-        epsilon, delta, composition = 3.0, 1e-6, Composition.ZCDP
-        epsilon_spent = rho_spent = delta_spent = 0.0
 
-    def found(*standings: Standing):
-        return price(asked, Report(), standings)  # type: ignore[arg-type]
-
-    assert found(standing(0.1, 1e-6)).share == pytest.approx(0.1, rel=1e-6)
-    assert found(standing(0.1, 2e-9)).share == pytest.approx(0.5, rel=1e-6)
-    assert found(standing(0.1, 1e-6), standing(0.02, 1e-6)).share == pytest.approx(0.5, rel=1e-6)
-    nothing = found(standing(0.001, 1e-6))
-    assert nothing.affordable == 0
-    assert nothing.share > 1
-    last = found(standing(0.0101, 1e-6))
-    assert (last.affordable, "no more such queries" in last.question) == (1, True)
+def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path):
+    rules = Policy("world", accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)})
+    budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        assert balance(ledger, payer(rules, "ana"), budget).left == 3.0
+        owner = ledger.owner("olga")
+        owner.create("world/ana")
+        owner.set_limits("world/ana", Amount.limit(Budget.of(1.0, 1e-6, Composition.ZCDP).most))
+        assert balance(ledger, payer(rules, "ana"), budget).left == pytest.approx(1.0, rel=0.05)
 
 
 # -- cancelling -------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def _explain(call: Call) -> None:
             code="nothing_to_explain",
             hint="Write \\explain SELECT …, or \\explain after a query.",
         )
-    explanation = shell.source.connection.explain(text)
+    explanation = shell.run(lambda: shell.source.connection.explain(text))
     as_json = shell.settings.format is Format.JSON
     content = explanation_json(explanation) + "\n" if as_json else None
     shell.screen.show(content or render.explanation_panel(explanation), paged=shell.settings.pager)

@@ -3,14 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
-from dpsql.budget import BudgetReport
+from dpsql.account_report import account_report
+from dpsql.accounting import Amount, Budget, PrivacyLoss
+from dpsql.budget import Payer
 from dpsql.explain import Explanation
 from dpsql.figures import percent, significant
-from dpsql.ledger import Standing
+from dpsql.ledger import Ledger, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What an analyst's account has spent of the budget that binds it, after so many queries.
+
+    ``standings`` are those of the account that pays and of all above it.
+    """
+
+    budget: Budget
+    spent: PrivacyLoss
+    queries: int
+    standings: tuple[Standing, ...]
+
+    @property
+    def epsilon_spent(self) -> float:
+        """What all that was spent amounts to."""
+        return self.budget.epsilon_spent(self.spent)
+
+    @property
+    def left(self) -> float:
+        """How far ``epsilon_spent`` may still rise."""
+        return max(0.0, self.budget.epsilon - self.epsilon_spent)
+
+    @property
+    def share(self) -> float:
+        """How much of the budget is left."""
+        return self.left / self.budget.epsilon
+
+
+def balance(ledger: Ledger, payer: Payer, policy: Budget) -> Balance:
+    """Where the account that pays stands; ``policy`` is the analyst's budget. Cheap to ask for.
+
+    Raises ``LedgerError``.
+    """
+    standings = ledger.standing(payer.path, payer.limits)
+    own = next(standing for standing in standings if standing.path == payer.analyst)
+    report = account_report(own, (), policy, composition=policy.composition)
+    budget = policy if report.binding is None else report.binding.budget
+    return Balance(budget, report.spent.loss, report.spent.queries, standings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +79,26 @@ class Price:
         )
 
 
-def price(explanation: Explanation, report: BudgetReport, standings: Sequence[Standing]) -> Price:
+def price(explanation: Explanation, now: Balance) -> Price:
     """The price of an explained query to an account, and to those above it."""
     reserved = explanation.reserved
     amount = Amount.charge(reserved)
-    budget = Budget.of(report.epsilon, report.delta, report.composition)
-    # Under zCDP epsilon does not add up: it is 0 in every charge and in the sum of them.
-    epsilon = report.epsilon_spent if report.composition is Composition.BASIC else 0.0
-    after = PrivacyLoss(report.rho_spent, report.delta_spent, epsilon) + reserved
-    affordable = [standing.affordable(amount) for standing in standings]
+    affordable = [standing.affordable(amount) for standing in now.standings]
     return Price(
         epsilon=explanation.reserved_epsilon,
         delta=reserved.delta + explanation.conversion_delta,
-        share=max((_share(amount, standing) for standing in standings), default=0.0),
-        left=max(0.0, report.epsilon - budget.epsilon_spent(after)),
+        share=max(_share(amount, standing) for standing in now.standings),
+        left=max(0.0, now.budget.epsilon - now.budget.epsilon_spent(now.spent + reserved)),
         affordable=min((count for count in affordable if count is not None), default=None),
     )
 
 
-def spent_between(before: BudgetReport, after: BudgetReport) -> str | None:
-    """What was charged between two reports and stays so, in words; None if nothing was."""
+def spent_between(before: Balance, after: Balance) -> str | None:
+    """What was charged between two balances and stays so, in words; None if nothing was."""
     if after.queries == before.queries:
         return None
     taken = significant(after.epsilon_spent - before.epsilon_spent, 3)
-    left = significant(after.epsilon_remaining, 3)
+    left = significant(after.left, 3)
     return f"It took ε {taken} of the account's, which stays spent; ε {left} is left."
 
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import dpsql
-from dpsql.budget import BudgetReport
 from dpsql.errors import Error
 from dpsql.figures import printable, significant
 from dpsql.shell.cancel import Cancelled
 from dpsql.shell.commands import Leave
 from dpsql.shell.completion import Known
 from dpsql.shell.fallback import writable
-from dpsql.shell.pieces import WORDS, pieces
+from dpsql.shell.pieces import WORDS, pieces, word
 from dpsql.shell.script import BY_NAME, run_piece
 from dpsql.shell.state import Shell
 
@@ -40,7 +39,7 @@ def interact(shell: Shell, editor: Editor) -> None:
 
 def run_typed(shell: Shell, typed: str) -> None:
     """Run what was typed at one prompt, up to the first error. Raises ``Leave``."""
-    typed = WORDS.get(typed.strip().lower(), typed)
+    typed = WORDS.get(word(typed), typed)
     for piece in pieces(typed.splitlines(keepends=True)):
         try:
             run_piece(shell, piece)
@@ -56,12 +55,12 @@ def run_typed(shell: Shell, typed: str) -> None:
 
 def prompt(shell: Shell) -> StyledText:
     """``ana ε 1.39 left>``: who pays, and how far the account's ε may still rise."""
-    report, name = shell.report(), printable(shell.source.analyst, 24)
-    if report is None:
+    now, name = shell.balance(), printable(shell.source.analyst, 24)
+    if now is None:
         return [("class:prompt", f"{name}> ")]
     epsilon = writable("ε", shell.screen.encoding)
-    left = f"{epsilon} {significant(report.epsilon_remaining, 3)} left"
-    return [("class:prompt", f"{name} "), (f"class:{_colour(report)}", left), ("", "> ")]
+    left = f"{epsilon} {significant(now.left, 3)} left"
+    return [("class:prompt", f"{name} "), (f"class:{_colour(now.share)}", left), ("", "> ")]
 
 
 def toolbar(shell: Shell) -> str:
@@ -79,18 +78,16 @@ def known(shell: Shell) -> Known:
     return Known(shell.catalog, commands, answer)
 
 
-def _colour(report: BudgetReport) -> str:
-    share = report.epsilon_remaining / report.epsilon
+def _colour(share: float) -> str:
     return "much" if share > _MUCH else "some" if share > _SOME else "little"
 
 
 def _greet(shell: Shell) -> None:
-    source, report = shell.source, shell.report()
-    left = ""
-    if report is not None:
-        total = significant(report.epsilon, 3)
-        left = f" You have ε {significant(report.epsilon_remaining, 3)} of {total} left."
+    now, left = shell.balance(), ""
+    if now is not None:
+        total = significant(now.budget.epsilon, 3)
+        left = f" You have ε {significant(now.left, 3)} of {total} left."
     shell.screen.say(
-        f"dpsql {dpsql.__version__} on {printable(source.database)}.{left} "
+        f"dpsql {dpsql.__version__} on {printable(shell.source.database)}.{left} "
         "\\? for help, \\q to leave."
     )

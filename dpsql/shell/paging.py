@@ -9,6 +9,8 @@ import signal
 import subprocess
 from collections.abc import Mapping
 
+from dpsql.shell import fallback
+
 
 def pager(environment: Mapping[str, str]) -> list[str] | None:
     """The pager's command: DPSQL_PAGER, PAGER or less; None if it is not there or is empty."""
@@ -29,6 +31,6 @@ def page(text: str, command: list[str], encoding: str) -> None:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)  # noqa: S603
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process.communicate(text.encode(encoding, "backslashreplace"))
+        process.communicate(text.encode(encoding, fallback.NAME))
     finally:
         signal.signal(signal.SIGINT, before)

@@ -71,12 +71,17 @@ WORDS: Final[Mapping[str, str]] = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 
 def finished(text: str) -> bool:
     """True if Enter runs a text: it ends with a semicolon or a command, is blank, or is a word."""
-    if text.strip().lower() in WORDS:
+    if word(text) in WORDS:
         return True
     last = text.rstrip().rpartition("\n")
     if last[2].lstrip().startswith("\\") and not _open(last[0]):
         return True
     return not _worded(text) and not _open(text)
+
+
+def word(text: str) -> str:
+    """A text as one of WORDS, if it is one."""
+    return text.strip().removesuffix(";").rstrip().lower()
 
 
 def _worded(text: str) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from dpsql.budget import BudgetReport, Payer, payer
+from dpsql.accounting import Budget
+from dpsql.budget import Payer, payer
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import Error
@@ -23,12 +24,13 @@ from dpsql.session import Connection, connect
 from dpsql.shell import cancel
 from dpsql.shell.answers import written
 from dpsql.shell.catalog import Catalog
-from dpsql.shell.costs import price, spent_between
+from dpsql.shell.costs import Balance, balance, price, spent_between
 from dpsql.shell.screen import Screen
 from dpsql.shell.settings import Settings
 from dpsql.sql.statements import Select, read_statement
 
 _T = TypeVar("_T")
+_FREE = "Nothing was spent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Source:
     policy: Policy
     ledger: Ledger
     payer: Payer
+    budget: Budget
     analyst: str
     database: str
 
@@ -55,14 +58,22 @@ def opened(
 ) -> Iterator[Source]:
     """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
     policy = load_policy(policies)
-    policy.account(analyst)
+    account = policy.account(analyst)
     with (
         closing(open_database(database)) as engine,
         connect(engine, policy, ledger, analyst, session=session, progress=progress) as connection,
         Ledger.open(ledger) as reports,
     ):
-        paying = payer(policy, analyst, session)
-        yield Source(connection, engine, policy, reports, paying, analyst, database.name)
+        yield Source(
+            connection,
+            engine,
+            policy,
+            reports,
+            payer(policy, analyst, session),
+            Budget.of(account.epsilon, account.delta, account.composition),
+            analyst,
+            database.name,
+        )
 
 
 class Shell:
@@ -97,7 +108,7 @@ class Shell:
         if query:
             self.query = text
             if not self._agreed(text):
-                self.screen.say("Not run. Nothing was spent.")
+                self.screen.say(f"Not run. {_FREE}")
                 return
             self.last = ""
         started = time.perf_counter()
@@ -112,44 +123,50 @@ class Shell:
         if self.settings.timing:
             self.screen.say(f"Time: {took}")
 
-    def report(self) -> BudgetReport | None:
+    def balance(self) -> Balance | None:
         """Where the account stands, None if the ledger does not say."""
+        source = self.source
         try:
-            return self.source.connection.budget()
+            return balance(source.ledger, source.payer, source.budget)
         except Error:
             return None
+
+    def run(self, work: Callable[[], _T]) -> _T:
+        """The outcome of work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
+        try:
+            return self._run(work)
+        except cancel.Cancelled:
+            raise cancel.Cancelled(_FREE) from None
 
     def _agreed(self, text: str) -> bool:
         """True unless a query is expensive and somebody says no to it."""
         most = self.settings.confirm
         if self.ask is None or most is None:
             return True
-        explanation = self._run(lambda: self.source.connection.explain(text))
-        report = self.report()
-        if report is None or not explanation.blocks:
+        explanation = self.run(lambda: self.source.connection.explain(text))
+        now = self.balance()
+        if now is None or not explanation.blocks:
             return True
-        paying = self.source.payer
-        standings = self.source.ledger.standing(paying.path, paying.limits)
-        found = price(explanation, report, standings)
+        found = price(explanation, now)
         if found.affordable == 0 or found.share <= most:
             return True  # what cannot be paid for is refused, for nothing
         return self.ask(found.question)
 
     def _charged(self, work: Callable[[], _T]) -> _T:
         """The outcome of work; if it fails, with what it cost."""
-        before = self.report()
+        before = self.balance()
         try:
             return self._run(work)
         except cancel.Cancelled:
-            raise cancel.Cancelled(self._taken(before) or "Nothing was spent.") from None
+            raise cancel.Cancelled(self._taken(before) or _FREE) from None
         except Error as error:
             taken = self._taken(before)
             if taken is not None:
                 error.hint = " ".join(filter(None, [error.hint, taken]))
             raise
 
-    def _taken(self, before: BudgetReport | None) -> str | None:
-        after = self.report()
+    def _taken(self, before: Balance | None) -> str | None:
+        after = self.balance()
         if before is None or after is None:
             return "What it reserved stays spent, if it had begun to read."
         return spent_between(before, after)
