@@ -53,8 +53,8 @@ def examples(command: click.Command) -> list[str]:
 
 
 EXAMPLES = [example for command in COMMANDS.values() for example in examples(command)]
-PARSED_ONLY = re.compile(r"dpsql (shell|budget (owner|verify --heads))|[<>]")
-"""Examples that need a terminal, a file or what was done before: they must be understood."""
+PARSED_ONLY = re.compile(r"dpsql (shell|demo --|budget (owner|verify --heads))|[<>]")
+"""Examples that need a terminal, a file, a while or what was done before: they are only parsed."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -75,6 +75,15 @@ def test_the_overview_lists_every_command_in_its_section_and_every_exit_code() -
         assert [line.split()[0] for line in below.split("\n")] == [e.name for e in section]
     _, _, codes = shown.partition("Exit codes:\n")
     assert all(f"\n  {code} " in f"\n{codes}" for code in EXIT_CODES)
+
+
+def test_slips_are_answered_with_what_was_meant() -> None:
+    slip = CliRunner().invoke(cli, ["qurey", "SELECT 1"])
+    assert slip.exit_code == 2
+    assert "No such command: qurey. Did you mean `query`?" in slip.stderr
+    late = CliRunner().invoke(cli, ["explain", "SELECT 1", "--profile", "careful"])
+    assert late.exit_code == 2
+    assert "--profile goes before the command: dpsql --profile" in late.stderr
 
 
 def test_words_that_ask_for_help_are_the_same_everywhere() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from dpsql.cli import config, failures
+from dpsql.policy import suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,9 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = tuple(self.list_commands(ctx))
+        if args[0] not in names and not ctx.resilient_parsing:
+            ctx.fail(f"No such command: {args[0]}. {suggestion(args[0], names) or ''}".strip())
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
             ctx.obj = config.read(ctx)
@@ -83,4 +87,11 @@ class Commands(click.Group):
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        return failures.guarded(ctx, lambda: super(Commands, self).invoke(ctx))
+        try:
+            return failures.guarded(ctx, lambda: super(Commands, self).invoke(ctx))
+        except click.NoSuchOption as error:
+            name = error.option_name
+            if name not in ("--config", "--profile"):
+                raise
+            told = f"{name} goes before the command: dpsql {name} …"
+            raise click.UsageError(told, error.ctx) from None
