@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -24,6 +24,7 @@ import dpsql.tail as tail_module
 from dpsql.engines.apart import ApartFailed, Limits, run_apart
 from dpsql.engines.constants import failing_constant
 from dpsql.query import Query, TailKind
+from dpsql.sql.growth import MAX_TEXT_DOUBLINGS
 from dpsql.sql.parse import parse
 from dpsql.sql.tails import MAX_DOUBLINGS, MAX_TEXT, tail_kind
 from dpsql.tail import TailRoom
@@ -197,7 +198,9 @@ GROWING = [
     "SELECT to_json(s) FROM t",
     "SELECT a_function_of_a_later_version(s) FROM t",
     f"SELECT '{'x' * (MAX_TEXT + 1)}' FROM t",
-    "SELECT " + " || ".join(["s"] * (MAX_DOUBLINGS + 2)) + " FROM t",
+    "SELECT " + " || ".join(["s"] * ((1 << MAX_DOUBLINGS) + 1)) + " FROM t",
+    "SELECT s || s AS s FROM (" * (MAX_DOUBLINGS + 1) + "t" + ")" * (MAX_DOUBLINGS + 1),
+    "SELECT s || s AS a, a || a AS b, b || b AS c, c || c AS d, d || d AS e FROM t",
     f"SELECT concat({', '.join(['s'] * ((1 << MAX_DOUBLINGS) + 1))}) FROM t",
     "WITH RECURSIVE r AS (SELECT s FROM t UNION ALL SELECT s || s FROM r) SELECT s FROM r",
     "SELECT n AS a0, " + ", ".join(f"a{i} + a{i} AS a{i + 1}" for i in range(9)) + " FROM t",
@@ -220,6 +223,7 @@ BOUNDED = [
     "SELECT n, i FROM t, range(10) r(i) QUALIFY rank() OVER (ORDER BY n) < 5",
     "SELECT date_trunc('month', d), strftime(d, '%Y-%m'), d + INTERVAL 1 DAY, year(d) FROM t",
     "SELECT n + 1 AS a, a * 2 AS b, b - a AS c, a + b + c, a - b - c, a * b * c FROM t",
+    "SELECT s || k || n || d || 'and so on' FROM t UNION ALL " * 9 + "SELECT s FROM t",
     "SELECT a.*, b.*, c.n FROM t a JOIN t b USING (k) JOIN t c USING (k)",
     "SELECT * FROM t WHERE k IN (SELECT k FROM u) AND EXISTS (SELECT 1 FROM u) AND s LIKE 'a%'",
     "SELECT * FROM (VALUES (1, 'a'), (2, 'b')) v(k, name) JOIN t USING (k)",
@@ -312,6 +316,41 @@ def test_a_tail_that_takes_too_much_ends_its_own_process_and_the_release_is_kept
         assert answer.cost.stored
         assert sorted(k for k, _ in answer.fetchall()) == list(range(7))
         assert con.budget().rho_spent == spent.rho_spent > 0
+
+
+def doubling(times: int) -> str:
+    """A count over private rows with a text that doubles from subquery to subquery."""
+    rows = "SELECT uid, k, s FROM visits"
+    for _ in range(times):
+        rows = f"SELECT uid, k, s || s AS s FROM ({rows})"
+    return f"SELECT k, count(*) FROM ({rows}) WHERE length(s) > 5 GROUP BY k"
+
+
+def with_ctes(times: int) -> str:
+    """The same with common table expressions."""
+    parts = ["t0 AS (SELECT uid, k, s FROM visits)"]
+    parts += [f"t{i + 1} AS (SELECT uid, k, s || s AS s FROM t{i})" for i in range(times)]
+    return f"WITH {', '.join(parts)} SELECT k, count(*) FROM t{times} GROUP BY k"
+
+
+@pytest.mark.parametrize("make", [doubling, with_ctes])
+def test_a_text_that_doubles_over_private_rows_is_refused_at_no_cost(
+    make: Callable[[int], str], connection: dpsql.Connection
+) -> None:
+    assert len(connection.sql(make(MAX_TEXT_DOUBLINGS)).fetchall()) == 7
+    before = connection.budget()
+    for times in (MAX_TEXT_DOUBLINGS + 1, 40):
+        with pytest.raises(dpsql.QueryRefused) as caught:
+            connection.sql(make(times))
+        assert caught.value.code == "query_too_large"
+    assert connection.budget() == before
+
+
+def test_texts_side_by_side_do_not_make_each_other_longer(connection: dpsql.Connection) -> None:
+    side = f"SELECT c || ': ' || n || ' of ' || n AS label FROM {TEXTS}"
+    ctes = ", ".join(f"t{i} AS ({side})" for i in range(9))
+    assert len(connection.sql(" UNION ALL ".join([side] * 9)).fetchall()) == 27
+    assert len(connection.sql(f"WITH {ctes} SELECT t0.label FROM t0, t1").fetchall()) == 9
 
 
 MEMORY = """

@@ -12,6 +12,7 @@ from sqlglot import exp
 from dpsql.query import INTERNAL_PREFIX, TailKind
 from dpsql.schema import fold
 from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
+from dpsql.sql.growth import doublings
 
 MAX_TEXT = 500  # characters of a text in a tail with values of bounded size
 MAX_DOUBLINGS = 5
@@ -147,8 +148,7 @@ def tail_kind(tree: exp.Query) -> TailKind:
     Checked by ``tests/test_tail_limits.py``, which measures what bounded tails take.
     """
     nodes = list(tree.walk())
-    doublings = sum(map(_doublings, nodes))
-    if doublings > MAX_DOUBLINGS or not all(map(_is_bounded, nodes)):
+    if not all(map(_is_bounded, nodes)) or doublings(tree) > MAX_DOUBLINGS:
         return TailKind.UNBOUNDED
     return TailKind.SURE if all(map(_is_sure, nodes)) else TailKind.BOUNDED
 
@@ -171,42 +171,6 @@ def _is_bounded(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         return fold(node.name) in _NAMED_FUNCTIONS
     return type(node) in _BOUNDED
-
-
-def _doublings(node: exp.Expr) -> int:
-    """How many times this node alone may double a text, an expression or a row's width."""
-    if isinstance(node, exp.DPipe):
-        return 0 if isinstance(node.left, exp.Literal) or isinstance(node.right, exp.Literal) else 1
-    if isinstance(node, exp.Concat):
-        return _log2(sum(not isinstance(part, exp.Literal) for part in node.expressions))
-    if isinstance(node, exp.Select):
-        return _log2(_width(node)) + _log2(_largest_expansion(node))
-    return 0
-
-
-def _width(select: exp.Select) -> int:
-    """How often its stars stand for the columns of a source."""
-    stars = [item for item in select.expressions if item.is_star]
-    sources = 1 + len(list(select.args.get("joins") or ()))
-    return sum(sources if isinstance(star, exp.Star) else 1 for star in stars)
-
-
-def _largest_expansion(select: exp.Select) -> int:
-    """How large an item becomes when the engine writes out the aliases of items before it."""
-    sizes: dict[str, int] = {}
-    largest = 1
-    for item in select.expressions:
-        named = item.find_all(exp.Column) if sizes else ()
-        size = 1 + sum(sizes.get(fold(c.name), 0) for c in named if not c.table)
-        largest = max(largest, size)
-        if isinstance(item, exp.Alias):
-            sizes[fold(item.alias)] = size
-    return largest
-
-
-def _log2(times: int) -> int:
-    """The binary logarithm, rounded up."""
-    return max(0, times - 1).bit_length()
 
 
 def _is_sure(node: exp.Expr) -> bool:

@@ -11,12 +11,13 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.policy import Parameters, Policy
-from dpsql.query import INTERNAL_PREFIX, Block, Query
+from dpsql.query import INTERNAL_PREFIX, Block, Query, TailKind
 from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
 from dpsql.sql.call import refuse_bounds
 from dpsql.sql.grouping import expand_grouping_sets
+from dpsql.sql.growth import refuse_growing_text
 from dpsql.sql.lineage import Bind, Cte, Lineage, Scope
 from dpsql.sql.noise_columns import place_noise_columns
 from dpsql.sql.options import refuse_options, take_options
@@ -39,11 +40,13 @@ def validate(
     """
     _refuse_forbidden(tree, text)
     _refuse_doubtful_names(tree, text, policy)
+    refuse_growing_text(tree)
     splitter = _Splitter(policy, parameters, Lineage(tree, text, policy, schema, bind))
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     blocks = place_noise_columns(tree, splitter.blocks, text)
     outputs, supports = trace_outputs(tree, blocks)
+    plain = plain_tail(tree, blocks)
     return Query(
         text=text,
         blocks=tuple(blocks),
@@ -51,8 +54,8 @@ def validate(
         public_tables=tuple(sorted(splitter.public_tables)),
         outputs=outputs,
         supports=supports,
-        plain=plain_tail(tree, blocks),
-        tail_kind=tail_kind(tree),
+        plain=plain,
+        tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
     )
 
 
