@@ -65,43 +65,71 @@ class Draft:
     seen: Mapping[tuple[str, str], str] = field(default_factory=dict)
     guesses: bool = True
 
-    def decided(self, table: str) -> bool:
+    def decided(self, table: Table) -> bool:
         """True if the owner has said whose rows a table has."""
-        name = fold(table)
-        return name in {*self.units, *self.links, *self.public, *self.left_out}
+        name = fold(table.name)
+        return self.protects(table) or name in self.public or name in self.left_out
 
-    def protects(self, table: str) -> bool:
+    def protects(self, table: Table) -> bool:
         """True if the owner has said that a table's rows belong to a unit."""
-        return fold(table) in {*self.units, *self.links}
+        return fold(table.name) in {*self.units, *self.links}
 
     def with_unit(self, table: Table, column: Column, name: str) -> Draft:
-        return replace(self, units={**self.units, fold(table.name): PrivacyUnit(name, column.name)})
+        """The rows of a table belong to the unit in a column.
+
+        This and the next three decide a table. Raises ``ParameterError`` if it is decided already.
+        """
+        units = {**self.units, self._undecided(table): PrivacyUnit(name, column.name)}
+        return replace(self, units=units)
 
     def with_link(self, child: Table, column: Column, parent: Table, key: Column) -> Draft:
-        link = Link(column.name, parent.name, key.name)
-        return replace(self, links={**self.links, fold(child.name): link})
+        """The rows of a table belong to whom those of another one do."""
+        links = {**self.links, self._undecided(child): Link(column.name, parent.name, key.name)}
+        return replace(self, links=links)
 
     def with_public(self, table: Table) -> Draft:
-        return replace(self, public=self.public | {fold(table.name)})
+        """A table is about nobody."""
+        return replace(self, public=self.public | {self._undecided(table)})
 
     def without(self, table: Table) -> Draft:
-        return replace(self, left_out=self.left_out | {fold(table.name)})
+        """A table does not exist for analysts."""
+        return replace(self, left_out=self.left_out | {self._undecided(table)})
 
-    def with_column(self, table: Table, column: Column, policy: ColumnPolicy) -> Draft:
-        """What is known of a column, added to what was said of it before."""
+    def _undecided(self, table: Table) -> str:
+        if self.decided(table):
+            what = f"{printable(table.name)} is decided twice"
+            raise _wrong(what, "A table has a unit or a link, or is public, or is left out.")
+        return fold(table.name)
+
+    def with_column(self, table: Table, column: Column, known: ColumnPolicy) -> Draft:
+        """What is known of a column, beside what was said of it before.
+
+        Raises ``ParameterError`` if it was said before, or of a table that is left out.
+        """
+        if fold(table.name) in self.left_out:
+            what = f"{printable(table.name)} is left out, so nothing is known of its columns"
+            raise _wrong(what, "Draft the table as well, or say nothing about it.")
         key = (fold(table.name), fold(column.name))
         before = self.columns.get(key, ColumnPolicy())
+        twice = (before.lower is not None and known.lower is not None) or (
+            before.domain is not None and known.domain is not None
+        )
+        if twice:
+            what = f"{printable(table.name)}.{printable(column.name)} is decided twice"
+            raise _wrong(what, "Give a column its bounds once, and its domain once.")
         merged = ColumnPolicy(
-            before.lower if policy.lower is None else policy.lower,
-            before.upper if policy.upper is None else policy.upper,
-            before.domain if policy.domain is None else policy.domain,
+            before.lower if known.lower is None else known.lower,
+            before.upper if known.upper is None else known.upper,
+            before.domain if known.domain is None else known.domain,
         )
         return replace(self, columns={**self.columns, key: merged})
 
     def with_account(self, name: str, epsilon: float, delta: float) -> Draft:
-        """Raises ``ParameterError`` for what cannot be the name of an account."""
+        """An analyst's budget. Raises ``ParameterError`` for a name that cannot be or is taken."""
         if not is_account_name(name):
             raise _wrong(f"not a name of an account: {name[:80]}", "Choose a plain name without /.")
+        if name in self.accounts:
+            raise _wrong(f"the account {name} is given twice", "Keep one of the two.")
         return replace(self, accounts={**self.accounts, name: (epsilon, delta)})
 
     def with_parameters(self, *, epsilon: float | None, delta: float | None) -> Draft:
@@ -282,7 +310,7 @@ def numeric_columns(table: Table, draft: Draft) -> list[Column]:
     name = fold(table.name)
     unit, link = draft.units.get(name), draft.links.get(name)
     taken = {fold(unit.column)} if unit else {fold(link.column)} if link else set()
-    if not draft.decided(name) and draft.guesses and (guess := guess_unit(table)) is not None:
+    if not draft.decided(table) and draft.guesses and (guess := guess_unit(table)) is not None:
         taken = {fold(guess.name)}
     return [c for c in table.columns if is_numeric(c.type) and fold(c.name) not in taken]
 
@@ -394,7 +422,8 @@ def _table(table: Table, draft: Draft) -> str:
     if fold(table.name) in draft.left_out:
         return f"  # {name} is left out: it does not exist for analysts.\n"
     if fold(table.name) in draft.public:
-        return f"  {name}:\n    public: true\n"
+        lines = "".join(f"      {line}\n" for line in _decided_lines(table, draft))
+        return f"  {name}:\n    public: true\n" + (f"    columns:\n{lines}" if lines else "")
     view = "  # A view: list the tables below it instead, unless each row is one unit's.\n"
     head = view if table.is_view else ""
     unit, guess = draft.units.get(fold(table.name)), guess_unit(table) if draft.guesses else None
@@ -423,7 +452,9 @@ def _undecided(table: Table, draft: Draft) -> str:
         "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
         f"  # {name}:\n"
         "  #   privacy_unit: {name: WHO, column: COLUMN}\n"
-        "  #   columns:\n" + "".join(f"  #     {line}\n" for line in _open_lines(table, draft))
+        "  #   columns:\n"
+        + "".join(f"  #     {line}\n" for line in _decided_lines(table, draft))
+        + "".join(f"  #     {line}\n" for line in _open_lines(table, draft))
     )
 
 

@@ -208,6 +208,21 @@ def test_the_file_is_looked_for_upwards_to_the_home_directory_and_no_further(
     assert find(tmp_path, home) == tmp_path / "dpsql.toml"
 
 
+def test_without_a_home_or_a_directory_there_is_no_file_and_no_error(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless() -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert shown("config")["analyst"][0] == "ana"
+    gone = project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert shown("config")["analyst"] == ("", "not set")
+
+
 def test_the_file_and_the_profile_can_be_named_in_the_environment(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -212,16 +213,22 @@ def test_what_was_seen_is_shown_as_a_comment_and_never_as_a_bound() -> None:
     assert "no row was read" in draft_policy(DATABASE, Draft("d"))
 
 
+def linked(*ends: str) -> Draft:
+    """Customers as the unit, nations public, and one link."""
+    draft = Draft("shop", guesses=False).with_unit(*place("customer.c_id"), "customer")
+    return draft.with_public(SHOP["nation"]).with_link(*place(ends[0]), *place(ends[1]))
+
+
 @pytest.mark.parametrize(
     ("draft", "words"),
     [
         (decided().with_column(*place("customer.name"), ColumnPolicy(0, 1)), "has bounds, but its"),
         (decided().with_column(*place("orders.gift"), ColumnPolicy(domain=(1,))), "no BOOLEAN can"),
-        (decided().with_link(*place("orders.o_c_id"), *place("nation.code")), "nation is public"),
-        (decided().with_link(*place("orders.o_c_id"), *place("customer.name")), "is BIGINT, but"),
-        (decided().with_link(*place("orders.o_id"), *place("lineitem.l_o_id")), "in a circle"),
-        (decided().with_unit(*place("orders.o_id"), "x"), "has a privacy_unit of its own"),
-        (decided().with_unit(*place("customer.c_id"), " x"), "without spaces at the ends"),
+        (linked("orders.o_c_id", "nation.code"), "nation is public"),
+        (linked("orders.o_c_id", "customer.name"), "is BIGINT, but"),
+        (linked("orders.o_c_id", "lineitem.l_o_id"), "there is no table lineitem"),
+        (linked("orders.o_id", "orders.o_c_id"), "in a circle"),
+        (Draft("d").with_unit(*place("customer.c_id"), " x"), "without spaces at the ends"),
     ],
 )
 def test_decisions_that_contradict_the_database_or_each_other_are_refused(
@@ -229,6 +236,41 @@ def test_decisions_that_contradict_the_database_or_each_other_are_refused(
 ) -> None:
     with pytest.raises(PolicyError, match=words):
         checked(SHOP, draft)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda draft, table: draft.with_unit(table, table.columns[0], "x"),
+        lambda draft, table: draft.with_link(table, table.columns[0], table, table.columns[0]),
+        lambda draft, table: draft.with_public(table),
+        lambda draft, table: draft.without(table),
+    ],
+)
+@pytest.mark.parametrize("name", ["customer", "orders", "nation"])
+def test_nothing_is_decided_twice(name: str, again: Callable[[Draft, Table], Draft]) -> None:
+    """A unit that loses to `public` would leave people unprotected."""
+    with pytest.raises(ParameterError, match=f"{name} is decided twice"):
+        again(decided(), SHOP[name])
+
+
+def test_bounds_domains_and_accounts_are_given_once() -> None:
+    for known in (ColumnPolicy(0, 1), ColumnPolicy(domain=(1,))):
+        with pytest.raises(ParameterError, match=r"lineitem\.price is decided twice"):
+            decided().with_column(*place("lineitem.price"), known)
+    with pytest.raises(ParameterError, match="nation is left out"):
+        Draft("d").without(SHOP["nation"]).with_column(*place("nation.code"), ColumnPolicy(0, 1))
+    with pytest.raises(ParameterError, match="the account ana is given twice"):
+        decided().with_account("ana", 1.0, 1e-6)
+
+
+def test_what_is_known_of_columns_is_written_for_public_and_undecided_tables_too() -> None:
+    draft = Draft("d").with_public(SHOP["nation"])
+    draft = draft.with_column(*place("nation.code"), ColumnPolicy(0, 30))
+    draft = draft.with_column(*place("lineitem.price"), ColumnPolicy(0, 9))
+    text = draft_policy(SHOP, draft)
+    assert parse_policy(text).tables["nation"].columns["code"] == ColumnPolicy(0, 30)
+    assert "  #     price: {lower: 0, upper: 9}\n" in text
 
 
 @pytest.mark.parametrize(
@@ -270,7 +312,7 @@ def test_domains_are_read_as_their_columns_type_and_written_so(
     found, column = place(name)
     known = domain_of(text, column)
     assert known.domain == values
-    draft = replace(decided(), public=frozenset()).with_public(SHOP["nation"])
+    draft = decided()
     if fold(found.name) != "nation":
         policy = parse_policy(checked(SHOP, draft.with_column(found, column, known)))
         assert policy.tables[found.name].columns[column.name].domain == values
@@ -357,6 +399,7 @@ def _random_decisions(schema: Schema, data: st.DataObject) -> Draft:
                 key = data.draw(st.sampled_from(parent.columns))
                 draft = draft.with_link(found, column, parent, key)
         number = data.draw(st.sampled_from(found.columns))
-        if number.type in ("BIGINT", "DOUBLE", "DECIMAL(9,2)"):
+        known = fold(found.name) not in draft.left_out
+        if known and number.type in ("BIGINT", "DOUBLE", "DECIMAL(9,2)"):
             draft = draft.with_column(found, number, ColumnPolicy(0, 9))
     return draft

@@ -14,6 +14,7 @@ What is read becomes click's ``default_map``, so options and environment variabl
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -66,18 +67,30 @@ class _File:
         return Place.in_text(self.text, start, end)
 
 
-def find(start: Path, home: Path) -> Path | None:
+def find(start: Path, home: Path | None) -> Path | None:
     """The nearest settings file: in ``start`` or, below the home directory, in a parent up to it.
 
     Elsewhere parents are not looked at, as they may be anybody's.
     """
-    above = start.parents if start.is_relative_to(home) else ()
+    above = start.parents if home is not None and start.is_relative_to(home) else ()
     for directory in (start, *above):
-        if (directory / FILE_NAME).is_file():
+        if os.path.isfile(directory / FILE_NAME):
             return directory / FILE_NAME
         if directory == home:
             break
     return None
+
+
+def _nearest() -> Path | None:
+    """The settings file for where we are, if that is anywhere: a directory can be deleted."""
+    try:
+        start = Path.cwd()
+    except OSError:
+        return None
+    try:
+        return find(start, Path.home())
+    except RuntimeError:  # nobody's home
+        return find(start, None)
 
 
 def read(ctx: click.Context) -> Settings:
@@ -87,7 +100,7 @@ def read(ctx: click.Context) -> Settings:
     cannot be read is as good as nothing.
     """
     given, profile = ctx.params.get("config"), ctx.params.get("profile")
-    path = given or find(Path.cwd(), Path.home())
+    path = given or _nearest()
     if path is None:
         if profile is not None and not ctx.resilient_parsing:
             raise InterfaceError(
@@ -128,7 +141,7 @@ def load(path: Path, profile: str | None) -> Settings:
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The profiles of the settings file, for completion; none where it cannot be read."""
-    path = ctx.params.get("config") or find(Path.cwd(), Path.home())
+    path = ctx.params.get("config") or _nearest()
     try:
         tables = _parsed(_File(path, _text(path))).get(_PROFILES, {}) if path else {}
     except InterfaceError:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import click
 
 from dpsql.draft import (
+    MAX_NAME,
     Draft,
     bounds_of,
     budget_of,
@@ -114,14 +115,18 @@ class Questions:
         if ask_dataset:
             question = "The budget belongs to a name, for as long as the data. Which?"
             draft = _ask(question, lambda text: replace(draft, dataset=text), draft.dataset)
-        waiting = [table for table in self._tables if not draft.decided(table.name)]
+        waiting = [
+            table
+            for table in self._tables
+            if not draft.decided(table) and len(table.name) <= MAX_NAME
+        ]
         linked: list[Table] = []
         for table in waiting:
             draft = self._whose(draft, table, linked)
         while linked:
             draft = self._linked(draft, linked[0], linked)
         for table in waiting:
-            if draft.protects(table.name):
+            if draft.protects(table):
                 draft = self._bounds(draft, table)
         return draft if draft.accounts else self._accounts(draft)
 

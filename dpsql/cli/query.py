@@ -96,7 +96,7 @@ def query(
         result = connection.sql(text, fresh=fresh, **chosen)
         bar.close()
         _write_result(result, format_, confidence, intervals, write)
-    if verbose and format_ != "table":
+    if verbose and result.released and format_ != "table":
         remark(footer(result))
     if output is not None:
         remark(f"Wrote {output}.", quiet)
