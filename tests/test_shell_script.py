@@ -373,6 +373,7 @@ def environment(clinic: Path, **more: str) -> dict[str, str]:
     return kept | {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | more
 
 
+@pytest.mark.slow
 def test_a_pipe_needs_no_prompt_toolkit(clinic):
     (clinic / "prompt_toolkit.py").write_text("raise ImportError", encoding="utf-8")
     done = subprocess.run(
@@ -389,6 +390,7 @@ def test_a_pipe_needs_no_prompt_toolkit(clinic):
     assert "visits" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_shell_in_letters_of_ascii_writes_all_it_has(clinic):
     done = subprocess.run(
         [sys.executable, "-m", "dpsql", "shell", "-c", f"{WARDS};\n\\plot\n\\budget"],
@@ -425,6 +427,7 @@ def running(clinic: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_script_with_130_and_says_what_it_cost(clinic):
     with running(clinic) as process:
         process.stdin.write("SELECT COUNT(DISTINCT k) FROM endless;\nSHOW TABLES;\n")
@@ -440,6 +443,7 @@ def test_ctrl_c_ends_a_script_with_130_and_says_what_it_cost(clinic):
         assert ledger.spent("clinic/ana").unsettled == 1
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_reading_is_no_failure_of_the_shell(clinic):
     with running(clinic) as process:
         process.stdout.close()
