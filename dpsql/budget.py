@@ -19,7 +19,7 @@ from dpsql.forecast import (
     question_again,
     question_at,
 )
-from dpsql.ledger import Account, Entry, Ledger, Spent, Standing, Window
+from dpsql.ledger import Account, Entry, Head, Ledger, Spent, Standing, Window
 from dpsql.ledger.values import line_of
 from dpsql.policy import AccountPolicy, Policy, is_account_name
 
@@ -271,9 +271,9 @@ def latest_entries(
     return tuple(islice(_entries(ledger, before, limit), limit))
 
 
-def all_entries(ledger: Ledger) -> Iterator[Entry]:
-    """All entries of a ledger, newest first, read as they are asked for."""
-    return _entries(ledger, None, RECENT)
+def all_entries(ledger: Ledger, until: Head) -> Iterator[Entry]:
+    """All entries of a ledger up to a head, newest first, read as they are asked for."""
+    return _entries(ledger, until.seq + 1, RECENT)
 
 
 def _entries(ledger: Ledger, before: int | None, at_once: int) -> Iterator[Entry]:

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import account_reports, budget_report, payer
 from dpsql.errors import BudgetExceeded, ParameterError, UnknownName
-from dpsql.forecast import question_of
-from dpsql.ledger import Account, Ledger, Renewal
+from dpsql.forecast import Question, forecast, question_of
+from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
 from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
@@ -281,6 +283,43 @@ def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger, composition) 
     mean = Amount(*(-(-(2 * t + w) // 3) for t, w in zip(third.units, whole.units, strict=True)))
     assert (again.sample, again.usual) == (3, mean.loss)
     assert again.about == spend(ledger, policy, whole, mean) > again.at_worst
+
+
+PAIR = st.tuples(st.integers(0, 60), st.integers(0, 60))
+
+
+@given(st.sampled_from(["rho", "epsilon"]), st.lists(PAIR, min_size=1, max_size=3), PAIR, PAIR)
+@settings(max_examples=200, deadline=None)
+def test_counts_are_those_of_asking_one_by_one(currency, limits, held, paid) -> None:
+    held = tuple(units // 6 for units in held)
+    cost = (min(paid[0], held[0]), held[1])
+    standings = [
+        Standing(
+            f"d{number}",
+            (Amount(**{currency: most}, delta=delta),),
+            *(None, "{}", Window("", "", Spent()), Spent()),
+        )
+        for number, (most, delta) in enumerate(limits)
+    ]
+    reserved, charged = (Amount(**{currency: u}, delta=delta) for u, delta in (held, cost))
+    entry = Entry(1, "", "", "d", "q", "{}", reserved, "", charged, False)
+    question = Question("given", "", (), reserved, lambda *_: True)
+    found = forecast(question, standings, [entry], 5)
+
+    def asked(each: tuple[int, ...]) -> int | None:
+        """None once it is seen to go on for ever."""
+        left = [list(units) for units in limits]
+        for count in range(62):
+            if not all(h <= room for units in left for h, room in zip(held, units, strict=True)):
+                return count
+            left = [[a - b for a, b in zip(units, each, strict=True)] for units in left]
+        return None
+
+    assert found.at_worst == asked(held)
+    assert found.about == asked(cost)
+    least = min(delta for _, delta in limits)
+    assert found.by_delta == (least // held[1] if held[1] else None)
+    assert found.max_queries == (None if found.by_delta is None else found.by_delta + 5)
 
 
 def test_delta_alone_bounds_the_number_of_queries(ledger) -> None:

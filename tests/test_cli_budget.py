@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import click
 import duckdb
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 import dpsql
@@ -509,6 +510,11 @@ def directory(place: Path) -> None:
     place.mkdir()
 
 
+def read_only(place: Path) -> None:
+    Ledger.open(place).close()
+    place.chmod(0o400)
+
+
 def newer(place: Path) -> None:
     Ledger.open(place).close()
     with contextlib.closing(sqlite3.connect(place)) as connection:
@@ -523,6 +529,7 @@ def newer(place: Path) -> None:
         (cut_short, "ledger_corrupt"),
         (directory, "ledger_not_a_file"),
         (newer, "ledger_version"),
+        (read_only, "ledger_read_only"),
     ],
 )
 def test_a_ledger_that_cannot_be_used_is_a_clear_error_everywhere(world, make, code) -> None:
@@ -597,6 +604,18 @@ def test_every_command_and_option_is_explained() -> None:
         assert command.help
         options = [each for each in command.params if isinstance(each, click.Option)]
         assert all(option.help for option in options), path
+
+
+def test_commands_and_their_options_are_completed() -> None:
+    completion = ShellComplete(cli, {}, "dpsql", "_DPSQL_COMPLETE")
+
+    def completed(*words: str) -> set[str]:
+        *before, incomplete = words
+        return {item.value for item in completion.get_completions(before, incomplete)}
+
+    assert completed("budget", "") >= {"show", "verify", "owner"}
+    assert completed("budget", "owner", "") >= {"create", "accept-clock"}
+    assert "--compare" in completed("budget", "-a", "ana", "--c")
 
 
 def named(words: list[str]) -> click.Command:

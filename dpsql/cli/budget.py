@@ -17,9 +17,11 @@ class _Showing(click.Group):
         return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = [budget_show.show.name or "show", *args]
-        return super().parse_args(ctx, args)
+        if not args:
+            told = ctx.resilient_parsing  # while completing, when any command may follow
+        else:
+            told = not args[0].startswith("-") or args[0] in ctx.help_option_names
+        return super().parse_args(ctx, args if told else ["show", *args])
 
 
 @click.group(

@@ -132,17 +132,17 @@ def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Itera
     from dpsql.budget import account_reports, all_entries
     from dpsql.policy_file import load_policy
 
+    head = ledger.head()
     if format_ == "csv" and table == "entries":
-        yield from output.csv_pieces(
-            output.ENTRY_COLUMNS, map(output.entry_row, all_entries(ledger))
-        )
+        rows = map(output.entry_row, all_entries(ledger, head))
+        yield from output.csv_pieces(output.ENTRY_COLUMNS, rows)
         return
     policy = load_policy(policies) if policies.exists() else None
     accounts = account_reports(ledger, policy)
     if format_ == "csv":
         yield output.to_csv(output.ACCOUNT_COLUMNS, map(output.account_row, accounts))
     else:
-        yield from output.ledger_json(ledger.head(), accounts, all_entries(ledger))
+        yield from output.ledger_json(head, accounts, all_entries(ledger, head))
 
 
 def _heads(texts: list[str]) -> list[Head]:
