@@ -847,7 +847,7 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select uid from shops", "does_not_bind"),
         ("select 1, 2 from nothing", "unknown_table"),
     ],
-    "what must fail over released rows is refused before it is paid for": [
+    "what must fail or take all memory is refused before it is paid for": [
         ("select count(*) + 'a' from visits", "constant_fails"),
         ("select k, count(*) from visits group by k having k = 's1'", "constant_fails"),
         ("select 'x'::date, count(*) from visits", "constant_fails"),
@@ -856,6 +856,10 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select 100000 * 100000 + count(*) from visits", "constant_fails"),
         ("select try_cast('x' as date), try('y'::int), count(*) from visits", ANSWERS),
         ("select range(1000000000), count(*) from visits", "tail_too_large"),
+        (
+            f"select count(*) from {'(select uid, s || s as s from ' * 30}visits{')' * 30} where s > ''",
+            "query_too_large",
+        ),
         (
             "select 1 from (select count(*) from visits), range(len(range(500000000)))",
             "tail_too_large",
