@@ -29,7 +29,7 @@ from click.shell_completion import CompletionItem
 from dpsql.cli import options
 from dpsql.cli.options import Setting
 from dpsql.errors import InterfaceError, Place
-from dpsql.policy import suggestion
+from dpsql.policy import PARAMETER_NAMES, suggestion
 
 FILE_NAME: Final = "dpsql.toml"
 _MAIN: Final = "dpsql"
@@ -281,7 +281,8 @@ def config(ctx: click.Context, /, **values: Any) -> None:
     for option in _settings():
         value = values[str(option.name)]
         given = value not in (None, "")
-        source = _source(ctx, option) if given else "not set"
+        unset = "policies file" if option.key in PARAMETER_NAMES else "not set"
+        source = _source(ctx, option) if given else unset
         table.add_row(*map(Text, (option.key, str(value) if given else "", source)))
     show(table)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -39,6 +40,17 @@ def any_ledger(place: str) -> Iterator[Ledger | None]:
             yield ledger
     else:
         yield None
+
+
+def without_password(place: str) -> str:
+    """A ledger's place as it may be shown: a URL's password is left out."""
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        return place
+    login, at, host = rest.rpartition("@")
+    name, colon, _ = login.partition(":")
+    shown = f"{name}{':***' * bool(colon)}{at}{host}"
+    return f"{scheme}://" + re.sub(r"(?i)([?&][a-z]*password=)[^&]*", r"\1***", shown)
 
 
 def is_there(place: str) -> bool:
