@@ -76,7 +76,8 @@ def page() -> str:
         if isinstance(option, Setting)
     )
     commands = "".join(
-        f"\n## {title}\n" + "".join(_command(entry.name, entry.load()) for entry in section)
+        f"\n## {title}\n"
+        + "".join(_command(entry.name, entry.load()) for entry in section if not entry.below)
         for title, section in SECTIONS.items()
     )
     return INTRODUCTION + codes + SETTINGS + settings + FILE.format(file=SETTINGS_FILE) + commands

@@ -76,8 +76,9 @@ def shown(*arguments: str) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for words in lines:
         assert words[0] in known
-        unset = words[1:] == ["not", "set"]
-        found[words[0]] = ("", "not set") if unset else (words[1], " ".join(words[2:]))
+        rest = " ".join(words[1:])
+        unset = rest in ("not set", "policies file")
+        found[words[0]] = ("", rest) if unset else (words[1], " ".join(words[2:]))
     return found
 
 
@@ -147,6 +148,7 @@ def test_config_shows_each_setting_and_where_it_comes_from(
     assert found["ledger"] == (str(project / "data" / "budget.db"), f"{file} [dpsql]")
     assert found["confidence"] == ("0.95", "default")
     assert found["session"] == found["mechanism"] == ("", "not set")
+    assert found["k_bar"] == ("", "policies file")
     assert set(found) == {setting.key for setting in settings()}
 
 

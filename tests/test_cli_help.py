@@ -72,7 +72,9 @@ def test_the_overview_lists_every_command_in_its_section_and_every_exit_code() -
     shown = CliRunner().invoke(cli, ["-h"]).output
     for title, section in SECTIONS.items():
         below = shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
-        assert [line.split()[0] for line in below.split("\n")] == [e.name for e in section]
+        shown_names = [line.strip().partition("  ")[0] for line in below.split("\n")]
+        assert shown_names == [entry.name for entry in section]
+        assert set(shown_names) <= set(COMMANDS)
     _, _, codes = shown.partition("Exit codes:\n")
     assert all(f"\n  {code} " in f"\n{codes}" for code in EXIT_CODES)
 

@@ -15,11 +15,15 @@ from dpsql.policy import suggestion
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its name, the module that has it, and what it does in a few words."""
+    """A command: its name, the module that has it, and what it does in a few words.
+
+    One below another command is shown on the help page and found through that.
+    """
 
     name: str
     module: str
     summary: str
+    below: bool = False
 
     def load(self) -> click.Command:
         command: click.Command = getattr(import_module(f"dpsql.cli.{self.module}"), self.name)
@@ -36,6 +40,7 @@ SECTIONS: Final = {
     "Data owners": (
         Entry("init", "init", "Draft a policies file for a database."),
         Entry("check", "check", "Compare the policies with the database."),
+        Entry("budget owner", "budget", "Create accounts, limit and renew them.", below=True),
         Entry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),
     "Other": (
@@ -48,9 +53,9 @@ SECTIONS: Final = {
 
 
 def entries() -> Iterator[Entry]:
-    """All commands, in the order of the help page."""
+    """All commands that are not below another one, in the order of the help page."""
     for section in SECTIONS.values():
-        yield from section
+        yield from (entry for entry in section if not entry.below)
 
 
 class Commands(click.Group):
@@ -63,7 +68,7 @@ class Commands(click.Group):
         return next((entry.load() for entry in entries() if entry.name == cmd_name), None)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(len(entry.name) for entry in entries())
+        width = max(len(entry.name) for section in SECTIONS.values() for entry in section)
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(entry.name.ljust(width), entry.summary) for entry in section])
