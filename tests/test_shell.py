@@ -31,7 +31,8 @@ from dpsql.policy import (
     TablePolicy,
 )
 from dpsql.schema import Column, Table, schema_of
-from dpsql.shell import cancel, fallback, paging
+from dpsql.shell import fallback, paging
+from dpsql.shell.cancel import Cancelled, Work
 from dpsql.shell.catalog import Catalog
 from dpsql.shell.completion import Argument, Known, candidates
 from dpsql.shell.costs import Balance, balance, price, spent_between
@@ -540,13 +541,13 @@ def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path):
 
 
 def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error():
-    assert cancel.run(lambda: 42, lambda: None, lambda cancelled: None) == 42
+    assert Work(lambda: None).run(lambda: 42, lambda cancelled: None) == 42
 
     def fails() -> None:
         raise EngineError()
 
     with pytest.raises(EngineError):
-        cancel.run(fails, lambda: None, lambda cancelled: None)
+        Work(lambda: None).run(fails, lambda cancelled: None)
 
 
 def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
@@ -563,11 +564,28 @@ def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
         if len(calls) == 3:
             stop.set()
 
-    with pytest.raises(cancel.Cancelled):
-        cancel.run(work, interrupt, told.append)
+    with pytest.raises(Cancelled):
+        Work(interrupt).run(work, told.append)
     assert len(calls) >= 3
     assert told[-1] is True
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_work_between_statements_ends_where_it_looks_up():
+    work, after = Work(lambda: None), []
+
+    def counting() -> None:
+        for number in range(3):
+            if number == 1:
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0.2)
+            work.check()
+            after.append(number)
+
+    with pytest.raises(Cancelled):
+        work.run(counting, lambda cancelled: None)
+    assert after == [0]
+    assert work.run(lambda: work.check() or 42, lambda cancelled: None) == 42
 
 
 def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
@@ -575,7 +593,7 @@ def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
         signal.raise_signal(signal.SIGINT)
         return "paid for"
 
-    assert cancel.run(work, lambda: None, lambda cancelled: None) == "paid for"
+    assert Work(lambda: None).run(work, lambda cancelled: None) == "paid for"
 
 
 LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i) WHERE hash(i) = 7'

@@ -56,7 +56,8 @@ def shell(
     """
     from dpsql.shell.script import Outcome
     from dpsql.shell.settings import Format, Settings
-    from dpsql.shell.start import Target, start
+    from dpsql.shell.source import Target
+    from dpsql.shell.start import start
 
     chosen = place or database
     if chosen is None:

@@ -22,33 +22,43 @@ class Cancelled(Exception):
     """Work ended because Ctrl-C was pressed."""
 
 
-def run(
-    work: Callable[[], _T], interrupt: Callable[[], None], waiting: Callable[[bool], None]
-) -> _T:
-    """The outcome of ``work``. ``waiting`` is called now and then until it is there, and told
-    whether Ctrl-C was pressed.
+class Work:
+    """Runs one thing after the other, each until it is done or Ctrl-C is pressed."""
 
-    Once Ctrl-C is pressed, ``interrupt`` is called until the work is over, as it may be between two
-    statements. Raises ``Cancelled`` if it then failed; if it was nearly done, it is done.
-    """
-    stop = threading.Event()
-    outcome: Future[_T] = Future()
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        self._interrupt = interrupt
+        self._stop = threading.Event()
 
-    def body() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (it is raised again, in the other thread)
-            outcome.set_exception(error)
+    def run(self, body: Callable[[], _T], waiting: Callable[[bool], None]) -> _T:
+        """The outcome of ``body``. ``waiting`` is called now and then until it is there.
 
-    with _on_interrupt(stop):
-        threading.Thread(target=body, daemon=True).start()
-        while wait([outcome], _TURN).not_done:
-            if stop.is_set():
-                interrupt()
-            waiting(stop.is_set())
-    if stop.is_set() and outcome.exception() is not None:
-        raise Cancelled from None
-    return outcome.result()
+        It is told whether Ctrl-C was pressed. From then on ``interrupt`` is called until the work
+        is over, as it may be between two statements. Raises ``Cancelled`` if it then failed; if it
+        was nearly done, it is done.
+        """
+        self._stop.clear()
+        outcome: Future[_T] = Future()
+
+        def thread() -> None:
+            try:
+                outcome.set_result(body())
+            except BaseException as error:  # noqa: BLE001 (raised again, in the other thread)
+                outcome.set_exception(error)
+
+        with _on_interrupt(self._stop):
+            threading.Thread(target=thread, daemon=True).start()
+            while wait([outcome], _TURN).not_done:
+                if self._stop.is_set():
+                    self._interrupt()
+                waiting(self._stop.is_set())
+        if self._stop.is_set() and outcome.exception() is not None:
+            raise Cancelled from None
+        return outcome.result()
+
+    def check(self) -> None:
+        """End work that is under way between statements, when it calls this after Ctrl-C."""
+        if self._stop.is_set():
+            raise Cancelled
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def run_typed(shell: Shell, typed: str) -> None:
 
 def prompt(shell: Shell) -> StyledText:
     """``ana ε 1.39 left>``: who pays, and how far the account's ε may still rise."""
-    now, name = shell.balance(), printable(shell.source.analyst, 24)
+    now, name = shell.balance(), printable(shell.source.target.analyst, 24)
     if now is None:
         return [("class:prompt", f"{name}> ")]
     epsilon = writable("ε", shell.screen.encoding)
@@ -66,7 +66,12 @@ def prompt(shell: Shell) -> StyledText:
 def toolbar(shell: Shell) -> str:
     """What stands below the prompt: database, dataset, and the last answer's cost and time."""
     source = shell.source
-    parts = [source.database, f"dataset {source.policy.dataset}", shell.last, "\\? for help"]
+    parts = [
+        source.target.database.name,
+        f"dataset {source.policy.dataset}",
+        shell.last,
+        "\\? for help",
+    ]
     text = " · ".join(printable(part) for part in parts if part)
     return writable(f" {text}", shell.screen.encoding)
 
@@ -88,6 +93,6 @@ def _greet(shell: Shell) -> None:
         total = significant(now.budget.epsilon, 3)
         left = f" You have ε {significant(now.left, 3)} of {total} left."
     shell.screen.say(
-        f"dpsql {dpsql.__version__} on {printable(shell.source.database)}.{left} "
+        f"dpsql {dpsql.__version__} on {printable(shell.source.target.database.name)}.{left} "
         "\\? for help, \\q to leave."
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 from dpsql.errors import InterfaceError
 from dpsql.shell.commands import Leave
@@ -14,18 +13,8 @@ from dpsql.shell.loop import interact, known, toolbar
 from dpsql.shell.screen import Screen
 from dpsql.shell.script import Outcome, not_text, run_script
 from dpsql.shell.settings import Settings
-from dpsql.shell.state import Shell, opened
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What to connect to, and as whom."""
-
-    database: Path
-    policies: Path
-    ledger: str | Path
-    analyst: str
-    session: str = ""
+from dpsql.shell.source import Target, opened
+from dpsql.shell.state import Shell
 
 
 def start(
@@ -41,14 +30,7 @@ def start(
     else:
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
-    with opened(
-        target.database,
-        target.policies,
-        target.ledger,
-        target.analyst,
-        target.session,
-        screen.progress,
-    ) as source:
+    with opened(target, screen.progress) as source:
         shell = Shell(source, screen, settings)
         try:
             if interactive:

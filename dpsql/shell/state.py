@@ -3,77 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeVar
 
-from dpsql.accounting import Budget
-from dpsql.budget import Payer, payer
-from dpsql.engines.base import Engine
-from dpsql.engines.duckdb import open_database
 from dpsql.errors import Error
 from dpsql.figures import significant
-from dpsql.ledger import Ledger
-from dpsql.policy import Policy
-from dpsql.policy_file import load_policy
-from dpsql.release import Percent
 from dpsql.result import Result
-from dpsql.session import Connection, connect
-from dpsql.shell import cancel
 from dpsql.shell.answers import written
+from dpsql.shell.cancel import Cancelled
 from dpsql.shell.catalog import Catalog
 from dpsql.shell.costs import Balance, balance, price, spent_between
 from dpsql.shell.screen import Screen
 from dpsql.shell.settings import Settings
+from dpsql.shell.source import Source
 from dpsql.sql.statements import Select, read_statement
 
 _T = TypeVar("_T")
 _FREE = "Nothing was spent."
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a shell asks: a connection, and what it is made of."""
-
-    connection: Connection
-    engine: Engine
-    policy: Policy
-    ledger: Ledger
-    payer: Payer
-    budget: Budget
-    analyst: str
-    database: str
-
-
-@contextmanager
-def opened(
-    database: Path,
-    policies: Path,
-    ledger: str | Path,
-    analyst: str,
-    session: str,
-    progress: Percent,
-) -> Iterator[Source]:
-    """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
-    policy = load_policy(policies)
-    account = policy.account(analyst)
-    with (
-        closing(open_database(database)) as engine,
-        connect(engine, policy, ledger, analyst, session=session, progress=progress) as connection,
-        Ledger.open(ledger) as reports,
-    ):
-        yield Source(
-            connection,
-            engine,
-            policy,
-            reports,
-            payer(policy, analyst, session),
-            Budget.of(account.epsilon, account.delta, account.composition),
-            analyst,
-            database.name,
-        )
 
 
 class Shell:
@@ -93,7 +39,7 @@ class Shell:
         self.screen = screen
         self.settings = settings or Settings()
         self.ask = ask
-        self.catalog = Catalog.of(source.policy, source.engine.schema())
+        self.catalog = Catalog.of(source.policy, source.schema)
         self.result: Result | None = None
         self.query = ""
         self.last = ""
@@ -135,8 +81,8 @@ class Shell:
         """The outcome of work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
         try:
             return self._run(work)
-        except cancel.Cancelled:
-            raise cancel.Cancelled(_FREE) from None
+        except Cancelled:
+            raise Cancelled(_FREE) from None
 
     def _agreed(self, text: str) -> bool:
         """True unless a query is expensive and somebody says no to it."""
@@ -157,8 +103,8 @@ class Shell:
         before = self.balance()
         try:
             return self._run(work)
-        except cancel.Cancelled:
-            raise cancel.Cancelled(self._taken(before) or _FREE) from None
+        except Cancelled:
+            raise Cancelled(self._taken(before) or _FREE) from None
         except Error as error:
             taken = self._taken(before)
             if taken is not None:
@@ -173,7 +119,7 @@ class Shell:
 
     def _run(self, work: Callable[[], _T]) -> _T:
         with self.screen.busy() as turn:
-            return cancel.run(work, self.source.engine.interrupt, turn)
+            return self.source.work.run(work, turn)
 
 
 def _paid(result: Result) -> str:

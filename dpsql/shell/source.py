@@ -1,0 +1,72 @@
+"""What a shell asks: a connection, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsql.accounting import Budget
+from dpsql.budget import Payer, payer
+from dpsql.engines.duckdb import open_database
+from dpsql.ledger import Ledger
+from dpsql.policy import Policy
+from dpsql.policy_file import load_policy
+from dpsql.release import Percent
+from dpsql.schema import Schema
+from dpsql.session import Connection, connect
+from dpsql.shell.cancel import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to connect to, and as whom."""
+
+    database: Path
+    policies: Path
+    ledger: str | Path
+    analyst: str
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An open target. ``budget`` is what the policy gives the analyst; ``work`` runs queries."""
+
+    target: Target
+    connection: Connection
+    policy: Policy
+    schema: Schema
+    ledger: Ledger
+    payer: Payer
+    budget: Budget
+    work: Work
+
+
+@contextmanager
+def opened(target: Target, progress: Percent) -> Iterator[Source]:
+    """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
+    policy = load_policy(target.policies)
+    account = policy.account(target.analyst)
+    with closing(open_database(target.database)) as engine:
+        work = Work(engine.interrupt)
+
+        def told(percent: int) -> None:
+            work.check()
+            progress(percent)
+
+        with (
+            connect(
+                engine,
+                policy,
+                target.ledger,
+                target.analyst,
+                session=target.session,
+                progress=told,
+            ) as connection,
+            Ledger.open(target.ledger) as ledger,
+        ):
+            paying = payer(policy, target.analyst, target.session)
+            budget = Budget.of(account.epsilon, account.delta, account.composition)
+            yield Source(target, connection, policy, engine.schema(), ledger, paying, budget, work)
