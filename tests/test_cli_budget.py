@@ -566,6 +566,22 @@ def test_nothing_shows_the_password_of_a_url(world) -> None:
         assert "hunter2" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("postgresql://u:hunter2@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:hun/ter2@x@h:5/db", "postgresql://u:***@h:5/db"),
+        ("postgresql://u@h/db?password=hunter2&x=1", "postgresql://u@h/db?password=***&x=1"),
+        ("postgresql://h/db?x=1&sslpassword=hunter2", "postgresql://h/db?x=1&sslpassword=***"),
+        ("postgresql:///db", "postgresql:///db"),
+        ("u:hunter2@h.db", "u:hunter2@h.db"),
+    ],
+)
+def test_settings_are_shown_without_the_password_of_a_url(world, place, shown) -> None:
+    (line,) = [line for line in ok("config", "-l", place).split("\n") if line.startswith("ledger")]
+    assert line.split() == ["ledger", shown, "--ledger"]
+
+
 def test_a_ledger_in_postgresql_is_named_by_its_url(world, postgres_server: Server) -> None:
     url = postgres_server.without_ledger()
     with_url = ("--ledger", url)

@@ -27,6 +27,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dpsql.cli import options
+from dpsql.cli.ledgers import without_password
 from dpsql.cli.options import Setting
 from dpsql.errors import InterfaceError, Place
 from dpsql.policy import PARAMETER_NAMES, suggestion
@@ -283,7 +284,8 @@ def config(ctx: click.Context, /, **values: Any) -> None:
         given = value not in (None, "")
         unset = "policies file" if option.key in PARAMETER_NAMES else "not set"
         source = _source(ctx, option) if given else unset
-        table.add_row(*map(Text, (option.key, str(value) if given else "", source)))
+        shown = without_password(str(value)) if given else ""
+        table.add_row(*map(Text, (option.key, shown, source)))
     show(table)
 
 
