@@ -74,6 +74,12 @@ class Draft:
         """True if the owner has said that a table's rows belong to a unit."""
         return fold(table.name) in {*self.units, *self.links}
 
+    def with_dataset(self, name: str) -> Draft:
+        """What the budget belongs to. Raises ``ParameterError`` for what cannot be a name."""
+        if plain_name(name, "") != name or not name:
+            raise _wrong(f"not a name: {name[:80]}", "Choose a plain name.")
+        return replace(self, dataset=name)
+
     def with_unit(self, table: Table, column: Column, name: str) -> Draft:
         """The rows of a table belong to the unit in a column.
 

@@ -186,6 +186,7 @@ BAD = {
     "domain": (("--domain", "nation.code=a,b"), "code is INTEGER, and some values"),
     "budget": (("--account", "ana=1"), "not a budget: 1|EPSILON,DELTA"),
     "account": (("--account", "a/b=1,1e-6"), "not a name of an account: a/b"),
+    "dataset": (("--dataset", " shop"), "not a name"),
     "epsilon": (("--epsilon", "nan"), "epsilon must be a finite number"),
     "link to nobody": (("--link", "orders.o_c_id=nation.code", "--public", "nation"), "public"),
 }

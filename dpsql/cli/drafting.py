@@ -114,7 +114,7 @@ class Questions:
         """The draft with nothing left open."""
         if ask_dataset:
             question = "The budget belongs to a name, for as long as the data. Which?"
-            draft = _ask(question, lambda text: replace(draft, dataset=text), draft.dataset)
+            draft = _ask(question, draft.with_dataset, draft.dataset)
         waiting = [
             table
             for table in self._tables

@@ -76,7 +76,8 @@ def init(
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
         schema = drafting.schema_of(database)
-        draft = Draft(dataset or database.stem, guesses=not asking)
+        draft = Draft(database.stem, guesses=not asking)
+        draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
         if look:
