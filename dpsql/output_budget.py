@@ -83,17 +83,13 @@ def account_row(account: AccountReport) -> list[object]:
 
 def entry_dict(entry: Entry) -> dict[str, Any]:
     """One question of the ledger; ``settled`` and ``charged`` are null until it is settled."""
-    try:
-        plan = json.loads(entry.plan)
-    except (ValueError, RecursionError):
-        plan = None
     return {
         "entry": entry.entry,
         "created": entry.created,
         "who": entry.who,
         "account": entry.account,
         "query": entry.query,
-        "plan": plan,
+        "plan": _plan(entry.plan),
         "reserved": _amount(entry.reserved),
         "settled": entry.settled,
         "charged": None if entry.charged is None else _amount(entry.charged),
@@ -157,7 +153,8 @@ def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 def to_json(value: object, indent: int | None = 2) -> str:
     """JSON text of a value; what is not finite is null."""
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return _unicode(text)
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -167,7 +164,17 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     if columns:
         writer.writerow(columns)
     writer.writerows([_cell(value) for value in row] for row in rows)
-    return buffer.getvalue()
+    return _unicode(buffer.getvalue())
+
+
+def _plan(text: str) -> Any:
+    """A plan as a value; None for JSON that cannot be written again, such as any too deep."""
+    try:
+        plan = json.loads(text)
+        to_json([[[[plan]]]])
+    except (ValueError, RecursionError):
+        return None
+    return plan
 
 
 def _limit(limit: Limit, account: AccountReport) -> dict[str, Any]:
@@ -216,6 +223,11 @@ def _cell(value: object) -> object:
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
+
+
+def _unicode(text: str) -> str:
+    """Lone surrogates, which no file can hold, as escapes: in JSON they mean the same."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:

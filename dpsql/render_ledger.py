@@ -78,7 +78,7 @@ def _how(block: AskedBlock) -> str:
     others = [
         f"{name} {'unlimited' if value is None else value}"
         for name, value in block.parameters.items()
-        if name not in ("epsilon", "delta")
+        if name not in ("epsilon", "delta") and isinstance(value, str | int | float | None)
     ]
     settings = ", ".join((*numbers, *others))
     return f"{top}{block.table} by {block.mechanism}" + (f", at {settings}" if settings else "")

@@ -372,6 +372,28 @@ def test_long_histories_are_exported_in_pieces(world, monkeypatch) -> None:
     assert len(rows) == 23
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "7",
+        '{"blocks": [{"table": "t", "parameters": {"a": ' + "[" * 400 + "]" * 400 + "}}]}",
+        "[" * 900 + "]" * 900,
+        '{"statement": "\\udcff \\u0000", "blocks": [{"parameters": {"a": NaN}}]}',
+        '{"blocks": [{"table": "[red]", "mechanism": 7, "parameters": {"epsilon": 1e400}}]}',
+    ],
+)
+def test_whatever_others_wrote_into_a_ledger_is_reported(world, plan) -> None:
+    limit = Account("world/ana", Amount(rho=2**40, delta=2**50))
+    with ledger() as opened:
+        opened.reserve("world/ana", Amount(rho=1), query="q", plan=plan, limits=[limit])
+    assert "#" in budget("history")
+    assert len(json.loads(budget("history", "-f", "json"))) == 1
+    budget("export", "-o", "out.json")
+    assert len(json.loads((world / "out.json").read_bytes())["entries"]) == 1
+    assert len(list(csv.reader(io.StringIO(budget("history", "-f", "csv"))))) == 2
+    assert budget("--compare").startswith("1 query")
+
+
 def test_a_spreadsheet_runs_nothing_that_was_asked() -> None:
     hostile = ["=1+1", "+1", "-1", "@x", "\tx", "plain", -1.5, None]
     (row,) = csv.reader(io.StringIO(to_csv((), [hostile])))

@@ -122,7 +122,7 @@ def export(
         opened = stack.enter_context(existing(ledger))
         write = None if output is None else stack.enter_context(new_file(output, force))
         for text in _exported(opened, policies, format_, table):
-            write(text.encode("utf-8", "backslashreplace")) if write else click.echo(text, nl=False)
+            write(text.encode()) if write else click.echo(text, nl=False)
     if output is not None:
         remark(f"Wrote {output}.", quiet)
 
