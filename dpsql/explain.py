@@ -72,6 +72,8 @@ class Explanation:
     ``query`` is the text as it was asked, ``blocks`` its private parts, ``tail`` what is left of it
     over released rows. ``reserved`` is the worst case, which is charged before reading; alone it is
     worth ``reserved_epsilon``, at the delta of ``reserved`` plus ``conversion_delta``.
+    ``answered`` is when the account paid for a release of these blocks that the ledger would give
+    again at no cost (a UTC time in ISO 8601), if it did.
     """
 
     query: str
@@ -80,6 +82,7 @@ class Explanation:
     reserved: PrivacyLoss
     reserved_epsilon: float
     conversion_delta: float
+    answered: str | None = None
 
     def to_json(self) -> str:
         """All of it as JSON text."""

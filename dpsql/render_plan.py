@@ -57,6 +57,9 @@ def _prices(explanation: Explanation) -> Table:
     price = f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
     if reserved.rho > 0:
         price += f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})"
+    if explanation.answered is not None:
+        day = explanation.answered[:10]
+        _row(grid, "Costs", f"nothing: it was answered on {day}. Asked afresh, it costs as follows")
     _row(grid, "Reserves", price)
     if least < reserved.rho:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"

@@ -232,7 +232,7 @@ class Connection(CursorConnection):
             statement, asked = read_statement(query), _Arguments(values, mechanism, parameters)
             if isinstance(statement, Explain):
                 return self._explanation(statement, asked)
-            return self._prepare(self._question(query, asked)).explain()
+            return self._explain(self._question(query, asked))
 
     def budget(self) -> BudgetReport:
         """What this analyst's account has spent and has left."""
@@ -259,7 +259,7 @@ class Connection(CursorConnection):
 
     def _explanation(self, statement: Explain, asked: _Arguments) -> Explanation:
         try:
-            return self._prepare(self._question(statement.text, asked)).explain()
+            return self._explain(self._question(statement.text, asked))
         except Error as error:
             if error.place is not None and error.place.source == "query":
                 error.place = error.place.after(statement.before)
@@ -320,6 +320,15 @@ class Connection(CursorConnection):
         charge = self._reserve(prepared, question)
         released = tuple(self._release(*block) for block in prepared.blocks())
         return self._present(prepared, released, self._settle(prepared, charge, released))
+
+    def _explain(self, question: _Question) -> Explanation:
+        """The plan, and whether the ledger has a release of it to give again."""
+        prepared = self._prepare(question)
+        explanation = prepared.explain()
+        if self._ledger is None or prepared.fresh or not prepared.plan.blocks:
+            return explanation
+        stored = self._stored(prepared)
+        return explanation if stored is None else replace(explanation, answered=stored[1].answered)
 
     def _prepare(self, question: _Question) -> _Prepared:
         """Everything that can be refused is refused here, before anything is spent or read.

@@ -70,6 +70,17 @@ def test_the_same_question_gets_the_same_answer_at_no_cost(
     assert connection.budget() == spent
 
 
+def test_explain_says_what_would_cost_nothing(connection: dpsql.Connection) -> None:
+    assert connection.explain(ASKED).answered is None
+    assert "Costs" not in str(connection.explain(ASKED))
+    answered = connection.sql(ASKED).fetchall() and connection.explain(ASKED).answered
+    assert answered == connection.sql(ASKED).cost.answered
+    assert f"nothing: it was answered on {answered[:10]}" in str(connection.explain(ASKED))
+    afresh = ASKED.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true)")
+    assert connection.explain(afresh).answered is None
+    assert connection.explain(ASKED, epsilon=0.1).answered is None
+
+
 def test_another_outer_query_reads_the_same_release(connection: dpsql.Connection) -> None:
     counts = dict(connection.sql(ASKED).fetchall())
     spent = connection.budget()
