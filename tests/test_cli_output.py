@@ -307,6 +307,25 @@ def test_a_full_disk_is_told_in_words(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_answer_that_could_not_be_written_can_be_had_again_for_nothing(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    assert run(GROUPED, "--fresh").exit_code == 0  # the ledger, too, writes its file with fsync
+    asked = (GROUPED, "--epsilon", "0.9", "-f", "csv", "-o")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        lost = run(*asked, "a.csv")
+    assert lost.exit_code == 2
+    assert "ask again with another --output" in " ".join(lost.stderr.split())
+    assert spent(world) == 2
+    assert run(*asked, "b.csv").exit_code == 0
+    assert spent(world) == 2
+    assert not (world / "a.csv").exists()
+
+
 # -- before anything is spent -----------------------------------------------------------------
 
 

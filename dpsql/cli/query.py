@@ -13,6 +13,7 @@ import click
 from dpsql.cli import options
 from dpsql.cli.files import new_file
 from dpsql.cli.printing import progress_bar, remark, show
+from dpsql.errors import InterfaceError
 
 if TYPE_CHECKING:
     from dpsql.result import Result
@@ -130,13 +131,25 @@ def _write_result(
 
     if format_ != "table":
         content = output.encoded(result, format_, confidence, intervals)
-        write(content) if write else click.echo(content, nl=False)
+        _deliver(content, write) if write else click.echo(content, nl=False)
         return
     if intervals and result.released:
         panel = _wide_panel(result, confidence)
     else:
         panel = render.result_panel(result, confidence, max_rows=None)
-    write(f"{render.plain(panel)}\n".encode()) if write else show(panel)
+    _deliver(f"{render.plain(panel)}\n".encode(), write) if write else show(panel)
+
+
+def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
+    """Write an answer that was paid for; if the disk has filled up since, say what to do."""
+    try:
+        write(content)
+    except InterfaceError as error:
+        error.hint = (
+            "The answer was paid for and is kept in the ledger unless it is very large: ask again "
+            "with another --output, which costs nothing then."
+        )
+        raise
 
 
 def _wide_panel(result: Result, confidence: float) -> Any:
