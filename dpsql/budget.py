@@ -22,6 +22,7 @@ from dpsql.forecast import (
 from dpsql.ledger import Account, Entry, Head, Ledger, Spent, Standing, Window
 from dpsql.ledger.values import line_of
 from dpsql.policy import AccountPolicy, Policy, is_account_name
+from dpsql.record import Asked, read_record
 
 __all__ = [
     "AccountReport",
@@ -241,10 +242,10 @@ def budget_report(
         )
         for standing in reversed(standings)
     )
-    entries = () if ledger is None else ledger.history(own, RECENT)
+    entries = [(e, read_record(e.plan)) for e in ledger.history(own, RECENT)] if ledger else []
     queries = next(each.spent.queries for each in accounts if each.path == own)
     questions = [question_at(policy.defaults, budgets[own].composition)]
-    questions += [question_again(entry) for entry in _last(entries, paying.path)]
+    questions += [question_again(*asked) for asked in _last(entries, paying.path)]
     forecasts = tuple(forecast(each, standings, entries, queries) for each in (*questions, *asking))
     found = BudgetReport(own, accounts, forecasts)
     return replace(found, analyses=_compared(found.own, ledger)) if compare else found
@@ -306,9 +307,9 @@ def _require_same_composition(paying: Payer, standings: Sequence[Standing]) -> N
         account.require_same_composition(spent[account.path])
 
 
-def _last(entries: Iterable[Entry], path: str) -> list[Entry]:
+def _last(entries: Iterable[tuple[Entry, Asked]], path: str) -> list[tuple[Entry, Asked]]:
     """The latest entry of an account or one below it, if there is one."""
-    mine = (e for e in entries if e.account == path or e.account.startswith(path + "/"))
+    mine = ((e, asked) for e, asked in entries if f"{e.account}/".startswith(f"{path}/"))
     return list(islice(mine, 1))
 
 

@@ -18,7 +18,7 @@ from dpsql.explain import Explanation
 from dpsql.ledger import Entry, Standing
 from dpsql.planner.budget import Budget
 from dpsql.policy import Parameters
-from dpsql.record import Asked, read_record
+from dpsql.record import Asked
 
 RECENT = 1000
 """How many of the latest entries are looked at for what questions have cost."""
@@ -74,9 +74,8 @@ def question_at(parameters: Parameters, composition: Composition) -> Question:
     )
 
 
-def question_again(entry: Entry) -> Question:
+def question_again(entry: Entry, asked: Asked) -> Question:
     """The question of an entry, asked once more of fresh noise."""
-    asked = read_record(entry.plan)
     return Question(
         AGAIN,
         asked.kind,
@@ -98,17 +97,20 @@ def question_of(explanation: Explanation) -> Question:
 
 
 def forecast(
-    question: Question, standings: Sequence[Standing], entries: Iterable[Entry], queries: int
+    question: Question,
+    standings: Sequence[Standing],
+    entries: Iterable[tuple[Entry, Asked]],
+    queries: int,
 ) -> Forecast:
     """How many more such questions fit every limit of every account in ``standings``.
 
-    ``entries`` are earlier ones of the account, among which those like it are looked for;
-    ``queries`` is how many it was charged for so far, in its window.
+    ``entries`` are earlier ones of the account, and what they asked, among which those like it are
+    looked for; ``queries`` is how many it was charged for so far, in its window.
     """
     alike = [
         entry.reserved if entry.charged is None else entry.charged
-        for entry in entries
-        if question.resembles(entry, read_record(entry.plan))
+        for entry, asked in entries
+        if question.resembles(entry, asked)
     ]
     usual = _mean(alike)
     left = [standing.left for standing in standings if standing.left is not None]

@@ -304,7 +304,7 @@ def test_counts_are_those_of_asking_one_by_one(currency, limits, held, paid) -> 
     reserved, charged = (Amount(**{currency: u}, delta=delta) for u, delta in (held, cost))
     entry = Entry(1, "", "", "d", "q", "{}", reserved, "", charged, False)
     question = Question("given", "", (), reserved, lambda *_: True)
-    found = forecast(question, standings, [entry], 5)
+    found = forecast(question, standings, [(entry, Asked())], 5)
 
     def asked(each: tuple[int, ...]) -> int | None:
         """None once it is seen to go on for ever."""
