@@ -237,6 +237,16 @@ def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(terminal):
     terminal.send("y\r")
     assert "paid ε 0.5" in terminal.see(lambda: terminal.waits)
     assert left(terminal) < before
+    terminal.clear()
+    assert "[y/N]" not in terminal.run(question)  # it is given again, for nothing
+    assert "paid for before" in terminal.text
+    terminal.run("SET epsilon = 0.25;")
+    terminal.type(question)
+    terminal.send("\r")
+    terminal.see("[y/N]")
+    terminal.send("n\r")
+    terminal.see(lambda: terminal.waits)
+    terminal.run("RESET epsilon;")
     terminal.run("\\confirm off")
     terminal.clear()
     assert "[y/N]" not in terminal.run("SELECT COUNT(*) AS cheap FROM visits WHERE cost > 18;")
