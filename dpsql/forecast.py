@@ -62,8 +62,8 @@ class Question:
 def question_at(parameters: Parameters, composition: Composition) -> Question:
     """The dearest question of one private block with these parameters.
 
-    One whose keys are declared spends no delta and costs less; a statement of several private
-    blocks pays for each.
+    Under zCDP, one whose keys are declared spends no delta. A statement of several private blocks
+    pays for each.
     """
     budget = Budget.of(parameters, composition)
     split = budget.whole()
