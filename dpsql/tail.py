@@ -41,6 +41,7 @@ from dpsql.sql.check import constant_fails, tail_sql
 
 MEMORY_LIMIT = "2GB"
 TIME_LIMIT_SECONDS = 60.0
+MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB
 # Of a process of its own: what DuckDB counts, and half as much again for what it does not.
 RUN_LIMITS = Limits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
 PLAN_LIMITS = Limits(1 << 30, "500MB", 10.0)
@@ -99,10 +100,11 @@ class StoredAnswer:
     """An answer stored as a table in the room until nobody refers to it."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]
+        self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str], rows: int
     ) -> None:
         self._connection = connection
         self._table = table
+        self._rows = rows
         self.names = list(names)
 
     @property
@@ -111,6 +113,7 @@ class StoredAnswer:
         return [str(column[1]) for column in found.description or ()]
 
     def fetchall(self, width: int) -> list[Row]:
+        self._refuse_many(width)
         columns = ", ".join(f"c{i}" for i in range(width))
         sql = f"SELECT {columns} FROM {self._table}"
         try:
@@ -125,6 +128,7 @@ class StoredAnswer:
         return rows
 
     def column(self, position: int) -> list[Any]:
+        self._refuse_many(1)
         sql = f"SELECT c{position} FROM {self._table}"
         return [row[0] for row in self._connection.cursor().execute(sql).fetchall()]
 
@@ -132,6 +136,15 @@ class StoredAnswer:
         columns = [f"c{i} AS {quote(name)}" for i, name in enumerate(self.names[:width])]
         sql = f"SELECT {', '.join(columns)} FROM {self._table}"
         return self._connection.cursor().sql(sql)
+
+    def _refuse_many(self, width: int) -> None:
+        if self._rows * width > MAX_PYTHON_VALUES:
+            raise InterfaceError(
+                f"the answer has {self._rows:,} rows: too many values to hold as Python objects",
+                code="answer_too_large",
+                hint="Read the answer with arrow(), or ask for less of it: the same release "
+                "answers another statement over the same blocks at no cost.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +315,8 @@ class TailRoom:
         ctes = f"WITH {', '.join(s.sql for s in sources)} " if sources else ""
         parameters = [values for source in sources for values in source.parameters]
         sql = f"CREATE TABLE {table}({columns}) AS {ctes}SELECT * FROM ({query.tail})"
-        self._connection.execute(sql, parameters)
-        answer = StoredAnswer(self._connection.cursor(), table, names)
+        ((rows,),) = self._connection.execute(sql, parameters).fetchall()
+        answer = StoredAnswer(self._connection.cursor(), table, names, rows)
         finalize(answer, self._dropped.append, table).atexit = False
         return answer
 
@@ -317,15 +330,17 @@ class TailRoom:
         tables += map(quote, loaded)
         with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:
             path = str(Path(directory) / "tail.duckdb")
-            with _opened(path) as file:
+            with _opened(path) as new:
                 for source in sources:
-                    rows = f"WITH {source.sql} SELECT * FROM {source.name}"
-                    self._copy(source.name, rows, source.parameters, file)
+                    released = f"WITH {source.sql} SELECT * FROM {source.name}"
+                    self._copy(source.name, released, source.parameters, new)
                 for table in tables:
-                    self._copy(table, f"SELECT * FROM {table}", None, file)
+                    self._copy(table, f"SELECT * FROM {table}", None, new)
             run_apart(path, [sql], RUN_LIMITS)
             # It is read from while it is needed, and gone when it is closed.
-            return StoredAnswer(_opened(path, read_only=True), _ANSWER, names)
+            file = _opened(path, read_only=True)
+            ((rows,),) = file.execute(f"SELECT count(*) FROM {_ANSWER}").fetchall()
+            return StoredAnswer(file, _ANSWER, names, rows)
 
     def _copy(
         self,

@@ -440,6 +440,21 @@ def test_files_of_a_tail_are_gone_before_its_answer_is_read(
     assert answer.arrow().num_rows == 1
 
 
+@pytest.mark.parametrize("what", ["k", "[k]"], ids=["in the room", "apart"])
+def test_more_values_than_python_can_hold_are_refused_and_left_to_arrow(
+    what: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = connection.sql(f"SELECT {what} AS k, n FROM {GROUPS}, range(10)")
+    monkeypatch.setattr(tail_module, "MAX_PYTHON_VALUES", 140)
+    assert len(answer.fetchall()) == 70
+    monkeypatch.setattr(tail_module, "MAX_PYTHON_VALUES", 139)
+    for read in (answer.fetchall, lambda: list(answer)):
+        with pytest.raises(dpsql.InterfaceError) as caught:
+            read()
+        assert caught.value.code == "answer_too_large"
+    assert answer.arrow().num_rows == 70
+
+
 def test_ordinary_queries_start_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")

@@ -123,7 +123,7 @@ _FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Typeof,
 )
 _TYPES = CAST_TYPES | {exp.DType.INT128, exp.DType.INTERVAL, exp.DType.TIMETZ, exp.DType.UUID}
-_NAMED_FUNCTIONS = frozenset({"now"})  # those that the parser has no class for
+_NAMED_FUNCTIONS = frozenset({"hash", "now"})  # those that the parser has no class for
 _BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS)
 _ROWS = (exp.Cube, exp.Group, exp.GroupingSets, exp.In, exp.Rollup, exp.Values)
 _CONSTANTS = (exp.Boolean, exp.Literal, exp.Null)
