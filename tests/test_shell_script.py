@@ -21,6 +21,10 @@ from click.testing import CliRunner, Result
 
 from dpsql.cli import cli
 from dpsql.ledger import Ledger
+from dpsql.shell.screen import Screen
+from dpsql.shell.settings import Settings
+from dpsql.shell.source import Target, opened
+from dpsql.shell.state import Shell
 
 ROOT = Path(__file__).parent.parent
 POLICY = """\
@@ -196,6 +200,40 @@ def test_a_failed_query_says_what_it_took(clinic):
     assert re.search(r"It took ε 0\.\d+ of the account's, which stays spent; ε 19\.\d left|is left",
                      done.stderr)  # fmt: skip
     assert queries(clinic) == 1
+
+
+def test_a_person_is_asked_about_what_costs_and_only_about_that(clinic, database):
+    asked: list[str] = []
+    target = Target(database, clinic / "policies.yaml", clinic / "budget.db", "ana")
+    with opened(target, lambda percent: None) as source:
+        screen = Screen(io.StringIO(), io.StringIO(), interactive=False)
+        shell = Shell(
+            source, screen, Settings(confirm=0.0), ask=lambda text: not asked.append(text)
+        )
+
+        def questions(*statements: str) -> int:
+            asked.clear()
+            for statement in statements:
+                shell.answer(statement)
+            return len(asked)
+
+        assert questions("SHOW TABLES", f"EXPLAIN {SEXES}", "SET k_bar = 9", "RESET k_bar") == 0
+        assert questions(SEXES) == 1
+        assert questions(SEXES, SEXES) == 0  # given again
+        assert questions("SET epsilon = 0.4", SEXES) == 1
+        assert questions("RESET epsilon", SEXES) == 0
+        fresh = SEXES.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true)")
+        assert questions(fresh, fresh) == 2
+        with Ledger.open(clinic / "budget.db") as ledger:
+            ledger.owner("olga").forget("clinic")
+        assert questions(SEXES) == 1  # its answer is kept no longer
+        shell.settings = shell.settings.with_text("confirm", "100%")
+        assert questions(WARDS) == 0
+        shell.ask = lambda text: False
+        shell.settings = shell.settings.with_text("confirm", "0%")
+        spent = queries(clinic)
+        assert questions("SELECT SUM(cost) FROM visits") == 0
+        assert queries(clinic) == spent
 
 
 # -- formats ----------------------------------------------------------------------------------

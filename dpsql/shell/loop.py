@@ -55,7 +55,9 @@ def run_typed(shell: Shell, typed: str) -> None:
 
 def prompt(shell: Shell) -> StyledText:
     """``ana ε 1.39 left>``: who pays, and how far the account's ε may still rise."""
-    now, name = shell.balance(), printable(shell.source.target.analyst, 24)
+    target = shell.source.target
+    payer = f"{target.analyst}/{target.session}" if target.session else target.analyst
+    now, name = shell.balance(), printable(payer, 24)
     if now is None:
         return [("class:prompt", f"{name}> ")]
     epsilon = writable("ε", shell.screen.encoding)
