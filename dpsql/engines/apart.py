@@ -18,6 +18,10 @@ from typing import Final
 from dpsql.engines.constants import FailingConstant
 
 _GRACE: Final = 10.0  # seconds for a process to start, and to end by itself
+# What this process imports, the child imports, whatever its environment says.
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[1:]; from dpsql.engines.apart_main import main; main()"
+)
 
 
 class ApartFailed(Exception):
@@ -46,21 +50,23 @@ def failing_constant_apart(
     Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within limits.
     """
     task = {"database": ":memory:", "statements": list(statements), "query": query}
-    found = json.loads(_ask(task, limits))
+    try:
+        found = json.loads(_ask(task, limits))
+    except json.JSONDecodeError:  # some other program stands where Python should
+        raise ApartFailed from None
     return found and FailingConstant(found["reason"], tuple(found["literals"]))
 
 
 def _ask(task: Mapping[str, object], limits: Limits) -> str:
     """What the child says to a task."""
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    path = [entry or os.getcwd() for entry in sys.path]
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "dpsql.engines.apart_main"],
+        done = subprocess.run(  # noqa: S603 (this interpreter, with this program)
+            [sys.executable, "-I", "-c", _START, *path],
             input=json.dumps({**task, **asdict(limits)}),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=limits.seconds + _GRACE,
-            env={**os.environ, "PYTHONPATH": path},
             encoding="utf-8",
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):

@@ -72,7 +72,3 @@ def _be_the_first_to_go() -> None:
     """Where memory ends before the limit does, Linux ends this process rather than its parent."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")
-
-
-if __name__ == "__main__":
-    main()
