@@ -34,9 +34,10 @@ from dpsql.schema import Column, Table, schema_of
 from dpsql.shell import fallback, paging
 from dpsql.shell.cancel import Cancelled, Work
 from dpsql.shell.catalog import Catalog
-from dpsql.shell.completion import Argument, Known, candidates
+from dpsql.shell.completion import candidates
 from dpsql.shell.costs import Balance, balance, price, spent_between
 from dpsql.shell.help import KEYS
+from dpsql.shell.known import Argument, Known
 from dpsql.shell.pieces import Piece, finished, pieces
 from dpsql.shell.script import ALL, BY_NAME
 from dpsql.shell.settings import SETTINGS, Expanded, Format, Settings

@@ -20,7 +20,8 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 from pygments.lexers.sql import PostgresLexer
 
-from dpsql.shell.completion import Known, candidates
+from dpsql.shell.completion import candidates
+from dpsql.shell.known import Known
 from dpsql.shell.pieces import finished
 
 # Colours of the terminal's own palette, which its user has chosen to be readable.

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from dpsql.errors import InterfaceError
 from dpsql.policy import PARAMETER_NAMES, suggestion
-from dpsql.shell.commands import Command, listed
+from dpsql.shell.command import Command
+from dpsql.shell.listings import pairs
 
 KEYS: Final = [
     ("Tab", "complete tables, columns, functions, keywords, parameters, commands, files"),
@@ -43,9 +44,9 @@ def overview(commands: tuple[Command, ...]) -> RenderableType:
     """All commands, keys and topics."""
     return Group(
         Text("Statements end with ; and commands stand on a line of their own.\n"),
-        listed([(command.title, command.summary) for command in commands]),
+        pairs([(command.title, command.summary) for command in commands]),
         Text("\nKeys", style="bold"),
-        listed(KEYS),
+        pairs(KEYS),
         Text(f"\n\\help TOPIC says more of a command, or of: {', '.join(TOPICS)}."),
     )
 

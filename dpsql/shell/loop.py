@@ -9,9 +9,9 @@ import dpsql
 from dpsql.errors import Error
 from dpsql.figures import printable, significant
 from dpsql.shell.cancel import Cancelled
-from dpsql.shell.commands import Leave
-from dpsql.shell.completion import Known
+from dpsql.shell.command import Leave
 from dpsql.shell.fallback import writable
+from dpsql.shell.known import Known
 from dpsql.shell.pieces import WORDS, pieces, word
 from dpsql.shell.script import BY_NAME, run_piece
 from dpsql.shell.state import Shell

@@ -10,9 +10,11 @@ from typing import Final
 
 from dpsql.errors import Error, InterfaceError, InternalError, SQLSyntaxError
 from dpsql.shell import help as pages
+from dpsql.shell.adjustments import ADJUSTMENTS
 from dpsql.shell.cancel import Cancelled
-from dpsql.shell.commands import COMMANDS, LEAVE, Call, Command, Leave, find
-from dpsql.shell.completion import Argument
+from dpsql.shell.command import Call, Command, Leave, find
+from dpsql.shell.inquiries import INQUIRIES
+from dpsql.shell.known import Argument
 from dpsql.shell.pieces import Piece, pieces
 from dpsql.shell.state import Shell
 
@@ -133,13 +135,18 @@ def not_text(source: str) -> SQLSyntaxError:
     )
 
 
+def _leave(call: Call) -> None:
+    raise Leave
+
+
 def _help(call: Call) -> None:
     found = pages.topic(BY_NAME, call.argument) if call.argument else pages.overview(ALL)
     call.shell.screen.show(found, paged=call.shell.settings.pager)
 
 
 ALL: Final = (
-    *COMMANDS,
+    *INQUIRIES,
+    *ADJUSTMENTS,
     Command(
         ("i",),
         Argument.FILE,
@@ -151,6 +158,6 @@ ALL: Final = (
     Command(
         ("?", "help", "h"), Argument.TOPIC, "[TOPIC]", "this page, or more on one topic", _help
     ),
-    LEAVE,
+    Command(("q", "quit", "exit"), Argument.NOTHING, "", "leave; so does Ctrl-D", _leave),
 )
 BY_NAME: Final[Mapping[str, Command]] = {name: command for command in ALL for name in command.names}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from dpsql.errors import InterfaceError
-from dpsql.shell.commands import Leave
+from dpsql.shell.command import Leave
 from dpsql.shell.loop import interact, known, toolbar
 from dpsql.shell.screen import Screen
 from dpsql.shell.script import Outcome, not_text, run_script
