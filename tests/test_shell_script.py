@@ -186,8 +186,9 @@ def test_an_unforeseen_failure_shows_no_text_of_its_own(clinic, monkeypatch):
         raise ValueError("row 17 holds the diagnosis flu")
 
     monkeypatch.setattr("dpsql.shell.state.written", fail)
-    done = shell(text=f"{SEXES};")
-    assert done.exit_code == 2
+    done = shell("--keep-going", text=f"{SEXES};\nSELECT nope FROM visits;")
+    assert done.exit_code == 70
+    assert shell("-k", "-c", SEXES, "-c", "SELECT nope FROM visits").exit_code == 70
     assert "flu" not in done.output
     assert "ValueError in" in done.stderr
     assert "[unforeseen]" in done.stderr
@@ -317,7 +318,7 @@ def test_history_says_what_came_back_and_what_is_held(clinic, monkeypatch):
     ok("-c", "SET max_groups_contributed = unlimited", "-c", top)
     with monkeypatch.context() as patched:
         patched.setattr("dpsql.session.Connection._settle", fail)
-        assert shell("-c", SEXES).exit_code == 2
+        assert shell("-c", SEXES).exit_code == 70
     output = ok("-c", "\\history")
     assert re.search(r" ε 0\.[1-4]\d* of 0\.5 .* ORDER BY n DESC LIMIT 10$", output, re.MULTILINE)
     assert re.search(r" ε 0\.5, held +[<\d.]+% +SELECT sex", output)

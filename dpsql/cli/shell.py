@@ -68,5 +68,10 @@ def shell(
         commands,
         keep_going=keep_going,
     )
-    codes = {Outcome.FAILED: failures.FAILED, Outcome.CANCELLED: failures.INTERRUPTED}
-    ctx.exit(codes.get(outcome, failures.SUCCESS))
+    codes = {
+        Outcome.DONE: failures.SUCCESS,
+        Outcome.FAILED: failures.FAILED,
+        Outcome.FAULT: failures.INTERNAL,
+        Outcome.CANCELLED: failures.INTERRUPTED,
+    }
+    ctx.exit(codes[outcome])

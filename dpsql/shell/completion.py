@@ -20,9 +20,6 @@ def candidates(before: str, after: str, known: Known) -> list[Candidate]:
     return list(in_sql(before, after, known))
 
 
-# -- backslash commands -----------------------------------------------------------------------
-
-
 def _in_command(text: str, after: str, known: Known) -> Iterator[Candidate]:
     name, blank, argument = text.partition(" ")
     if not blank:

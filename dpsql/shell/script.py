@@ -26,6 +26,7 @@ class Outcome(Enum):
 
     DONE = "done"
     FAILED = "failed"
+    FAULT = "fault"  # of dpsql itself
     CANCELLED = "cancelled"
 
 
@@ -45,7 +46,8 @@ def run_script(
                 within = None if piece.command else error.place
                 error.place = piece.place(within, source)
             shell.screen.fail(error)
-            outcome = Outcome.FAILED
+            fault = isinstance(error, InternalError) or outcome is Outcome.FAULT
+            outcome = Outcome.FAULT if fault else Outcome.FAILED
             if not keep_going:
                 break
         except Cancelled as cancelled:
@@ -106,7 +108,7 @@ def _include(call: Call) -> None:
         call.shell.files -= 1
     if outcome is Outcome.CANCELLED:
         raise Cancelled(f"The rest of {path} was not run.")
-    if outcome is Outcome.FAILED:
+    if outcome is not Outcome.DONE:
         raise InterfaceError(
             f"{path} was not run to its end",
             code="script_failed",

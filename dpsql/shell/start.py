@@ -59,14 +59,16 @@ def _interact(shell: Shell) -> None:
 def _run(shell: Shell, commands: Sequence[str], keep_going: bool) -> Outcome:
     if not commands:
         return run_script(shell, _standard_input(), "standard input", keep_going=keep_going)
-    failed = False
+    worst = Outcome.DONE
     for command in commands:
         lines = command.splitlines(keepends=True)
         outcome = run_script(shell, lines, "--command", keep_going=keep_going)
-        if outcome is Outcome.CANCELLED or (outcome is Outcome.FAILED and not keep_going):
+        if outcome is Outcome.CANCELLED:
             return outcome
-        failed = failed or outcome is Outcome.FAILED
-    return Outcome.FAILED if failed else Outcome.DONE
+        worst = worst if outcome is Outcome.DONE or worst is Outcome.FAULT else outcome
+        if worst is not Outcome.DONE and not keep_going:
+            break
+    return worst
 
 
 def _standard_input() -> Iterator[str]:
