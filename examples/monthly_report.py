@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dpsql
-from dpsql.accounting import Amount
+from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import payer
 from dpsql.demo_data import database
 from dpsql.ledger import Ledger, Renewal
@@ -75,7 +75,7 @@ def main(month: int, directory: Path) -> None:
         renew_monthly(ledger)
         with dpsql.connect(data, POLICY, ledger, ANALYST) as connection:
             print(outlook(connection, ledger, month))
-            sections = [section(connection, question, month) for question in QUESTIONS]
+            sections = [section(connection, ledger, question, month) for question in QUESTIONS]
     path = directory / f"report-{month:02}.md"
     path.write_text(f"# Flights in month {month}\n\n" + "\n".join(sections), encoding="utf-8")
     print(f"Wrote {path}.")
@@ -93,20 +93,25 @@ def outlook(connection: dpsql.Connection, ledger: Ledger, month: int) -> str:
     """How many whole reports the rest of the month affords. Asks nothing, costs nothing."""
     plans = [connection.explain(q.sql, [month], epsilon=PRECISION[0]) for q in QUESTIONS]
     report = sum((plan.reserved for plan in plans[1:]), plans[0].reserved)
-    affordable = ledger.estimate(ACCOUNT, Amount.charge(report), payer(POLICY, ANALYST).limits)
-    return f"Reports that the rest of this month pays for in full: {affordable}"
+    return f"Reports that the rest of this month pays for in full: {affordable(ledger, report)}"
 
 
-def section(connection: dpsql.Connection, question: Question, month: int) -> str:
+def affordable(ledger: Ledger, price: PrivacyLoss) -> int:
+    """How often the account can still pay this price."""
+    count = ledger.estimate(ACCOUNT, Amount.charge(price), payer(POLICY, ANALYST).limits)
+    assert count is not None, "the policy limits the account"
+    return count
+
+
+def section(connection: dpsql.Connection, ledger: Ledger, question: Question, month: int) -> str:
     """The answer at the best precision that the account can pay for, or was given before."""
     for epsilon in PRECISION:
-        try:
+        plan = connection.explain(question.sql, [month], epsilon=epsilon)
+        if plan.answered is not None or affordable(ledger, plan.reserved) > 0:
             answer = connection.sql(question.sql, [month], epsilon=epsilon)
-        except dpsql.BudgetExceeded:
-            continue
-        told = "from the ledger" if answer.cost.stored else f"ρ {answer.cost.settled.rho:.4f}"
-        print(f"{question.title}: ε {epsilon}, {told}")
-        return f"## {question.title}\n\n{table(answer)}\n{note(epsilon)}"
+            told = "from the ledger" if answer.cost.stored else f"ρ {answer.cost.settled.rho:.4f}"
+            print(f"{question.title}: ε {epsilon}, {told}")
+            return f"## {question.title}\n\n{table(answer)}\n{note(epsilon)}"
     print(f"{question.title}: left out, the budget of this month is spent")
     return f"## {question.title}\n\nLeft out: this month's privacy budget is spent.\n"
 
