@@ -66,7 +66,7 @@ class AccountReport:
     @property
     def binding(self) -> Limit | None:
         """The limit that leaves least rho or epsilon; None without limits."""
-        return binding(self.limits)
+        return _binding(self.limits)
 
     @property
     def delta_limit(self) -> float | None:
@@ -74,7 +74,7 @@ class AccountReport:
         return min((limit.budget.limit.loss.delta for limit in self.limits), default=None)
 
 
-def binding(limits: Sequence[Limit]) -> Limit | None:
+def _binding(limits: Sequence[Limit]) -> Limit | None:
     """The limit that leaves least rho or epsilon; None without limits."""
     return min(limits, key=lambda limit: limit.budget.limit.units, default=None)
 
@@ -95,7 +95,7 @@ def account_report(
     """
     how = composition or _composition(standing)
     limits = _limits(standing, policy, conversion, how)
-    bound = binding(limits)
+    bound = _binding(limits)
     budget = None if bound is None else bound.budget
     if budget is not None and budget.delta_conversion > 0.0:
         conversion = budget.delta_conversion

@@ -18,7 +18,7 @@ from rich.console import Console
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import account_reports, budget_report, payer
-from dpsql.errors import BudgetExceeded, ParameterError, UnknownName
+from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.forecast import Question, forecast, question_of
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
 from dpsql.policy import (
@@ -571,3 +571,20 @@ def test_records_of_older_versions_and_of_others_are_read_as_far_as_they_go() ->
     assert (asked.statement, asked.values, asked.settings, asked.kind) == ("", (), (), "")
     for text in ("", "nonsense", "[" * 100_000, "null", '"text"', "{}"):
         assert read_record(text) == Asked()
+
+
+def test_a_ledger_that_was_closed_reports_nothing(ledger) -> None:
+    ledger.close()
+    for report in (lambda: budget_report(rules(), "ana", ledger), lambda: account_reports(ledger)):
+        with pytest.raises(LedgerError):
+            report()
+
+
+def test_raw_limits_of_basic_composition_are_stated_as_they_are(ledger) -> None:
+    owner, most = ledger.owner("olga"), Amount.limit(PrivacyLoss(0.0, 1e-7, 0.5))
+    owner.create("world/ana")
+    owner.set_limits("world/ana", most)
+    report = budget_report(rules(Composition.BASIC), "ana", ledger)
+    assert (report.epsilon, report.delta) == (most.loss.epsilon, most.loss.delta)
+    assert report.delta_limit == most.loss.delta
+    assert "are (ε 0.5, δ 1e-07)-differentially private" in " ".join(repr(report).split())
