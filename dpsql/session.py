@@ -6,18 +6,15 @@ reserved, and nothing is shown before the actual cost is settled.
 
 from __future__ import annotations
 
-import secrets
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from dpsql import show
 from dpsql.accounting import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.cursor import CursorConnection
-from dpsql.engines.base import Engine, ExactRows, Stage
+from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
     Error,
@@ -27,34 +24,18 @@ from dpsql.errors import (
     PolicyError,
     ProgrammingError,
 )
-from dpsql.explain import Explanation, explain
-from dpsql.fingerprint import fingerprint
+from dpsql.explain import Explanation
 from dpsql.ledger import Charge, Ledger
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
-from dpsql.mechanisms.set_union import SetUnion
-from dpsql.plan import BlockPlan, PrivacyPlan
-from dpsql.planner import plan_query
-from dpsql.policy import Overrides, Parameters, Policy, check_setting, resolve
-from dpsql.query import Query
-from dpsql.quoting import quote
+from dpsql.plan import BlockPlan
+from dpsql.policy import Overrides, Policy, check_setting, resolve
+from dpsql.prepare import Prepared, Preparer, Question
+from dpsql.read import read_and_release
 from dpsql.record import plan_record
-from dpsql.release import (
-    Percent,
-    ReleasedRows,
-    release,
-    release_set_union,
-    staged_histograms,
-    staged_keys,
-)
+from dpsql.release import Percent, ReleasedRows
 from dpsql.result import FREE, Cost, Noise, Result
 from dpsql.scaffold import check_policy
-from dpsql.schema import Column, Table
-from dpsql.sql.check import check_sql
-from dpsql.sql.expressions import plain_column
-from dpsql.sql.histograms import GROUPS, stored_groups
-from dpsql.sql.parse import parse
-from dpsql.sql.rewrite import rewrite, rewrite_quantiles
-from dpsql.sql.set_union import set_union_sql
+from dpsql.schema import Column
 from dpsql.sql.statements import (
     Describe,
     Explain,
@@ -65,59 +46,9 @@ from dpsql.sql.statements import (
     Shown,
     read_statement,
 )
-from dpsql.sql.validate import validate
-from dpsql.sql.values import Values, bind_values, values_key
+from dpsql.sql.values import Values
 from dpsql.stored import pack, unpack
-from dpsql.tail import TailRoom, released_columns
-
-_REMEMBERED = 256  # statements a connection keeps planned
-_Key: TypeAlias = tuple[str, object, str | None, Parameters]
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A query that has been validated, planned, rewritten and bound: ready to be paid for."""
-
-    query: Query
-    plan: PrivacyPlan
-    statements: tuple[str, ...]
-    keys: tuple[tuple[Column, ...], ...]
-    names: tuple[str, ...]
-    fingerprint: str
-
-    def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
-        """Each block's plan, statement and released key columns."""
-        return zip(self.plan.blocks, self.statements, self.keys, strict=True)
-
-    @property
-    def fresh(self) -> bool:
-        """True if a block's OPTIONS ask for new noise."""
-        return any(block.block.fresh for block in self.plan.blocks)
-
-    def explain(self) -> Explanation:
-        """The plan in words and numbers."""
-        return explain(self.query, self.plan, self.statements)
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is asked: the text, its values, and how it is to be answered."""
-
-    text: str
-    values: Values
-    mechanism: str | None
-    parameters: Parameters
-    fresh: bool
-
-    @property
-    def sound(self) -> bool:
-        """True if text and mechanism are of their types: nothing promises that they are."""
-        return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
-
-    @property
-    def key(self) -> _Key:
-        """What makes two questions the same."""
-        return self.text, values_key(self.values), self.mechanism, self.parameters
+from dpsql.tail import TailRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +101,12 @@ class Connection(CursorConnection):
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
         if ledger is not None and owns_ledger:
             self._owned.append(ledger)
-        self._composition = policy.account(analyst).composition
         resolve(policy, settings)
         self._tail = TailRoom(engine)
+        composition = policy.account(analyst).composition
+        self._preparer = Preparer(engine, policy, composition, self._tail)
         self._source: EntropySource = OSEntropy()
         self._progress = progress
-        self._remembered: dict[_Key, _Prepared] = {}
         self._turn = threading.Lock()
         self._closed = False
 
@@ -305,13 +236,13 @@ class Connection(CursorConnection):
 
     # -- one query ----------------------------------------------------------------------------
 
-    def _question(self, text: str, asked: _Arguments) -> _Question:
+    def _question(self, text: str, asked: _Arguments) -> Question:
         layers = [layer.given for layer in self._layers()]
         settings = resolve(self._policy, *layers, Overrides.of(asked.parameters))
-        return _Question(text, asked.values, asked.mechanism, settings, asked.fresh)
+        return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
 
-    def _execute(self, question: _Question) -> Result:
-        prepared = self._prepare(question)
+    def _execute(self, question: Question) -> Result:
+        prepared = self._preparer.prepare(question)
         if not prepared.plan.blocks:
             return self._present(prepared, (), FREE)
         stored = None if question.fresh or prepared.fresh else self._stored(prepared)
@@ -321,80 +252,16 @@ class Connection(CursorConnection):
         released = tuple(self._release(*block) for block in prepared.blocks())
         return self._present(prepared, released, self._settle(prepared, charge, released))
 
-    def _explain(self, question: _Question) -> Explanation:
+    def _explain(self, question: Question) -> Explanation:
         """The plan, and whether the ledger has a release of it to give again."""
-        prepared = self._prepare(question)
+        prepared = self._preparer.prepare(question)
         explanation = prepared.explain()
         if self._ledger is None or prepared.fresh or not prepared.plan.blocks:
             return explanation
         stored = self._stored(prepared)
         return explanation if stored is None else replace(explanation, answered=stored[1].answered)
 
-    def _prepare(self, question: _Question) -> _Prepared:
-        """Everything that can be refused is refused here, before anything is spent or read.
-
-        Statements are remembered like a database's prepared statements; each run gets a fresh salt.
-        """
-        if not question.sound:
-            return self._plan(question)  # refused there, with a reason
-        key = question.key
-        known = self._remembered.pop(key, None)
-        if known is None:
-            prepared = self._plan(question)
-        else:
-            prepared = replace(known, statements=self._rewritten(known.plan))
-        self._remembered[key] = prepared
-        if len(self._remembered) > _REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
-        return prepared
-
-    def _plan(self, question: _Question) -> _Prepared:
-        text, schema = question.text, self._engine.schema()
-        tree = bind_values(parse(text), question.values, text)
-        query = validate(tree, text, self._policy, schema, question.parameters, self._engine.bind)
-        plan = plan_query(query, question.mechanism, self._composition)
-        statements = self._rewritten(plan)
-        keys = tuple(map(self._key_columns, plan.blocks, statements))
-        self._tail.load_public(query.public_tables)
-        if query.plain is not None:
-            names = query.plain.names
-        else:
-            self._tail.check(query, plan.blocks, keys)
-            names = self._checked_names(query, plan.blocks, statements, keys)
-        return _Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
-
-    def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
-        return tuple(
-            rewrite(block, self._table(block), secrets.randbits(62)) for block in plan.blocks
-        )
-
-    def _table(self, plan: BlockPlan) -> Table:
-        return plan.block.source.table
-
-    def _checked_names(
-        self,
-        query: Query,
-        plans: tuple[BlockPlan, ...],
-        statements: tuple[str, ...],
-        keys: tuple[tuple[Column, ...], ...],
-    ) -> tuple[str, ...]:
-        """The answer's column names, after checking all types where there are no rows."""
-        released = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
-        bound = self._engine.bind(check_sql(query, plans, statements, released))
-        return tuple(column.name for column in bound)
-
-    def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
-        """The released keys and their types: those of plain columns are known from the catalog."""
-        block = plan.block
-        table = self._table(plan)
-        found = [table.column(plain_column(key)) for key in block.keys]
-        types = [column.type for column in found if column is not None]
-        if len(types) < len(block.keys):
-            types = [column.type for column in self._engine.bind(statement)[1:]]
-        names = [block.key_column(i) for i in range(len(block.keys))]
-        return tuple(Column(*pair) for pair in zip(names, types[: len(names)], strict=True))
-
-    def _stored(self, prepared: _Prepared) -> tuple[tuple[ReleasedRows, ...], Cost] | None:
+    def _stored(self, prepared: Prepared) -> tuple[tuple[ReleasedRows, ...], Cost] | None:
         """The release the analyst was given for this question, in any session, and its cost now."""
         kept = self._paying_ledger().stored(self._payer.analyst, prepared.fingerprint)
         if kept is None:
@@ -402,7 +269,7 @@ class Connection(CursorConnection):
         released = unpack(self._tail, prepared.plan.blocks, prepared.keys, kept.payload)
         return None if released is None else (released, replace(FREE, answered=kept.settled))
 
-    def _reserve(self, prepared: _Prepared, question: _Question) -> Charge:
+    def _reserve(self, prepared: Prepared, question: Question) -> Charge:
         return self._paying_ledger().reserve(
             self._payer.path,
             Amount.charge(prepared.plan.reserved),
@@ -412,31 +279,10 @@ class Connection(CursorConnection):
         )
 
     def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:
-        """One block's answer: the only read of private rows, and the noise."""
-        bounded = plan.declared or plan.selection.fetch is not None
-        if bounded and not plan.quantiles:
-            return release(plan, _exact_rows(self._engine, plan, statement, keys), self._source)
-        with self._engine.stage() as stage:
-            # The same statement in steps has a salt of its own.
-            table, salt = self._table(plan), secrets.randbits(62)
-            if isinstance(plan.selection, SetUnion):
-                union = set_union_sql(plan, table, salt)
-                return release_set_union(plan, union, stage, keys, self._source, self._progress)
-            histograms = None
-            if plan.quantiles:
-                steps = rewrite_quantiles(plan, table, salt)
-                statement, histograms = steps.groups, staged_histograms(steps, stage)
-            stage.store(GROUPS, statement)
-            if plan.declared:
-                exact = _exact_rows(stage, plan, f"SELECT * FROM {quote(GROUPS)}", keys)
-                return release(plan, exact, self._source, histograms)
-            # However many groups there are, keys are read of those alone that come out.
-            measures = _measure_columns(plan)
-            exact = stage.exact(stored_groups(measures), (), measures)
-            return release(plan, exact, self._source, histograms, staged_keys(keys, stage))
+        return read_and_release(self._engine, plan, statement, keys, self._source, self._progress)
 
     def _settle(
-        self, prepared: _Prepared, charge: Charge, released: tuple[ReleasedRows, ...]
+        self, prepared: Prepared, charge: Charge, released: tuple[ReleasedRows, ...]
     ) -> Cost:
         """Commit the actual charge, which depends on the released rows alone, and keep them."""
         loss = sum((rows.loss for rows in released), ZERO)
@@ -445,7 +291,7 @@ class Connection(CursorConnection):
         return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
 
     def _present(
-        self, prepared: _Prepared, released: tuple[ReleasedRows, ...], cost: Cost
+        self, prepared: Prepared, released: tuple[ReleasedRows, ...], cost: Cost
     ) -> Result:
         query, plans = prepared.query, prepared.plan.blocks
         answer = self._tail.run(query, plans, prepared.keys, released, prepared.names)
@@ -487,20 +333,6 @@ def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
     except ParameterError as error:
         error.place = place
         raise
-
-
-def _exact_rows(
-    rows: Engine | Stage, plan: BlockPlan, statement: str, keys: tuple[Column, ...]
-) -> ExactRows:
-    measures = _measure_columns(plan)
-    if plan.declared:
-        # Declared keys are read as positions, which are numbers like any measure.
-        return rows.exact(statement, (), [*(k.name for k in keys), *measures])
-    return rows.exact(statement, keys, measures)
-
-
-def _measure_columns(plan: BlockPlan) -> list[str]:
-    return [plan.block.measure_column(i) for i in range(len(plan.measures))]
 
 
 def _untold(percent: int) -> None:

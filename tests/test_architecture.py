@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cursor",),
     ("show",),
     ("result",),
-    ("stored",),
+    ("stored", "prepare", "read"),
     ("tail",),
     ("budget", "draft"),
     ("forecast", "account_report", "analyses"),

@@ -100,7 +100,7 @@ def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection)
     small = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=2)
     large = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=80)
     assert small.blocks[0].columns[0].noise_scale < large.blocks[0].columns[0].noise_scale / 30
-    assert len(connection._remembered) <= 256
+    assert len(connection._preparer._remembered) <= 256
 
 
 @pytest.mark.parametrize("odd", [None, 7, b"SELECT 1", ["SELECT 1"], {}])

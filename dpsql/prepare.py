@@ -1,0 +1,151 @@
+"""From the text of a query to all that its answer needs, but for the budget and the rows.
+
+Whatever can be refused is refused here, where nothing has been read or spent.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from dpsql.accounting import Composition
+from dpsql.engines.base import Engine
+from dpsql.explain import Explanation, explain
+from dpsql.fingerprint import fingerprint
+from dpsql.plan import BlockPlan, PrivacyPlan
+from dpsql.planner import plan_query
+from dpsql.policy import Parameters, Policy
+from dpsql.query import Query
+from dpsql.schema import Column
+from dpsql.sql.check import check_sql
+from dpsql.sql.expressions import plain_column
+from dpsql.sql.parse import parse
+from dpsql.sql.rewrite import rewrite
+from dpsql.sql.validate import validate
+from dpsql.sql.values import Values, bind_values, values_key
+from dpsql.tail import TailRoom, released_columns
+
+_REMEMBERED = 256  # statements a connection keeps planned
+_Key: TypeAlias = tuple[str, object, str | None, Parameters]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: the text, its values, and how it is to be answered."""
+
+    text: str
+    values: Values
+    mechanism: str | None
+    parameters: Parameters
+    fresh: bool
+
+    @property
+    def sound(self) -> bool:
+        """True if text and mechanism are of their types: nothing promises that they are."""
+        return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
+
+    @property
+    def key(self) -> _Key:
+        """What makes two questions the same."""
+        return self.text, values_key(self.values), self.mechanism, self.parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that has been validated, planned, rewritten and bound: ready to be paid for."""
+
+    query: Query
+    plan: PrivacyPlan
+    statements: tuple[str, ...]
+    keys: tuple[tuple[Column, ...], ...]
+    names: tuple[str, ...]
+    fingerprint: str
+
+    def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
+        """Each block's plan, statement and released key columns."""
+        return zip(self.plan.blocks, self.statements, self.keys, strict=True)
+
+    @property
+    def fresh(self) -> bool:
+        """True if a block's OPTIONS ask for new noise."""
+        return any(block.block.fresh for block in self.plan.blocks)
+
+    def explain(self) -> Explanation:
+        """The plan in words and numbers."""
+        return explain(self.query, self.plan, self.statements)
+
+
+class Preparer:
+    """Prepares one connection's queries, and remembers them like a database's statements."""
+
+    def __init__(
+        self, engine: Engine, policy: Policy, composition: Composition, tail: TailRoom
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._composition = composition
+        self._tail = tail
+        self._remembered: dict[_Key, Prepared] = {}
+
+    def prepare(self, question: Question) -> Prepared:
+        """The query, ready to be paid for; each run of a remembered one gets a fresh salt.
+
+        Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
+        """
+        if not question.sound:
+            return self._plan(question)  # refused there, with a reason
+        key = question.key
+        known = self._remembered.pop(key, None)
+        if known is None:
+            prepared = self._plan(question)
+        else:
+            prepared = replace(known, statements=self._rewritten(known.plan))
+        self._remembered[key] = prepared
+        if len(self._remembered) > _REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return prepared
+
+    def _plan(self, question: Question) -> Prepared:
+        text, schema = question.text, self._engine.schema()
+        tree = bind_values(parse(text), question.values, text)
+        query = validate(tree, text, self._policy, schema, question.parameters, self._engine.bind)
+        plan = plan_query(query, question.mechanism, self._composition)
+        statements = self._rewritten(plan)
+        keys = tuple(map(self._key_columns, plan.blocks, statements))
+        self._tail.load_public(query.public_tables)
+        if query.plain is not None:
+            names = query.plain.names
+        else:
+            self._tail.check(query, plan.blocks, keys)
+            names = self._checked_names(query, plan.blocks, statements, keys)
+        return Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
+
+    def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
+        return tuple(
+            rewrite(block, block.block.source.table, secrets.randbits(62)) for block in plan.blocks
+        )
+
+    def _checked_names(
+        self,
+        query: Query,
+        plans: tuple[BlockPlan, ...],
+        statements: tuple[str, ...],
+        keys: tuple[tuple[Column, ...], ...],
+    ) -> tuple[str, ...]:
+        """The answer's column names, after checking all types where there are no rows."""
+        released = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
+        bound = self._engine.bind(check_sql(query, plans, statements, released))
+        return tuple(column.name for column in bound)
+
+    def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
+        """The released keys and their types: those of plain columns are known from the catalog."""
+        block = plan.block
+        table = block.source.table
+        found = [table.column(plain_column(key)) for key in block.keys]
+        types = [column.type for column in found if column is not None]
+        if len(types) < len(block.keys):
+            types = [column.type for column in self._engine.bind(statement)[1:]]
+        names = [block.key_column(i) for i in range(len(block.keys))]
+        return tuple(Column(*pair) for pair in zip(names, types[: len(names)], strict=True))
