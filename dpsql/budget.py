@@ -10,7 +10,7 @@ from itertools import islice
 from dpsql.account_report import CONVERSION, AccountReport, account_report, any_account
 from dpsql.accounting import Budget, Composition
 from dpsql.analyses import MAX_COMPARED, Analysis, analyses, charged, counted
-from dpsql.errors import ParameterError
+from dpsql.errors import ParameterError, PolicyError
 from dpsql.forecast import (
     RECENT,
     Forecast,
@@ -61,8 +61,8 @@ def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
     Accounts are named after the dataset, so that another policies file buys no budget. A session
     has no limit in the policy; what it spends is spent by the analyst, and by the dataset.
 
-    Raises ``UnknownName`` for an analyst without an account, and ``ParameterError`` for names that
-    cannot be part of a path.
+    Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for names that
+    cannot be part of a path, and ``PolicyError`` for a total that adds up otherwise than accounts.
     """
     budgets = _policy_budgets(policy, analyst)
     limits = tuple(Account(path, budget.limit) for path, budget in budgets.items())
@@ -74,8 +74,15 @@ def _policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
     """The budgets that the policy gives the dataset, if it has a total, and the analyst."""
     own = _budget(policy.account(analyst))
     path = f"{policy.dataset}/{_part('analyst', analyst)}"
-    total = {} if policy.total is None else {policy.dataset: _budget(policy.total)}
-    return total | {path: own}
+    if policy.total is None:
+        return {path: own}
+    if policy.total.composition is not own.composition:
+        raise PolicyError(
+            f"the total and the account of {analyst} differ in their composition",
+            code="policy_invalid",
+            hint="Give all accounts and the total the same composition: else they do not add up.",
+        )
+    return {policy.dataset: _budget(policy.total), path: own}
 
 
 def _budget(account: AccountPolicy) -> Budget:

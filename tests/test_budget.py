@@ -18,7 +18,7 @@ from rich.console import Console
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import account_reports, budget_report, payer
-from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
+from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
 from dpsql.forecast import Question, forecast, question_of
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
 from dpsql.policy import (
@@ -77,6 +77,14 @@ def test_names_that_could_reach_another_account_are_refused(name) -> None:
     for who, session in ((name, ""), (name, "s"), ("ana", name)):
         with pytest.raises(ParameterError, match="printable characters without /"):
             payer(policy, who, session)
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_a_total_that_adds_up_otherwise_than_the_accounts_is_refused(composition) -> None:
+    (other,) = set(Composition) - {composition}
+    accounts = {"ana": account("ana", composition=composition)}
+    with pytest.raises(PolicyError, match="differ in their composition"):
+        payer(Policy("sales", accounts=accounts, total=account("sales", composition=other)), "ana")
 
 
 def test_nobody_pays_for_an_unknown_analyst() -> None:
