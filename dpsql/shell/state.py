@@ -13,7 +13,6 @@ from dpsql.shell.answers import written
 from dpsql.shell.cancel import Cancelled
 from dpsql.shell.catalog import Catalog
 from dpsql.shell.costs import Balance, balance, price, spent_between
-from dpsql.shell.given import Given
 from dpsql.shell.screen import Screen
 from dpsql.shell.settings import Settings
 from dpsql.shell.source import Source
@@ -45,7 +44,6 @@ class Shell:
         self.query = ""
         self.last = ""
         self.files = 0  # that are being read, one within the other
-        self._given = Given(source)
 
     def answer(self, text: str) -> None:
         """Run a statement and show its answer.
@@ -64,7 +62,6 @@ class Shell:
         took = _duration(time.perf_counter() - started)
         if query:
             self.result = result
-            self._given.note(text, result)
             self.last = f"last: {_paid(result)}{took}"
         self.screen.show(
             written(result, self.settings, self.screen.width), paged=self.settings.pager
@@ -90,11 +87,11 @@ class Shell:
     def _agreed(self, text: str) -> bool:
         """True unless a query is expensive and somebody says no to it."""
         most = self.settings.confirm
-        if self.ask is None or most is None or self._given.free(text):
+        if self.ask is None or most is None:
             return True
         explanation = self.run(lambda: self.source.connection.explain(text))
         now = self.balance()
-        if now is None or not explanation.blocks:
+        if now is None or not explanation.blocks or explanation.answered is not None:
             return True
         found = price(explanation, now)
         if found.affordable == 0 or found.share <= most:
