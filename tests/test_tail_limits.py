@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from attacks import ANSWERS, ATTACKS
-from support import connect
+from support import ANALYST, connect, policy
 
 import dpsql
 import dpsql.sql.validate as validate_module
@@ -426,10 +426,12 @@ def test_a_process_of_its_own_gives_the_same_answer_as_the_room(
     monkeypatch.setattr(tail_module, "_FEW_ROWS", few)
     monkeypatch.setattr(TailRoom, "check", lambda *_: None)  # it has tests of its own
     answers = []
-    with connect(tmp_path) as con:
-        for kind in (TailKind.BOUNDED, TailKind.UNBOUNDED):
-            monkeypatch.setattr(validate_module, "tail_kind", lambda _, kind=kind: kind)
-            con._remembered.clear()
+    with connect(tmp_path):
+        pass
+    for kind in (TailKind.BOUNDED, TailKind.UNBOUNDED):
+        monkeypatch.setattr(validate_module, "tail_kind", lambda _, kind=kind: kind)
+        world, ledger = tmp_path / "world.duckdb", tmp_path / "budget.db"
+        with dpsql.connect(world, policy(), ledger, ANALYST) as con:
             found = [con.sql(sql) for sql in statements]
             answers.append([(a.columns, a.types, a.fetchall()) for a in found])
     assert answers[0] == answers[1]
