@@ -26,6 +26,7 @@ _FAILURES = (
 )
 """What a constant raises that fails. Other errors mean that it was not written down faithfully."""
 _NO_SUCH_CAST = "Unimplemented type for cast"
+_MEANT_TO_FAIL = "error"  # in branches not taken, such as that of a subquery with several rows
 _AT_ONCE = 100  # constants computed by one statement
 
 _INTEGERS: Final = frozenset(
@@ -179,10 +180,11 @@ def _written(node: _Node) -> _Constant | None:
         cast = "CAST" if _is_cast(node) else "TRY_CAST"
         sql = f"{cast}({written[0].sql} AS {target})"
         return None if target is None else _Constant(sql, literals)
-    if node["type"] != "BOUND_FUNCTION":
+    name = node["qname"]["path"][-1]
+    if node["type"] != "BOUND_FUNCTION" or name == _MEANT_TO_FAIL:
         return None
     arguments = ", ".join(part.sql for part in written)
-    return _Constant(f"{quote(node['qname']['path'][-1])}({arguments})", literals)
+    return _Constant(f"{quote(name)}({arguments})", literals)
 
 
 def _value(value: _Node) -> str | None:
