@@ -165,11 +165,26 @@ class Connection(CursorConnection):
                 return self._explanation(statement, asked)
             return self._explain(self._question(query, asked))
 
-    def budget(self) -> BudgetReport:
-        """What this analyst's account has spent and has left."""
+    def interrupt(self) -> None:
+        """End the query that another thread is running, if one is; it fails.
+
+        What it reserved stays spent, unless it was settled before: then the answer is stored, and
+        the same question again costs nothing.
+        """
+        self._engine.interrupt()
+        self._tail.interrupt()
+
+    def budget(self, *, compare: bool = False) -> BudgetReport:
+        """What this analyst's account has spent and has left, and for how many more questions.
+
+        ``compare`` adds what other composition theorems would say of all that was charged, which
+        reads every entry of the account.
+        """
         self.refuse_closed()
         ledger = self._paying_ledger()
-        return budget_report(self._policy, self._analyst, ledger, self._session_name)
+        return budget_report(
+            self._policy, self._analyst, ledger, self._session_name, compare=compare
+        )
 
     def close(self) -> None:
         """Close the connection and what it opened itself, once a query that is running is done."""

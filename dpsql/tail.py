@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, product
 from pathlib import Path
@@ -26,7 +26,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.engines.apart import ApartFailed, Limits, failing_constant_apart, run_apart
+from dpsql.engines.apart import Apart, ApartFailed, Limits
 from dpsql.engines.base import ArrowStream, Engine
 from dpsql.engines.constants import failing_constant
 from dpsql.engines.duckdb import MaterializedStream, numpy_safe, raise_if_interrupted
@@ -170,6 +170,7 @@ class TailRoom:
         self._public: set[str] = set()
         self._numbers = count()
         self._dropped: deque[str] = deque()
+        self._apart = Apart()
 
     def load_public(self, tables: Iterable[str]) -> None:
         """Copy public tables into the room, once each. Raises ``EngineError`` if one cannot be."""
@@ -197,7 +198,7 @@ class TailRoom:
                 found = failing_constant(self._connection, sql)
             else:
                 tables = list(map(self._definition, query.public_tables))
-                found = failing_constant_apart(tables, sql, PLAN_LIMITS)
+                found = self._apart.failing_constant(tables, sql, PLAN_LIMITS)
         except ApartFailed:
             raise QueryRefused(
                 "the query is too large to be planned",
@@ -268,7 +269,8 @@ class TailRoom:
         try:
             with self._registered({ROW_ID: row_ids, "place": places}, stream):
                 ((sound, found, *lists),) = self._connection.execute(sql).fetchall()
-        except (duckdb.Error, MemoryError):
+        except (duckdb.Error, MemoryError, RuntimeError) as error:
+            raise_if_interrupted(error)
             return None
         return [each or [] for each in lists] if sound and found == len(row_ids) else None
 
@@ -282,6 +284,12 @@ class TailRoom:
         sql = f"SELECT {', '.join([ROW_ID, *keys])} FROM ({unnested})"
         rows = self._connection.cursor().sql(sql, params=[row_ids, *texts])
         return MaterializedStream(rows.materialize())
+
+    def interrupt(self) -> None:
+        """End the tail that runs, if one does; it fails. For other threads to call."""
+        self._apart.interrupt()
+        with suppress(duckdb.Error):  # it was closed a moment ago
+            self._connection.interrupt()
 
     def close(self) -> None:
         """Leave the room. Answers that are still referred to keep theirs."""
@@ -336,7 +344,7 @@ class TailRoom:
                     self._copy(source.name, released, source.parameters, new)
                 for table in tables:
                     self._copy(table, f"SELECT * FROM {table}", None, new)
-            run_apart(path, [sql], RUN_LIMITS)
+            self._apart.run(path, [sql], RUN_LIMITS)
             # It is read from while it is needed, and gone when it is closed.
             file = _opened(path, read_only=True)
             ((rows,),) = file.execute(f"SELECT count(*) FROM {_ANSWER}").fetchall()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -345,6 +346,44 @@ def test_threads_share_one_connection_and_every_query_is_charged(connection) -> 
     assert not errors
     assert connection.budget().queries == 31
     assert connection.budget().rho_spent == pytest.approx(31 * one, rel=1e-6)
+
+
+LONG_TAILS = {
+    "in the room": "SELECT sum(a.size * b.size + n) "
+    "FROM {shops}, (SELECT count(*) AS n FROM visits)",
+    "in a process of its own": "SELECT list_sum(list_transform(range(n, 100000000), x -> sin(x))) "
+    "FROM (SELECT count(*) AS n FROM visits)",
+}
+
+
+@pytest.mark.parametrize("tail", LONG_TAILS)
+def test_a_tail_can_be_interrupted_and_asked_again(tail: str, connection, monkeypatch) -> None:
+    shops = ", ".join(f"shops AS {letter}" for letter in "abcdefghijkl")
+    running = threading.Event()
+    before(monkeypatch, TailRoom, "run", running.set)
+
+    def interrupt() -> None:
+        running.wait()
+        while not over.is_set():
+            connection.interrupt()
+            over.wait(0.1)
+
+    over = threading.Event()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(dpsql.DataError) as caught:
+            connection.sql(LONG_TAILS[tail].format(shops=shops))
+    finally:
+        over.set()
+        running.set()
+        thread.join()
+    assert caught.value.code == "tail_failed"
+    assert time.monotonic() - start < 20
+    monkeypatch.undo()
+    assert connection.sql("SELECT count(*) FROM visits").cost.stored
+    assert connection.budget().queries == 1
 
 
 def test_two_fresh_answers_to_one_question_differ(connection) -> None:

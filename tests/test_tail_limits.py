@@ -21,7 +21,7 @@ from support import ANALYST, connect, policy
 import dpsql
 import dpsql.sql.validate as validate_module
 import dpsql.tail as tail_module
-from dpsql.engines.apart import ApartFailed, Limits, run_apart
+from dpsql.engines.apart import Apart, ApartFailed, Limits
 from dpsql.engines.constants import failing_constant
 from dpsql.query import Query, TailKind
 from dpsql.sql.growth import MAX_TEXT_DOUBLINGS
@@ -255,7 +255,7 @@ def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
 ) -> None:
     most = doubled(MAX_DOUBLINGS)
     assert tail_kind(parse(most)) is TailKind.BOUNDED
-    run_apart(str(tmp_path / "a.duckdb"), [f"CREATE TABLE answer AS {most}"], LIMITS)
+    Apart().run(str(tmp_path / "a.duckdb"), [f"CREATE TABLE answer AS {most}"], LIMITS)
     with duckdb.connect(str(tmp_path / "a.duckdb")) as file:
         ((length,),) = file.execute("FROM answer").fetchall()
     assert length >= MAX_TEXT << MAX_DOUBLINGS
@@ -263,7 +263,7 @@ def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
     beyond = doubled(MAX_DOUBLINGS + 5)
     assert tail_kind(parse(beyond)) is TailKind.UNBOUNDED
     with pytest.raises(ApartFailed):
-        run_apart(str(tmp_path / "b.duckdb"), [f"CREATE TABLE answer AS {beyond}"], LIMITS)
+        Apart().run(str(tmp_path / "b.duckdb"), [f"CREATE TABLE answer AS {beyond}"], LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_the_engines_own_limit_does_not_count_lists() -> None:
 def test_a_process_is_measured_by_its_own_memory_not_its_parents(tmp_path: Path) -> None:
     ballast = bytearray(os.urandom(1 << 20) * 500)
     limits = Limits(400 << 20, "100MB", 30.0)
-    run_apart(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS one"], limits)
+    Apart().run(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS one"], limits)
     assert len(ballast) == 500 << 20
 
 
@@ -387,14 +387,14 @@ def test_a_process_imports_what_this_one_does_whatever_the_environment_says(
     (tmp_path / "duckdb.py").write_text("raise SystemExit(9)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    run_apart(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS n"], LIMITS)
+    Apart().run(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS n"], LIMITS)
 
 
 def test_a_process_ends_when_its_time_is_over(tmp_path: Path) -> None:
     began = time.monotonic()
     forever = "CREATE TABLE answer AS SELECT sum(hash(i)) AS n FROM range(1000000000000) r(i)"
     with pytest.raises(ApartFailed):
-        run_apart(str(tmp_path / "a.duckdb"), [forever], Limits(1 << 30, "500MB", 0.5))
+        Apart().run(str(tmp_path / "a.duckdb"), [forever], Limits(1 << 30, "500MB", 0.5))
     assert time.monotonic() - began < 10.0
 
 
@@ -406,7 +406,7 @@ def test_a_process_has_no_files_but_its_own(tmp_path: Path) -> None:
         f"ATTACH '{tmp_path}/other.duckdb'",
     ):
         with pytest.raises(ApartFailed):
-            run_apart(str(tmp_path / "a.duckdb"), [statement], LIMITS)
+            Apart().run(str(tmp_path / "a.duckdb"), [statement], LIMITS)
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -469,7 +469,7 @@ def test_ordinary_queries_start_no_process(tmp_path: Path, monkeypatch: pytest.M
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     with connect(tmp_path) as con:
         for sql in [*SOUND, *SAME[:2]]:
             con.sql(sql)

@@ -37,40 +37,61 @@ class Limits:
     seconds: float
 
 
-def run_apart(database: str, statements: Sequence[str], limits: Limits) -> None:
-    """Run statements on a database file. Raises ``ApartFailed``."""
-    _ask({"database": database, "statements": list(statements), "query": None}, limits)
+class Apart:
+    """Runs one task after the other, each in a process of its own, which can be interrupted."""
 
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[str] | None = None
 
-def failing_constant_apart(
-    statements: Sequence[str], query: str, limits: Limits
-) -> FailingConstant | None:
-    """:func:`failing_constant` for a query over tables that ``statements`` create.
+    def run(self, database: str, statements: Sequence[str], limits: Limits) -> None:
+        """Run statements on a database file. Raises ``ApartFailed``."""
+        self._ask({"database": database, "statements": list(statements), "query": None}, limits)
 
-    Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within limits.
-    """
-    task = {"database": ":memory:", "statements": list(statements), "query": query}
-    try:
-        found = json.loads(_ask(task, limits))
-    except json.JSONDecodeError:  # some other program stands where Python should
-        raise ApartFailed from None
-    return found and FailingConstant(found["reason"], tuple(found["literals"]))
+    def failing_constant(
+        self, statements: Sequence[str], query: str, limits: Limits
+    ) -> FailingConstant | None:
+        """:func:`failing_constant` for a query over tables that ``statements`` create.
 
+        Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within
+        limits.
+        """
+        task = {"database": ":memory:", "statements": list(statements), "query": query}
+        try:
+            found = json.loads(self._ask(task, limits))
+        except json.JSONDecodeError:  # some other program stands where Python should
+            raise ApartFailed from None
+        return found and FailingConstant(found["reason"], tuple(found["literals"]))
 
-def _ask(task: Mapping[str, object], limits: Limits) -> str:
-    """What the child says to a task."""
-    path = [entry or os.getcwd() for entry in sys.path]
-    try:
-        done = subprocess.run(  # noqa: S603 (this interpreter, with this program)
-            [sys.executable, "-I", "-c", _START, *path],
-            input=json.dumps({**task, **asdict(limits)}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=limits.seconds + _GRACE,
-            encoding="utf-8",
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        raise ApartFailed from None
-    if done.returncode != 0:
-        raise ApartFailed
-    return done.stdout
+    def interrupt(self) -> None:
+        """End the process that runs, if one does; the task fails. For other threads to call."""
+        child = self._child
+        if child is not None:
+            child.kill()
+
+    def _ask(self, task: Mapping[str, object], limits: Limits) -> str:
+        """What the child says to a task."""
+        path = [entry or os.getcwd() for entry in sys.path]
+        try:
+            child = subprocess.Popen(  # noqa: S603 (this interpreter, with this program)
+                [sys.executable, "-I", "-c", _START, *path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                encoding="utf-8",
+            )
+        except (OSError, ValueError):
+            raise ApartFailed from None
+        with child:
+            self._child = child
+            try:
+                said, _ = child.communicate(
+                    json.dumps({**task, **asdict(limits)}), limits.seconds + _GRACE
+                )
+            except (OSError, ValueError, subprocess.TimeoutExpired):
+                raise ApartFailed from None
+            finally:
+                self._child = None
+                child.kill()  # where it is not over
+        if child.returncode != 0:
+            raise ApartFailed
+        return said

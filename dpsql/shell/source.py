@@ -50,7 +50,6 @@ def opened(target: Target, progress: Percent) -> Iterator[Source]:
     policy = load_policy(target.policies)
     account = policy.account(target.analyst)
     with closing(open_database(target.database)) as engine:
-        work = Work(engine.interrupt)
 
         def told(percent: int) -> None:
             work.check()
@@ -67,6 +66,7 @@ def opened(target: Target, progress: Percent) -> Iterator[Source]:
             ) as connection,
             Ledger.open(target.ledger) as ledger,
         ):
+            work = Work(connection.interrupt)
             paying = payer(policy, target.analyst, target.session)
             budget = Budget.of(account.epsilon, account.delta, account.composition)
             yield Source(target, connection, policy, engine.schema(), ledger, paying, budget, work)
