@@ -159,7 +159,7 @@ def test_thousands_of_mangled_statements_are_answered_or_refused(connection, tex
             "sql.validate._Splitter._check_tail_table",
             "SELECT * FROM secret, (SELECT count(*) FROM visits)",
         ),
-        ("session.validate", "SELECT count(*) FROM visits"),
+        ("prepare.validate", "SELECT count(*) FROM visits"),
         (
             "sql.text._dialect.generator",
             f"SELECT count(*) FROM visits WHERE k /* {MARK} */ > 1",
@@ -177,7 +177,7 @@ def test_the_checks_notice_a_broken_front_door(broken, text, connection, monkeyp
             raise ValueError
 
     check(connection, text)
-    connection._remembered.clear()
+    connection._preparer._remembered.clear()
     monkeypatch.setattr(f"dpsql.{broken}", comments if MARK in text else fails)
     with pytest.raises((AssertionError, ValueError)):
         check(connection, text)

@@ -371,7 +371,7 @@ def test_the_engines_own_limit_does_not_count_lists() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
     )
-    assert int(done.stderr) > 1000
+    assert int(done.stderr) > 650  # the limit is 500; a list of 1,600 is made, or fails on its way
 
 
 def test_a_process_is_measured_by_its_own_memory_not_its_parents(tmp_path: Path) -> None:
