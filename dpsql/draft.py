@@ -492,8 +492,13 @@ def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
         if column in numeric_columns(table, draft):
             type_text = shown_type(column.type)
             yield f"{_quoted(column.name)}: {{lower: LOWEST, upper: HIGHEST}}  # {type_text}{seen}"
-        elif seen:
+        elif seen and not _says_whose(column, table, draft):
             yield f"{_quoted(column.name)}: {{domain: [VALUES]}}  # {seen.removeprefix('; ')}"
+
+
+def _says_whose(column: Column, table: Table, draft: Draft) -> bool:
+    unit = draft.units.get(fold(table.name))
+    return unit is not None and fold(unit.column) == fold(column.name)
 
 
 def _links(schema: Schema, draft: Draft) -> str:

@@ -625,7 +625,7 @@ rows_in_bounds = st.tuples(
 )
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@settings(max_examples=9, deadline=None, derandomize=True, database=None)
 @given(st.lists(rows_in_bounds, min_size=10, max_size=40))
 def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values) -> None:
     LAB.fill(

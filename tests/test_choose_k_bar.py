@@ -120,6 +120,7 @@ def test_choosing_at_the_rate_of_a_smaller_sensitivity_is_caught() -> None:
     assert worst > stated.widest.epsilon * 1.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.parametrize("counts", [(9, 5, 3, 1), (4, 2), ()], ids=str)
 def test_k_bar_is_drawn_by_its_law_and_no_other_epsilon(

@@ -217,6 +217,8 @@ def test_an_estimate_spends_nothing_and_reads_the_session_and_the_total(used) ->
     assert found["sample"] == 0
     assert found["about"] is None
     assert "costs nothing" in budget("estimate", "SELECT name FROM colours")
+    assert "asked again it costs nothing" in budget("estimate", KNOWN, "-s", "another")
+    assert "asked again" not in budget("estimate", KNOWN, "--epsilon", "0.123")
     assert "[raw_rows]" in refused("estimate", "SELECT * FROM visits")
     assert budget("head") == before
 

@@ -62,16 +62,16 @@ def database(path: Path, key_type: str, literals: list[str]) -> None:
             connection.execute(f"INSERT INTO t {values}")
 
 
-@pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
 @pytest.mark.parametrize("key_type", list(KEYS))
 @pytest.mark.parametrize(
-    ("sql", "mechanism"),
+    ("sql", "mechanism", "few"),
     [
-        ("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k", None),
-        ("SELECT DISTINCT k FROM t", "policy_laplace_set_union"),
-        ("SELECT DISTINCT k FROM t", "weighted_gaussian_set_union"),
+        ("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k", None, 10_000),
+        ("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k", None, 0),
+        ("SELECT DISTINCT k FROM t", "policy_laplace_set_union", 10_000),
+        ("SELECT DISTINCT k FROM t", "weighted_gaussian_set_union", 0),
     ],
-    ids=["counts", "policy", "weighted"],
+    ids=["few counts", "many counts", "few by a policy", "many weighted"],
 )
 def test_keys_of_every_type_arrive_unchanged(
     sql: str,

@@ -98,10 +98,10 @@ def estimate(
     from dpsql.session import connect
 
     text, policy = options.query_text(sql), _policy(policies)
-    with connect(database, policy, None, analyst) as connection:
-        plan = connection.explain(text, **options.chosen(given))
-    asking = [question_of(plan)] if plan.blocks else []
     with any_ledger(ledger) as opened:
+        with connect(database, policy, opened, analyst, session=session) as connection:
+            plan = connection.explain(text, **options.chosen(given))
+        asking = [question_of(plan)] if plan.blocks else []
         report = budget_report(policy, analyst, opened, session, asking=asking)
     if format_ == "json":
         from dpsql.output_budget import budget_json
@@ -110,6 +110,9 @@ def estimate(
     elif asking:
         from dpsql.render_budget import estimate_panel
 
+        if plan.answered is not None:
+            day = plan.answered[:10]
+            click.echo(f"It was answered on {day}: asked again it costs nothing. Asked afresh:")
         print_for_people(estimate_panel(report))
     else:
         click.echo("This question reads no private rows: it costs nothing, however often.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -89,4 +90,5 @@ def init(
             click.confirm(f"Write this to {target}?", default=True, abort=True)
         write(text.encode())
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
-    click.echo(f"Wrote {target}.{to_do}\nNext: dpsql check --database {database} -p {target}")
+    command = shlex.join(["dpsql", "check", "--database", str(database), "-p", str(target)])
+    click.echo(f"Wrote {target}.{to_do}\nNext: {command}")
