@@ -84,9 +84,12 @@ POLICY = Policy(
         name: TablePolicy(
             name, PrivacyUnit("user", "user_id"), {"amount": ColumnPolicy(lower=0, upper=100)}
         )
-        for name in ("visits", "few", "people")
+        for name in ("visits", "few")
     }
-    | {"regions": TablePolicy("regions", None)},
+    | {
+        "people": TablePolicy("people", PrivacyUnit("user", "user_id")),
+        "regions": TablePolicy("regions", None),
+    },
 )
 JOIN = (
     "SELECT region, item, COUNT(*) AS n, SUM(amount) AS total FROM few JOIN people USING (user_id) "
