@@ -44,6 +44,8 @@ def _canonical(value: object) -> str:
     match value:
         case None:
             return "-"
+        case exp.Column():
+            return f"Column({value.table!r},{value.name!r})"
         case exp.Expr():
             return repr(_plainly(value))
         case Enum():

@@ -115,7 +115,7 @@ class Preparer:
         statements = self._rewritten(plan)
         keys = tuple(map(self._key_columns, plan.blocks, statements))
         self._tail.load_public(query.public_tables)
-        if query.plain is not None:
+        if query.plain is not None and query.plain.sure:
             names = query.plain.names
         else:
             self._tail.check(query, plan.blocks, keys)

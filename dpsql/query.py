@@ -164,7 +164,8 @@ class SortTerm:
 class PlainTail:
     """A tail that only names, sorts and limits the released columns of one block.
 
-    ``columns`` are released columns, ``names`` what the answer calls them.
+    ``columns`` are released columns, ``names`` what the answer calls them. ``sure`` says that
+    nothing in the whole statement can fail to bind, so that no types need to be checked.
     """
 
     columns: tuple[str, ...]
@@ -172,6 +173,7 @@ class PlainTail:
     order: tuple[SortTerm, ...]
     limit: int | None
     offset: int
+    sure: bool
 
 
 class TailKind(Enum):

@@ -185,9 +185,10 @@ def _dense(
 
 def staged_keys(keys: Sequence[Column], stage: Stage) -> KeysOf:
     """How to read the keys of groups that are stored in ``stage``."""
-    sql = chosen_groups([key.name for key in keys])
+    names = [key.name for key in keys]
 
     def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
+        sql = chosen_groups(names, len(ids))
         exact = stage.keys(sql, keys, ids)
         return _keys_of(exact, np.searchsorted(exact.row_ids, ids))
 

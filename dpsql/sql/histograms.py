@@ -30,6 +30,8 @@ _VALUE, _POINT, _START, _NUMBER, _SIZE, _ROWS = (
     for name in ("value", "point", "start", "number", "size", "rows")
 )
 
+_FEW = 50  # groups that are found faster one by one than by a join
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramSQL:
@@ -45,13 +47,18 @@ class HistogramSQL:
     sql: str
 
 
+_FEW = 50  # groups that are found faster one by one than by a join
+
+
 def stored_groups(columns: Sequence[str]) -> str:
     """The row ids and some columns of the groups that are stored as GROUPS."""
     return f"SELECT {', '.join([_ROW_ID, *map(quote, columns)])} FROM {quote(GROUPS)}"
 
 
-def chosen_groups(columns: Sequence[str]) -> str:
-    """The same of those groups whose row ids are given as a list."""
+def chosen_groups(columns: Sequence[str], chosen: int) -> str:
+    """The same of so many groups, whose row ids are given as a list."""
+    if chosen <= _FEW:
+        return f"{stored_groups(columns)} WHERE list_contains(?::BIGINT[], {_ROW_ID})"
     return f"{stored_groups(columns)} WHERE {_ROW_ID} IN (SELECT unnest(?::BIGINT[]))"
 
 

@@ -44,15 +44,15 @@ def trace_outputs(
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block]) -> PlainTail | None:
-    """The tail as a value, if the statement is so plain that nothing about it can fail to bind.
+    """The tail as a value, if it only names, sorts and limits the released columns of one block.
 
-    That is: one table, keys and arguments are columns, conditions compare like with like, and the
-    tail only names, sorts and limits released columns. None means that types have to be checked.
+    The statement is sure to bind if its rows are those of one table as well, its keys and arguments
+    are columns, and its conditions compare like with like.
     """
     if _root_block(tree, blocks) is None or len(blocks) > 1:
         return None
     present = {clause for clause, value in tree.args.items() if value}
-    if present - _PLAIN_CLAUSES or not _is_plain_block(blocks[0]):
+    if present - _PLAIN_CLAUSES:
         return None
     items = [item.unalias() for item in tree.selects]
     names = tuple(item.alias for item in tree.selects)
@@ -64,7 +64,8 @@ def plain_tail(tree: exp.Query, blocks: Sequence[Block]) -> PlainTail | None:
     limit, offset = _row_count(tree, "limit"), _row_count(tree, "offset")
     if order is None or limit == _NOT_PLAIN or offset == _NOT_PLAIN:
         return None
-    return PlainTail(columns, names, order, limit, offset or 0)
+    sure = _is_plain_block(blocks[0])
+    return PlainTail(columns, names, order, limit, offset or 0, sure)
 
 
 def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
