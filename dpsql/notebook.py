@@ -28,7 +28,7 @@ from dpsql import render
 from dpsql.errors import Error, InterfaceError
 from dpsql.figures import printable
 from dpsql.policy import PARAMETER_NAMES
-from dpsql.render_budget import headline
+from dpsql.render.budget import headline
 from dpsql.result import Result, require_package
 from dpsql.session import Connection, connect
 from dpsql.sql.statements import Explain, Select, read_statement

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from dpsql.account_report import AccountReport, Limit, Spending
 from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import BudgetReport
-from dpsql.forecast import Forecast
+from dpsql.budget.account import AccountReport, Limit, Spending
+from dpsql.budget.forecasts import Forecast
 from dpsql.ledger import Entry, Head, Verification
 from dpsql.record import read_record
 

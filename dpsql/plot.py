@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.figures import MISSING, cell, level, printable, significant
-from dpsql.render_result import footer
+from dpsql.render.result import footer
 
 if TYPE_CHECKING:
     from dpsql.result import Result

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dpsql.account_report import AccountReport
 from dpsql.accounting import Composition
 from dpsql.budget import BudgetReport
+from dpsql.budget.account import AccountReport
 from dpsql.errors import Place, UnknownName
 from dpsql.policy import (
     NOT_GIVEN,

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from dpsql.accounting import Amount, PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
-from dpsql.analyses import Charged, advanced, analyses, charged, optimal_of, total
+from dpsql.budget.comparison import Charged, advanced, analyses, charged, optimal_of, total
 from dpsql.composition import compare
 from dpsql.ledger import Entry
 from dpsql.record import read_record
@@ -44,7 +44,7 @@ def test_the_optimal_composition_is_that_of_all_answers(epsilons, slack) -> None
 
 def test_a_coarser_step_only_makes_the_optimal_composition_larger(monkeypatch) -> None:
     exact = [optimal_of(epsilons, 1e-5) for epsilons in MIXTURES[:3]]
-    monkeypatch.setattr("dpsql.analyses._POINTS", 8)
+    monkeypatch.setattr("dpsql.budget.comparison._POINTS", 8)
     coarse = [optimal_of(epsilons, 1e-5) for epsilons in MIXTURES[:3]]
     assert all(map(float.__le__, exact, coarse))
     assert exact[0] < coarse[0]

@@ -16,11 +16,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "notebook"),
     ("shell",),
     ("demo",),
-    ("demo_data", "output", "output_budget"),
+    ("demo_data", "output", "output_budget", "plot"),
     ("render",),
-    ("render_html", "plot"),
-    ("render_result",),
-    ("render_plan", "render_budget", "render_calibrate", "render_ledger"),
     ("sqlalchemy_dialect",),
     ("dbapi",),
     ("session",),
@@ -30,7 +27,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("stored", "prepare", "read"),
     ("tail",),
     ("budget", "draft"),
-    ("forecast", "account_report", "analyses"),
     ("release", "explain", "scaffold", "fingerprint", "reading"),
     ("record",),
     ("planner", "engines", "sql", "policy_file", "calibrate"),
@@ -50,7 +46,6 @@ LAZY = {
     ("result", "render"),
     ("result", "plot"),
     ("explain", "render"),
-    ("explain", "render_plan"),
     ("budget", "render"),
 }
 
@@ -103,14 +98,7 @@ def test_imports_point_inwards(path: Path) -> None:
         (
             "rich",
             {
-                *(
-                    "render",
-                    "render_result",
-                    "render_plan",
-                    "render_budget",
-                    "render_ledger",
-                    "render_calibrate",
-                ),
+                *("render",),
                 *("cli", "shell", "demo", "output"),
             },
         ),

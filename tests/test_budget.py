@@ -18,8 +18,8 @@ from rich.console import Console
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import account_reports, budget_report, payer
+from dpsql.budget.forecasts import Question, forecast, question_of
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
-from dpsql.forecast import Question, forecast, question_of
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
 from dpsql.policy import (
     AccountPolicy,
@@ -32,7 +32,7 @@ from dpsql.policy import (
 )
 from dpsql.record import Asked, read_record
 from dpsql.render import plain
-from dpsql.render_budget import accounts_table, budget_panel
+from dpsql.render.budget import accounts_table, budget_panel
 
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
 

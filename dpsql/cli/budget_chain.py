@@ -58,7 +58,7 @@ def verify(
 
         click.echo(to_json(verification_dict(found, anchors)))
     else:
-        from dpsql.render_ledger import verification_panel
+        from dpsql.render.ledger import verification_panel
 
         show(verification_panel(found, len(anchors)))
     if not found.sound:

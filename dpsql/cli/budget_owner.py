@@ -14,7 +14,7 @@ from dpsql.cli.ledgers import existing
 from dpsql.cli.printing import remark
 
 if TYPE_CHECKING:
-    from dpsql.account_report import AccountReport
+    from dpsql.budget.account import AccountReport
     from dpsql.ledger import Ledger, Owner
 
 _PATH = click.argument("path")
@@ -212,7 +212,7 @@ def _require_same_composition(ledger: Ledger, path: str, composition: str) -> No
 
 def _account(ledger: Ledger, path: str) -> AccountReport | None:
     """Where an account stands; None for one that does not exist, which the ledger refuses."""
-    from dpsql.account_report import any_account
+    from dpsql.budget.account import any_account
 
     return any_account(path, None, ledger) if path in ledger.accounts() else None
 

@@ -55,9 +55,9 @@ def show(
 
 
 def _show_all(policies: Path, ledger: str, format_: str) -> None:
-    from dpsql import render_budget
     from dpsql.budget import account_reports
     from dpsql.output_budget import account_dict, to_json
+    from dpsql.render import budget as pages
 
     policy = _policy(policies) if policies.exists() else None
     with existing(ledger) as opened:
@@ -65,7 +65,7 @@ def _show_all(policies: Path, ledger: str, format_: str) -> None:
     if format_ == "json":
         click.echo(to_json({"accounts": [account_dict(each) for each in accounts]}))
     else:
-        print_for_people(render_budget.accounts_table(accounts))
+        print_for_people(pages.accounts_table(accounts))
 
 
 @click.command(
@@ -94,7 +94,7 @@ def estimate(
 ) -> None:
     """Say how often a question could still be asked. Reads no row and costs nothing."""
     from dpsql.budget import budget_report
-    from dpsql.forecast import question_of
+    from dpsql.budget.forecasts import question_of
     from dpsql.session import connect
 
     text, policy = options.query_text(sql), _policy(policies)
@@ -108,7 +108,7 @@ def estimate(
 
         click.echo(budget_json(report))
     elif asking:
-        from dpsql.render_budget import estimate_panel
+        from dpsql.render.budget import estimate_panel
 
         if plan.answered is not None:
             day = plan.answered[:10]
@@ -151,7 +151,7 @@ def history(
     """
     from dpsql import output_budget
     from dpsql.budget import latest_entries, payer
-    from dpsql.render_ledger import history_panel
+    from dpsql.render.ledger import history_panel
 
     path = account
     if path is None and analyst and not everybody:
@@ -175,7 +175,7 @@ def _print(report: BudgetReport, format_: str) -> None:
 
         click.echo(budget_json(report))
     else:
-        from dpsql.render_budget import budget_panel
+        from dpsql.render.budget import budget_panel
 
         print_for_people(budget_panel(report))
 

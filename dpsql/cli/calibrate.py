@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from dpsql import calibrate as calculator
-from dpsql import render_calibrate
 from dpsql.calibrate.registry import MECHANISMS
 from dpsql.calibrate.request import ANALYSES
 from dpsql.cli import options
 from dpsql.cli.printing import show
+from dpsql.render.calibrate import answer_panel
 
 
 def _calculable() -> str:
@@ -60,4 +60,4 @@ def calibrate(mechanism: str, format_: str, **given: Any) -> None:
     if format_ == "json":
         click.echo(calculator.answer_json(answer))
     else:
-        show(render_calibrate.answer_panel(answer))
+        show(answer_panel(answer))

@@ -79,7 +79,7 @@ def query(
 
     Bad input is refused before anything is read or spent.
     """
-    from dpsql.render_result import footer
+    from dpsql.render.result import footer
     from dpsql.session import connect
 
     chosen = options.chosen(given)
@@ -161,7 +161,7 @@ def _wide_panel(result: Result, confidence: float) -> Any:
 
     from dpsql import output
     from dpsql.figures import cell, printable
-    from dpsql.render_result import footer
+    from dpsql.render.result import footer
 
     columns = output.columns_of(result, confidence)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.output import encoded, explanation_json
-from dpsql.render_plan import explanation_panel
-from dpsql.render_result import columns_of, footer, more, result_table
+from dpsql.render.plan import explanation_panel
+from dpsql.render.result import columns_of, footer, more, result_table
 from dpsql.result import Result
 from dpsql.shell.settings import Expanded, Format, Settings
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsql.account_report import account_report
 from dpsql.accounting import Amount, Budget, PrivacyLoss
 from dpsql.budget import Payer
+from dpsql.budget.account import account_report
 from dpsql.explain import Explanation
 from dpsql.figures import percent, significant
 from dpsql.ledger import Ledger, Standing

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dpsql.errors import InterfaceError
 from dpsql.figures import level, printable, significant
-from dpsql.render_result import columns_of, more
+from dpsql.render.result import columns_of, more
 from dpsql.result import Result
 
 MAX_BARS = 100

@@ -20,10 +20,10 @@ from rich.text import Text
 from dpsql.errors import Error
 from dpsql.explain import Explanation
 from dpsql.figures import printable, printable_line
-from dpsql.render_budget import budget_panel
-from dpsql.render_html import table_html
-from dpsql.render_plan import INDENT, explanation_panel, sql_panel
-from dpsql.render_result import MAX_ROWS, result_footer, result_panel, result_table
+from dpsql.render.budget import budget_panel
+from dpsql.render.html import table_html
+from dpsql.render.plan import INDENT, explanation_panel, sql_panel
+from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table
 
 if TYPE_CHECKING:
     from dpsql.budget import BudgetReport

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.figures import MISSING, cell, common_decimals, fixed, level, printable, significant
-from dpsql.render_plan import explanation_panel
+from dpsql.render.plan import explanation_panel
 
 if TYPE_CHECKING:
     from dpsql.intervals import Interval

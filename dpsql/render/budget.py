@@ -13,12 +13,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.account_report import POLICY, AccountReport, Limit, Spending
 from dpsql.accounting import Composition
-from dpsql.analyses import Analysis
 from dpsql.budget import BudgetReport
+from dpsql.budget.account import POLICY, AccountReport, Limit, Spending
+from dpsql.budget.comparison import Analysis
+from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
 from dpsql.figures import percent, printable, significant
-from dpsql.forecast import AGAIN, DEFAULTS, Forecast
 
 INDENT = 2
 

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from dpsql.figures import level
-from dpsql.render_result import MAX_ROWS, ResultColumn, columns_of, footer, more
+from dpsql.render.result import MAX_ROWS, ResultColumn, columns_of, footer, more
 
 if TYPE_CHECKING:
     from dpsql.result import Result

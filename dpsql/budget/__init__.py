@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
 
-from dpsql.account_report import CONVERSION, AccountReport, account_report, any_account
 from dpsql.accounting import Budget, Composition
-from dpsql.analyses import MAX_COMPARED, Analysis, analyses, charged, counted
-from dpsql.errors import ParameterError, PolicyError
-from dpsql.forecast import (
+from dpsql.budget.account import CONVERSION, AccountReport, account_report, any_account
+from dpsql.budget.comparison import MAX_COMPARED, Analysis, analyses, charged, counted
+from dpsql.budget.forecasts import (
     RECENT,
     Forecast,
     Question,
@@ -19,6 +18,7 @@ from dpsql.forecast import (
     question_again,
     question_at,
 )
+from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account, Entry, Head, Ledger, Spent, Standing, Window
 from dpsql.ledger.values import line_of
 from dpsql.policy import AccountPolicy, Policy, is_account_name
