@@ -62,7 +62,13 @@ def test_commands_run_as_printed(tmp_path: Path) -> None:
     for command in shown:
         words = shlex.split(command)[1:]
         done = subprocess.run(
-            [*run, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            [*run, *words],
+            cwd=tmp_path,
+            input="\\dt",  # what a shell is told
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert done.stdout or "--output" in words
