@@ -12,7 +12,7 @@ demo: $(READY)
 
 # All tests that take no more than a few seconds each.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -23,7 +23,7 @@ types: $(READY)
 
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
 slow: $(READY)
-	$(BIN)/python -m pytest -n 2 -q -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow
 
 check: lint types test slow
 
