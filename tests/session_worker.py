@@ -15,7 +15,9 @@ from ledger_worker import Failpoints, backend_of, between_statements
 import dpsql
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.ledger import Ledger
-from dpsql.result import Result
+from dpsql.prepare import Prepared
+from dpsql.result import Cost, Result
+from dpsql.session import Connection
 from dpsql.tail import TailRoom
 
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
@@ -48,9 +50,26 @@ def _watched(real: Any, label: str, points: Failpoints) -> Any:
     return watched
 
 
-def ask(out: int, database: str, policies: str, ledger: str, left: int, queries: list[str]) -> None:
+def never_settles(
+    connection: Connection, prepared: Prepared, charge: object, released: object
+) -> Cost:
+    """A broken session: it shows what the ledger does not know."""
+    return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0)
+
+
+def ask(
+    out: int,
+    database: str,
+    policies: str,
+    ledger: str,
+    left: int,
+    queries: list[str],
+    broken: bool,
+) -> None:
     """Ask and show every answer row by row, and what it cost, until the failpoint is reached."""
     points = Failpoints(left, out)
+    if broken:
+        Connection._settle = never_settles  # type: ignore[assignment]
     with dpsql.connect(database, policies, ledger, "ana") as connection:
         between_steps(points)
         between_statements(backend_of(ledger), points)

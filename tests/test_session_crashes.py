@@ -58,11 +58,11 @@ class Analyst:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 
-    def asks(self, left: int, queries: list[str]) -> tuple[int, list[str]]:
+    def asks(self, left: int, queries: list[str], *, broken: bool = False) -> tuple[int, list[str]]:
         """The status of a process that dies at the ``left``-th failpoint, and what it showed."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        task = [self.database, self.policies, self.ledger, left, queries]
+        task = [self.database, self.policies, self.ledger, left, queries, broken]
         self.process.stdin.write(json.dumps(task) + "\n")
         self.process.stdin.flush()
         status, lines = json.loads(self.process.stdout.readline())
@@ -144,6 +144,12 @@ def test_killed_at_every_moment_of_a_query_nothing_shown_is_unpaid(analyst: Anal
     on_a_server = analyst.ledger.startswith("postgresql:")
     died = killed_everywhere(analyst, 5 if on_a_server else 1)
     assert died >= LABELS or on_a_server
+
+
+def test_a_session_that_never_settles_fails_these_checks(analyst: Analyst) -> None:
+    _, lines = analyst.asks(10**6, [query.format(-1) for query in QUERIES], broken=True)
+    with pytest.raises(AssertionError):
+        check_after_crash(analyst, rows_in(lines))
 
 
 def test_a_charge_is_at_least_what_its_query_was_told_to_cost(analyst: Analyst) -> None:
