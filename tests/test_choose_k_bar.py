@@ -210,6 +210,7 @@ def test_what_comes_out_implies_every_epsilon_and_delta_of_the_claim(
         assert worst_excess(one, other, mechanism.rho(None), mechanism.delta) <= 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_draws_follow_the_joint_law(mechanism: GumbelTopKChosenKBar) -> None:
     counts, widest, source = (7, 5, 2, 2, 1), mechanism.widest, SeededSource(12)

@@ -289,8 +289,8 @@ def outcome(connection: dpsql.Connection, sql: str) -> dpsql.Result | str:
 @pytest.mark.parametrize(
     "sql",
     [
-        *(*AS_KEYS, *COUNTED, *SUMMED, *SPREAD, *DISTINCT, *GIVEN),
-        *(*RANKED, *FILTERED, *INSIDE, *AS_VALUES, *TWICE),
+        *(*AS_KEYS, *SUMMED, *GIVEN, *RANKED, *FILTERED, *INSIDE, *AS_VALUES, *TWICE),
+        *(pytest.param(sql, marks=pytest.mark.slow) for sql in (*COUNTED, *SPREAD, *DISTINCT)),
     ],
 )
 def test_a_poisonous_unit_changes_neither_schema_nor_charge(sql, connections) -> None:
