@@ -890,19 +890,19 @@ def test_joins_that_double_at_every_step_are_refused_in_time() -> None:
         f"a{i} AS (SELECT x.uid, y.k FROM a{i - 1} x JOIN a{i - 1} y ON x.uid = y.uid)"
         for i in range(1, 40)
     ]
-    began = time.monotonic()
+    began = time.process_time()
     error = refusal(f"WITH {', '.join(steps)} SELECT count(*) FROM a39")
     assert error.code == "query_too_large"
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 5
 
 
 def test_set_operations_that_double_at_every_step_are_refused_in_time() -> None:
     steps = ["a0 AS (SELECT uid, k FROM visits)"]
     steps += [f"a{i} AS (FROM a{i - 1} UNION ALL FROM a{i - 1})" for i in range(1, 40)]
-    began = time.monotonic()
+    began = time.process_time()
     error = refusal(f"WITH {', '.join(steps)} SELECT count(*) FROM a39")
     assert error.code == "query_too_large"
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 5
 
 
 def test_thousands_of_equalities_are_put_together_in_time() -> None:
@@ -928,9 +928,9 @@ def test_nested_queries_take_no_exponential_time(shape) -> None:
     sql = "SELECT uid, k FROM visits"
     for _ in range(25):
         sql = shape.format(sql)
-    began = time.monotonic()
+    began = time.process_time()
     assert query_of(f"SELECT count(*) FROM ({sql})").blocks
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 5
 
 
 def test_every_table_of_the_world_is_private_or_public_as_declared() -> None:
