@@ -2,7 +2,7 @@
 
 It covers the plan of every private block, which is all that a release depends on beside the data:
 rows, keys, bounds, mechanism, noise. It leaves out what comes after the release, or is only a name:
-the tail, aliases, layout, comments, the parameters behind the plan, what the plan was chosen from.
+the tail, aliases, layout, comments, parameters that the plan shows, what it was chosen from.
 So a question is recognised however it is written, and not under a policy that changes its plan.
 """
 
@@ -20,11 +20,15 @@ from sqlglot import exp
 
 from dpsql.measures import Aggregate, Measure
 from dpsql.plan import BlockPlan
+from dpsql.policy import Parameters
 from dpsql.query import Block, Key
 from dpsql.schema import Table
 
+_REWRITTEN = frozenset({"max_rows_contributed", "min_units_per_group"})
 _LEFT_OUT: dict[type, frozenset[str]] = {
-    Block: frozenset({"name", "table", "parameters", "mechanism", "noise_columns", "fresh"}),
+    Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh"}),
+    # The others decide the plan alone, which shows them.
+    Parameters: frozenset(f.name for f in fields(Parameters)) - _REWRITTEN,
     BlockPlan: frozenset({"candidates"}),
     Key: frozenset({"text"}),
     Measure: frozenset({"text"}),

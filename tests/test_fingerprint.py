@@ -102,6 +102,12 @@ def test_other_parameters_are_another_question(parameters: dict[str, object]) ->
     assert of(ASKED, **parameters) != of(ASKED)
 
 
+def test_rows_per_group_are_told_apart_where_the_noise_is_the_same() -> None:
+    bounds = "contribution_bounds_per_row => (0, 1), contribution_bounds_per_group => (0, 1)"
+    asked = f"SELECT k, sum(x, {bounds}) FROM visits GROUP BY k"
+    assert of(asked, max_rows_contributed=2) != of(asked, max_rows_contributed=50)
+
+
 def test_parameters_that_play_no_part_do_not_matter() -> None:
     assert of(ASKED, k_bar=77) == of(ASKED)
 
