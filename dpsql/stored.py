@@ -1,6 +1,6 @@
 """Stored releases: a release as bytes and back, so that the same question again costs nothing.
 
-The bytes are JSON: which groups of each block came out, their keys, the values that were drawn.
+The bytes are JSON: the keys of the groups that came out, and the values that were drawn for them.
 What follows from those and the plan (intervals, noise columns, the tail) is computed again.
 """
 
@@ -36,18 +36,10 @@ def pack(
         return None
     blocks = []
     for plan, columns, rows in zip(plans, keys, released, strict=True):
-        packed = _packed_keys(room, columns, rows)
-        if packed is None and rows.keys is not None:
+        packed = _packed_block(room, plan, columns, rows)
+        if packed is None:
             return None
-        drawn = {name: _packed(rows.values[name]) for name in _drawn(plan, rows)}
-        blocks.append(
-            {
-                "row_ids": rows.row_ids.tolist(),
-                "types": [column.type for column in columns],
-                "keys": packed,
-                "values": drawn,
-            }
-        )
+        blocks.append(packed)
     document = {"release": _VERSION, "blocks": blocks}
     payload = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     encoded = payload.encode()
@@ -67,16 +59,54 @@ def unpack(
     types = [[column.type for column in columns] for columns in keys]
     if [block["types"] for block in document["blocks"]] != types:
         return None
-    return tuple(
-        ReleasedRows(
-            row_ids=np.array(block["row_ids"], dtype=np.int64),
-            keys=_unpacked_keys(room, columns, block),
-            values=with_noise_columns(
-                plan, {name: _unpacked(value) for name, value in block["values"].items()}
-            ),
-            loss=ZERO,
-        )
-        for plan, columns, block in zip(plans, keys, document["blocks"], strict=True)
+    blocks = zip(plans, keys, document["blocks"], strict=True)
+    return tuple(_unpacked_block(room, *each) for each in blocks)
+
+
+def _packed_block(
+    room: TailRoom, plan: BlockPlan, columns: Sequence[Column], rows: ReleasedRows
+) -> dict[str, Any] | None:
+    """One block in an order that its keys decide.
+
+    Row numbers and their order stay behind: they are those of the exact rows, and would tell the
+    true ranks of groups, or how many there are. Checked by ``tests/test_stored.py``.
+    """
+    found, dtypes = _key_lists(room, columns, rows)
+    if found is None:
+        return None
+    places = sorted(
+        range(rows.count),
+        key=lambda row: [(column[row] is None, str(column[row])) for column in found],
+    )
+    if plan.declared:  # rows are positions in the declared domain, which are public
+        places = np.argsort(rows.row_ids, kind="stable").tolist()
+    return {
+        "types": [column.type for column in columns],
+        "positions": rows.row_ids[places].tolist() if plan.declared else None,
+        "dtypes": dtypes,
+        "keys": [[column[row] for row in places] for column in found],
+        "values": {name: _packed(rows.values[name][places]) for name in _drawn(plan, rows)},
+    }
+
+
+def _unpacked_block(
+    room: TailRoom, plan: BlockPlan, columns: Sequence[Column], block: dict[str, Any]
+) -> ReleasedRows:
+    values = {name: _unpacked(**packed) for name, packed in block["values"].items()}
+    positions = block["positions"]
+    keys: KeyArrays | ArrowStream | None = None
+    if positions is None:
+        positions = list(range(1, len(block["keys"][0]) + 1))
+        if block["dtypes"] is None:
+            keys = room.keys_of_texts(columns, block["keys"], positions)
+        else:
+            lists = zip(columns, block["dtypes"], block["keys"], strict=True)
+            keys = {column.name: _unpacked(dtype, found) for column, dtype, found in lists}
+    return ReleasedRows(
+        row_ids=np.array(positions, dtype=np.int64),
+        keys=keys,
+        values=with_noise_columns(plan, values),
+        loss=ZERO,
     )
 
 
@@ -85,36 +115,28 @@ def _drawn(plan: BlockPlan, rows: ReleasedRows) -> list[str]:
     return [name for name in rows.values if name not in told]
 
 
-def _packed_keys(room: TailRoom, columns: Sequence[Column], rows: ReleasedRows) -> list[Any] | None:
-    """Keys as JSON: values of plain types, or the engine's texts of others."""
+def _key_lists(
+    room: TailRoom, columns: Sequence[Column], rows: ReleasedRows
+) -> tuple[list[list[Any]] | None, list[str] | None]:
+    """Keys as values of plain types, with these, or as the engine's texts of others."""
     if rows.keys is None:
-        return None
+        return [], None
     if isinstance(rows.keys, dict):
-        return [_packed(rows.keys[column.name]) for column in columns]
-    return room.key_texts(columns, rows.keys, rows.row_ids)
-
-
-def _unpacked_keys(
-    room: TailRoom, columns: Sequence[Column], block: dict[str, Any]
-) -> KeyArrays | ArrowStream | None:
-    packed = block["keys"]
-    if packed is None:
-        return None
-    if packed and isinstance(packed[0], dict):
-        return {c.name: _unpacked(value) for c, value in zip(columns, packed, strict=True)}
-    return room.keys_of_texts(columns, packed, block["row_ids"])
+        arrays = [rows.keys[column.name] for column in columns]
+        return [array.tolist() for array in arrays], [array.dtype.str for array in arrays]
+    return room.key_texts(columns, rows.keys, rows.row_ids), None
 
 
 def _packed(column: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": column.dtype.str, "values": column.tolist()}
 
 
-def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
-    dtype, values = np.dtype(packed["dtype"]), packed["values"]
+def _unpacked(dtype: str, values: list[Any]) -> NDArray[Any]:
+    type_ = np.dtype(dtype)
     missing = [value is None for value in values]
     if not any(missing):
-        return np.array(values, dtype=dtype)
-    filler = None if dtype.hasobject else 0
+        return np.array(values, dtype=type_)
+    filler = None if type_.hasobject else 0
     filled = [filler if value is None else value for value in values]
-    column: NDArray[Any] = np.ma.array(np.array(filled, dtype=dtype), mask=missing)
+    column: NDArray[Any] = np.ma.array(np.array(filled, dtype=type_), mask=missing)
     return column

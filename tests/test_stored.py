@@ -9,13 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from support import ANALYST, connect, policy
 
 import dpsql
-from dpsql.accounting import Amount, PrivacyLoss
+from dpsql.accounting import ZERO, Amount, PrivacyLoss
 from dpsql.ledger import Ledger
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.release import ReleasedRows
+from dpsql.session import _Arguments
+from dpsql.stored import pack
 from dpsql.tail import TailRoom
 
 ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -219,6 +223,35 @@ def test_an_answer_that_was_lost_after_it_was_paid_for_is_given_again(
     assert (spent.queries, spent.unsettled) == (1, 0)
     assert connection.sql(ASKED).cost.stored
     assert connection.budget() == spent
+
+
+@pytest.mark.parametrize("key", ["k", "s", "d"], ids=["numbers", "texts", "dates"])
+def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.Connection) -> None:
+    """Row numbers are true ranks: what the ledger keeps is the same whatever they and their order
+    are."""
+    asked = f"SELECT {key}, count(*) AS n FROM visits GROUP BY {key}"
+    question = connection._question(asked, _Arguments((), "gaussian_positive_counts", {}))
+    prepared = connection._preparer.prepare(question)
+    (plan,), (columns,) = prepared.plan.blocks, prepared.keys
+    names = {"k": [1, 5, 3], "s": ["b", None, "a"], "d": ["2024-01-03", "2024-01-01", None]}[key]
+    value = plan.block.aggregate_column(0)
+
+    def packed(ids: list[int], order: list[int]) -> bytes | None:
+        chosen = [names[place] for place in order]
+        if key == "d":
+            keys = connection._tail.keys_of_texts(columns, [chosen], ids)
+        else:
+            masked = np.ma.array(chosen, mask=[n is None for n in chosen], dtype=object)
+            keys = {columns[0].name: masked}
+        drawn = {value: np.array([10, 20, 30])[order]}
+        rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
+        return pack(connection._tail, prepared.plan.blocks, prepared.keys, [rows])
+
+    first = packed([1, 2, 3], [0, 1, 2])
+    assert first is not None
+    assert b"20" in first
+    assert packed([7, 905, 4711], [0, 1, 2]) == first
+    assert packed([7, 905, 4711], [2, 0, 1]) == first
 
 
 def test_an_answer_too_large_to_store_is_paid_for_again(
