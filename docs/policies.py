@@ -31,6 +31,11 @@ maxima: # no query may ask for more
   delta: 1e-8
   max_groups_contributed: unlimited
 
+limits: # of the work of one statement
+  seconds: 120
+  memory: 8GB
+  private_relations: 4
+
 accounts: # what each analyst may learn, over all queries
   ana: { epsilon: 6, delta: 1e-6 }
   bo: { epsilon: 1, delta: 1e-6 }
@@ -97,6 +102,7 @@ SECTIONS = {
     "": "At the top",
     "Defaults": "`defaults`",
     "Maxima": "`maxima`",
+    "Limits": "`limits`",
     "Account": "`accounts.NAME`",
     "Total": "`total`",
     "Table": "`tables.NAME`",
@@ -184,7 +190,11 @@ def _value(key: dict[str, Any]) -> str:
         case "string":
             return "text"
         case "integer":
-            return f"a whole number of at least {key['minimum']}"
+            low, high = key["minimum"], key["maximum"]
+            bounds = f"from {low} to {high}" if high < 2**31 - 1 else f"of at least {low}"
+            return f"a whole number {bounds}"
+        case _ if "exclusiveMinimum" in key:
+            return f"a number above {key['exclusiveMinimum']}, at most {key['maximum']}"
         case _:
             return f"a number from {_number(key['minimum'])} to {_number(key['maximum'])}"
 

@@ -41,19 +41,26 @@ from dpsql.policy import (
     COUNT_LIMITS,
     DELTA_LIMITS,
     EPSILON_LIMITS,
+    MEMORY,
+    MEMORY_LIMITS,
     PARAMETER_NAMES,
+    PRIVATE_RELATIONS_LIMITS,
+    SECONDS_LIMIT,
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
+    Limits,
     Link,
     Maxima,
     Parameters,
     Policy,
     PrivacyUnit,
+    ResourceFailures,
     TablePolicy,
     check_maximum,
     check_value,
     is_account_name,
+    limit_problem,
     link_problems,
     suggestion,
 )
@@ -145,6 +152,17 @@ def _parameter(value: object, info: ValidationInfo) -> object:
         return check_value(str(info.field_name), value)
     except ParameterError as error:
         raise _from_parameter_error(error) from None
+
+
+def _limit(value: object, info: ValidationInfo) -> object:
+    name = str(info.field_name)
+    if name == "resource_failures" and isinstance(value, str) and value in set(ResourceFailures):
+        value = ResourceFailures(value)
+    problem = limit_problem(name, value)
+    if problem is not None:
+        reason, hint = problem
+        raise _problem(reason, hint)
+    return value
 
 
 def _version(value: object) -> int:
@@ -398,6 +416,40 @@ class _Maxima(_Section):
     _checked = field_validator("*", mode="plain")(_parameter)
 
 
+class _Limits(_Section):
+    """The work one private statement may be."""
+
+    seconds: float = Field(
+        default=Limits().seconds,
+        description="Seconds one private statement may run.",
+        json_schema_extra={"type": "number", "exclusiveMinimum": 0, "maximum": SECONDS_LIMIT},
+    )
+    memory: str | None = Field(
+        default=None,
+        description="Memory one private statement may use, for example `8GB` or `512MB` "
+        f"({MEMORY_LIMITS[0]} to {MEMORY_LIMITS[1]}). Left out, it is what the engine takes.",
+        json_schema_extra={"type": "string", "pattern": f"^{MEMORY.pattern}$"},
+    )
+    private_relations: int = Field(
+        default=Limits().private_relations,
+        description="Private tables one statement may join, each counted as often as it is read.",
+        json_schema_extra={
+            "type": "integer",
+            "minimum": PRIVATE_RELATIONS_LIMITS[0],
+            "maximum": PRIVATE_RELATIONS_LIMITS[1],
+        },
+    )
+    resource_failures: ResourceFailures = Field(
+        default=Limits().resource_failures,
+        description="What becomes of an account whose statement ran out of time or memory, which "
+        "rows decide. `suspend`: it answers no private question until the owner reopens it. "
+        "`keep`: only what was reserved stays spent.",
+        json_schema_extra={"enum": [str(choice) for choice in ResourceFailures]},
+    )
+
+    _checked = field_validator("*", mode="plain")(_limit)
+
+
 class _Account(_Section):
     """What an analyst may learn over all queries, ever."""
 
@@ -555,6 +607,11 @@ class _File(_Section):
         description="The most a query may ask for. What is left out has no maximum.",
         json_schema_extra=_may_be_empty,
     )
+    limits: Annotated[_Limits, BeforeValidator(_section)] = Field(
+        default_factory=_Limits,
+        description="The work one private statement may be.",
+        json_schema_extra=_may_be_empty,
+    )
     accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = Field(
         default_factory=dict,
         description="Analysts by name, and what each may learn over all queries, ever.",
@@ -637,6 +694,7 @@ class _File(_Section):
             },
             tables=self._tables(),
             total=self._total(),
+            limits=Limits(**self.limits.model_dump()),
         )
 
     def _total(self) -> AccountPolicy | None:
@@ -674,6 +732,7 @@ _SECTIONS: Final[Mapping[Path, type[_Section]]] = {
     (): _File,
     ("defaults",): _Defaults,
     ("maxima",): _Maxima,
+    ("limits",): _Limits,
     ("accounts", "*"): _Account,
     ("total",): _Total,
     ("tables", "*"): _Table,
@@ -681,8 +740,8 @@ _SECTIONS: Final[Mapping[Path, type[_Section]]] = {
     ("tables", "*", "columns", "*"): _Column,
 }
 _MAY_BE_EMPTY: Final = frozenset(
-    {(), ("defaults",), ("maxima",), ("accounts",), ("tables",), ("tables", "*", "columns")}
-    | {("links",)}
+    {(), ("defaults",), ("maxima",), ("limits",), ("accounts",), ("tables",), ("links",)}
+    | {("tables", "*", "columns")}
 )
 _MISSING_HINTS: Final[Mapping[str, str]] = {
     "version": "Add `version: 1` at the top.",

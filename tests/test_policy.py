@@ -21,12 +21,14 @@ from dpsql.policy import (
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
+    Limits,
     Link,
     Maxima,
     Overrides,
     Parameters,
     Policy,
     PrivacyUnit,
+    ResourceFailures,
     TablePolicy,
     check_value,
     resolve,
@@ -107,6 +109,54 @@ def test_a_good_file_means_what_it_says() -> None:
     assert trips is not None
     assert trips.privacy_unit == PrivacyUnit("tailnum", "tailnum")
     assert policy.table("nothing") is None
+
+
+def test_limits_bound_the_work_of_a_statement() -> None:
+    assert parse_policy(GOOD).limits == Limits(600.0, None, 8, ResourceFailures.SUSPEND)
+    text = (
+        GOOD + "limits: {seconds: 1, memory: 512MB, private_relations: 3, resource_failures: keep}"
+    )
+    limits = parse_policy(text).limits
+    assert limits == Limits(1.0, "512MB", 3, ResourceFailures.KEEP)
+    assert type(limits.resource_failures) is ResourceFailures
+    assert parse_policy(GOOD + "limits:\n").limits == Limits()
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ("seconds: 0", "limits.seconds: must be a number above 0 and at most 86400"),
+        ("seconds: 100000", "limits.seconds: must be a number above 0 and at most 86400"),
+        ("memory: 1MB", "limits.memory: must be a size from 64MB to 64TB"),
+        ("memory: 65TB", "limits.memory: must be a size from 64MB to 64TB"),
+        ("memory: 8 GB", "limits.memory: must be a size from 64MB to 64TB"),
+        ("memory: 8", "limits.memory: must be a size from 64MB to 64TB"),
+        ("private_relations: 65", "limits.private_relations: must be a whole number from 1 to 64"),
+        ("resource_failures: no", "limits.resource_failures: must be `suspend` or `keep`"),
+        ("resource_failures: {}", "limits.resource_failures: must be `suspend` or `keep`"),
+    ],
+)
+def test_a_limit_out_of_range_is_shown_with_its_line(limit: str, says: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        parse_policy(GOOD + f"limits:\n  {limit}\n")
+    assert refused.value.reason == says
+    assert refused.value.place is not None
+    assert refused.value.place.line == GOOD.count("\n") + 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seconds": math.nan},
+        {"seconds": True},
+        {"memory": "8GB; x"},
+        {"private_relations": 0},
+        {"resource_failures": "suspend"},
+    ],
+)
+def test_limits_made_in_python_are_checked_too(wrong: dict[str, object]) -> None:
+    with pytest.raises(PolicyError, match=f"limits.{next(iter(wrong))}"):
+        Limits(**wrong)  # type: ignore[arg-type]
 
 
 def test_values_read_from_yaml_are_plain_python_types() -> None:
