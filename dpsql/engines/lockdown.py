@@ -21,8 +21,10 @@ SETTINGS: Final = {
     "error_on_division_by_zero": "false",
     # Keys keep their types on their way through Arrow (UUID, HUGEINT, TIME WITH TIME ZONE).
     "arrow_lossless_conversion": "true",
-    # It computes a part shared by two TRY(...) once, outside of both, where it can fail.
-    "disabled_optimizers": "common_subexpressions",
+    # The first computes a part shared by two TRY(...) once, outside of both, where it can fail.
+    # The second computes functions of the least and greatest values of columns while planning,
+    # outside of every TRY and CASE.
+    "disabled_optimizers": "common_subexpressions,statistics_propagation",
     "lock_configuration": "true",
 }
 """What a locked connection's settings are."""
