@@ -54,4 +54,5 @@ def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     rows = connection.execute(
         f"SELECT name, lower(value) FROM duckdb_settings() WHERE name IN ({names})"
     )
-    return dict(rows.fetchall())
+    # Lists come back in an order of their own.
+    return {name: ",".join(sorted(value.split(","))) for name, value in rows.fetchall()}
