@@ -56,6 +56,9 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
         hint = suggestion(policy.name, names) or "Correct the name, or remove it from the policy."
         yield Finding("error", policy.name, "the database has no such table", hint)
         return
+    if table.unreadable is not None:
+        yield Finding("error", table.name, table.unreadable.reason, table.unreadable.hint)
+        return
     if table.is_view:
         yield Finding(
             "warning",

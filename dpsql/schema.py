@@ -79,12 +79,34 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a table or view cannot be read, and what to do."""
+
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A column that dpsql does not read, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A table or view and its columns in order."""
+    """A table or view and its columns in order.
+
+    One that is ``unreadable`` cannot be listed in a policy. ``left_out`` are columns it has in the
+    database and not here.
+    """
 
     name: str
     columns: tuple[Column, ...]
     is_view: bool = False
+    unreadable: Unreadable | None = None
+    left_out: tuple[LeftOut, ...] = ()
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ import dpsql.tail as tail_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
 from dpsql.engines.lockdown import SETTINGS, settings_of
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.quoting import quote
 from dpsql.schema import Column
 
 UNITS = 60
@@ -336,15 +340,39 @@ def test_two_analysts_may_ask_one_file_from_one_process(tmp_path: Path, ledger: 
         assert len(again.sql(sql).fetchall()) == 3
 
 
-def test_a_file_locked_with_other_settings_in_this_process_is_refused(
+def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
     tmp_path: Path, ledger: Path
 ) -> None:
     path = tmp_path / "data.duckdb"
     database(path, "BIGINT", ["1"])
     with duckdb.connect(str(path), read_only=True) as owner:
+        owner.execute("SET default_collation = 'NOCASE'; SET integer_division = true")
         owner.execute("SET lock_configuration = true")
-        with pytest.raises(dpsql.InterfaceError, match="locked settings"):
-            dpsql.connect(path, policy("t"), ledger, "ana")
+        with dpsql.connect(path, policy("t"), ledger, "ana") as con:
+            engine = con._engine
+            assert isinstance(engine, DuckDBEngine)
+            assert settings_of(engine._connection) == SETTINGS
+            assert len(con.sql("SELECT k, COUNT(DISTINCT unit) FROM t GROUP BY k").fetchall()) == 2
+        assert owner.execute("SELECT 3 / 2").fetchall() == [(1,)]
+
+
+def test_a_file_that_is_being_written_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    database(path, "BIGINT", ["1"])
+    with duckdb.connect(str(path)), pytest.raises(dpsql.InterfaceError) as caught:
+        open_database(path)
+    assert caught.value.code == "database_locked"
+    script = f"import duckdb; c = duckdb.connect({str(path)!r}); print(1, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline()
+        with pytest.raises(dpsql.InterfaceError) as caught:
+            open_database(path)
+        writer.communicate(b"\n")
+    assert caught.value.code == "database_locked"
+    open_database(path).close()
 
 
 def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path) -> None:
@@ -363,7 +391,7 @@ def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path)
 
 
 def test_text_that_a_collation_may_compare_is_marked(tmp_path: Path) -> None:
-    """Its type is VARCHAR like any other's: only the table's definition tells."""
+    """Its type is VARCHAR like any other's: only the plan of a query tells."""
     path = tmp_path / "data.duckdb"
     with duckdb.connect(str(path)) as writer:
         writer.execute("CREATE TABLE a (u VARCHAR COLLATE NOCASE, s VARCHAR, n INTEGER)")
@@ -378,5 +406,137 @@ def test_text_that_a_collation_may_compare_is_marked(tmp_path: Path) -> None:
         for column in table.columns
         if column.collated
     }
-    assert marked == {"a.u", "a.s", "v.u"}
+    assert marked == {"a.u", "v.u"}
     engine.close()
+
+
+# -- whatever the owner's file holds -----------------------------------------------------------
+
+
+def values_of(path: Path, sql: str) -> list[list[object]]:
+    """What a locked engine computes."""
+    engine = DuckDBEngine(path)
+    engine.lock()
+    try:
+        return [list(row) for row in engine._cursor().execute(sql).fetchall()]
+    finally:
+        engine.close()
+
+
+MACROS = {
+    "least(a, b)": "a",
+    "greatest(a, b)": "a",
+    "sum(x)": "count(x) * 1000",
+    "count(x)": "7",
+    "hash(x)": "1",
+    "round_even(x, y)": "x",
+    "list_value(x)": "[x]",
+    "isnan(x)": "false",
+}
+
+
+def test_macros_in_the_file_are_not_the_functions_of_generated_sql(tmp_path: Path) -> None:
+    """A macro called ``least`` took the clamp away: one person moved a sum as far as they liked."""
+    plain, poisoned = tmp_path / "plain.duckdb", tmp_path / "poisoned.duckdb"
+    for path in (plain, poisoned):
+        with duckdb.connect(str(path)) as writer:
+            writer.execute("CREATE TABLE t AS SELECT range AS unit, range % 3 AS k FROM range(90)")
+            writer.execute("CREATE SCHEMA pg_catalog2")
+            if path is poisoned:
+                for signature, body in MACROS.items():
+                    writer.execute(f"CREATE MACRO {signature} AS {body}")
+                writer.execute("CREATE TYPE \"JSON\" AS ENUM ('x')")
+                assert writer.execute("SELECT least(9, 1)").fetchall() == [(9,)]
+    sql = (
+        "SELECT k, sum(least(unit, 5)), greatest(max(unit), 99), count(unit), max(hash(unit)), "
+        "round_even(2.5, 0), isnan('nan'::DOUBLE), '[1]'::JSON FROM t GROUP BY k ORDER BY k"
+    )
+    assert values_of(poisoned, sql) == values_of(plain, sql)
+    assert values_of(plain, "SELECT sum(least(unit, 5)) FROM t") == [[5 * 90 - 15]]
+
+
+def test_a_macro_in_the_file_moves_no_released_sum(
+    tmp_path: Path, ledger: Path, no_noise: None
+) -> None:
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("CREATE TABLE t AS SELECT range AS unit, 1 AS k, 1000 AS n FROM range(60)")
+        writer.execute("CREATE MACRO least(a, b) AS a")
+        writer.execute("CREATE MACRO greatest(a, b) AS b")
+    with dpsql.connect(path, policy("t"), ledger, "ana") as con:
+        asked = "SELECT SUM(n, contribution_bounds_per_row => (0, 10)) FROM t"
+        ((total,),) = con.sql(asked, max_rows_contributed=1).fetchall()
+    assert total == 600
+
+
+def test_a_view_finds_no_object_of_this_process_where_its_table_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("CREATE TABLE gone(a INTEGER); CREATE VIEW v AS SELECT * FROM gone")
+        writer.execute("DROP TABLE gone; CREATE TABLE t(unit INTEGER)")
+    gone = {"a": np.arange(3)}
+    engine = DuckDBEngine(path)
+    assert engine.schema()["v"].unreadable is not None
+    assert engine.schema()["t"].unreadable is None
+    assert gone
+    engine.close()
+
+
+def test_tables_with_names_of_generated_sql_are_refused(tmp_path: Path, ledger: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("CREATE TABLE __dpsql_groups(unit INTEGER, k INTEGER)")
+        writer.execute("CREATE TABLE t(unit INTEGER, __dpsql_rid INTEGER, k INTEGER)")
+        writer.execute("CREATE TABLE __DPSQL_DATA(unit INTEGER)")
+    with pytest.raises(dpsql.PolicyError, match="reserved") as caught:
+        dpsql.connect(path, policy("__dpsql_groups"), ledger, "ana")
+    assert caught.value.code == "policy_does_not_fit"
+    engine = DuckDBEngine(path)
+    table = engine.schema()["t"]
+    assert [column.name for column in table.columns] == ["unit", "k"]
+    assert [left.name for left in table.left_out] == ["__dpsql_rid"]
+    engine.close()
+
+
+def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
+    tmp_path: Path, ledger: Path
+) -> None:
+    names = ("memory", "temp", "system", "main", "duckdb_tables", "pg_class", "sqlite_master")
+    names += ("order", 'with "quotes"', "a.b", "file.csv", "ünï")
+    path = tmp_path / "it's; a.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        for number, name in enumerate(names):
+            writer.execute(f'CREATE TABLE {quote(name)} AS SELECT {number} AS "rowid ", 1 AS q')
+    engine = DuckDBEngine(path)
+    engine.lock()
+    for number, name in enumerate(names):
+        (found,) = engine._cursor().execute(f"SELECT * FROM {quote(name)}").fetchall()
+        assert found == (number, 1)
+        engine.bind(f"SELECT q FROM {quote(name)}")
+    engine.close()
+
+
+def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute(
+            "CREATE TABLE t AS SELECT hash(range) AS a, repeat('x', 200) || range AS b "
+            "FROM range(300000)"
+        )
+    engine = DuckDBEngine(path)
+    engine._connection.execute("SET memory_limit = '60MB'; SET threads = 1")
+    engine.lock()
+    assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
+    with engine.stage() as stage:
+        assert stage.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
+        (private,) = (tmp_path / "temporary").iterdir()
+        assert private.stat().st_mode & 0o777 == 0o700
+        assert list((private / "spill").iterdir()), "something was written there"
+    engine.close()
+    assert not list((tmp_path / "temporary").iterdir())
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["data.duckdb", "temporary"]

@@ -508,7 +508,11 @@ def inside(connection: Connection, room: str) -> duckdb.DuckDBPyConnection:
 
 
 def test_the_private_file_cannot_be_written(connection) -> None:
-    for sql in ("INSERT INTO secret VALUES (1)", "CREATE TABLE z (a INT)", "DROP TABLE mails"):
+    for sql in (
+        *("INSERT INTO secret VALUES (1)", "DROP TABLE mails"),
+        *("INSERT INTO __dpsql_data.main.secret VALUES (1, 'x')", "DROP TABLE __dpsql_data.secret"),
+        *("CREATE TABLE __dpsql_data.main.z (a INT)", "UPDATE __dpsql_data.main.secret SET k = 1"),
+    ):
         with pytest.raises(duckdb.Error):
             inside(connection, "private").execute(sql)
 

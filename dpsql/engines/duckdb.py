@@ -1,15 +1,14 @@
 """DuckDB: a database file opened read-only, or tables the owner registers in memory.
 
-Two connections are kept. The *private* one holds the data, locked so that it cannot reach files,
-extensions, settings or Python objects. The *twin* is an empty database with the same tables: SQL
-is bound against it first, so type errors are found without touching a row and their messages
-cannot quote one.
+Two connections are kept. The *private* one reads the data (:mod:`dpsql.engines.attached`), locked
+so that it cannot reach files, extensions, settings or Python objects. The *twin* is an empty
+database with the same tables: SQL is bound against it first, so type errors are found without
+touching a row and their messages cannot quote one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,14 +20,17 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.engines.attached import DATA, attached, publish
 from dpsql.engines.base import ArrowStream, ExactRows
 from dpsql.engines.lockdown import lock_down
+from dpsql.engines.spill import Spill
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
-from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, canonical, schema_of
+from dpsql.schema import INTEGER_BITS, Column, Schema, base_type, canonical, schema_of
 
 _T = TypeVar("_T")
+_FRAME = f"{INTERNAL_PREFIX}frame"
 
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
@@ -45,33 +47,16 @@ class DuckDBEngine:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._path = None if path is None else Path(path)
-        self._connection = self._open()
+        self._is_file = path is not None
+        self._spill = Spill()
+        self._connection = attached(Path(path) if path is not None else None, self._spill.directory)
         self._twin: duckdb.DuckDBPyConnection | None = None
         self._twin_lock = threading.Lock()
         self._locked = False
         self._schema: Schema | None = None
+        self._schema_lock = threading.Lock()
         self._cursors: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
         self._cursors_lock = threading.Lock()
-
-    def _open(self) -> duckdb.DuckDBPyConnection:
-        if self._path is None:
-            return duckdb.connect(":memory:")
-        if not self._path.is_file():
-            raise InterfaceError(
-                f"there is no database file {self._path}",
-                code="database_missing",
-                hint="Check the path; dpsql never creates the database it protects.",
-            )
-        try:
-            return duckdb.connect(str(self._path), read_only=True)
-        except duckdb.Error:
-            raise InterfaceError(
-                f"{self._path} cannot be opened as a DuckDB database",
-                code="database_unreadable",
-                hint="It may be of another format or version, or another connection in this "
-                "process or a writer in another may hold it open.",
-            ) from None
 
     # -- owner side ---------------------------------------------------------------------------
 
@@ -79,7 +64,7 @@ class DuckDBEngine:
         """Copy a table from memory: Arrow, pandas, polars, or a dict of columns."""
         if isinstance(data, dict):
             data = {column: _array(values) for column, values in data.items()}
-        self._create(name, "SELECT * FROM __dpsql_data", data)
+        self._create(name, f"SELECT * FROM {_FRAME}", data)
 
     def csv(self, name: str, path: str | Path) -> None:
         """Load a CSV file as a table; DuckDB detects its types."""
@@ -90,7 +75,7 @@ class DuckDBEngine:
         self._create(name, f"SELECT * FROM read_parquet({literal(_existing(path))})")
 
     def _create(self, name: str, query: str, data: object = None) -> None:
-        if self._locked or self._path is not None:
+        if self._locked or self._is_file:
             raise InterfaceError(
                 "tables can only be registered on an in-memory engine that is not in use yet",
                 code="engine_in_use",
@@ -98,8 +83,8 @@ class DuckDBEngine:
             )
         try:
             if data is not None:
-                self._connection.register("__dpsql_data", data)
-            self._connection.execute(f"CREATE TABLE {quote(name)} AS {query}")
+                self._connection.register(_FRAME, data)
+            self._connection.execute(f"CREATE TABLE {DATA}.main.{quote(name)} AS {query}")
         except duckdb.Error:
             raise InterfaceError(
                 f"table {name} could not be loaded",
@@ -109,40 +94,22 @@ class DuckDBEngine:
         finally:
             if data is not None:
                 with contextlib.suppress(duckdb.Error):
-                    self._connection.unregister("__dpsql_data")
+                    self._connection.unregister(_FRAME)
         self._schema = None
 
     # -- engine protocol ----------------------------------------------------------------------
 
     def lock(self) -> None:
+        self.schema()
         if not self._locked:
             lock_down(self._connection)
             self._locked = True
 
     def schema(self) -> Schema:
-        if self._schema is None:
-            rows = self._connection.execute(
-                "SELECT c.table_name, c.column_name, c.data_type, t.table_type = 'VIEW' "
-                "FROM information_schema.columns c JOIN information_schema.tables t "
-                "USING (table_catalog, table_schema, table_name) "
-                "WHERE c.table_schema = current_schema() AND c.table_catalog = current_catalog() "
-                "ORDER BY c.table_name, c.ordinal_position"
-            ).fetchall()
-            collated = self._collated_tables()
-            columns: dict[tuple[str, bool], list[Column]] = {}
-            for table, column, type_, is_view in rows:
-                doubtful = type_ == "VARCHAR" and (table in collated or (is_view and collated))
-                found = Column(column, type_, bool(doubtful))
-                columns.setdefault((table, is_view), []).append(found)
-            self._schema = schema_of(
-                *(Table(name, tuple(found), view) for (name, view), found in columns.items())
-            )
-        return self._schema
-
-    def _collated_tables(self) -> set[str]:
-        """The tables with a collation somewhere; only their definitions tell."""
-        rows = self._connection.execute("SELECT table_name, sql FROM duckdb_tables()").fetchall()
-        return {name for name, text in rows if re.search(r"\bCOLLATE\b", text or "", re.IGNORECASE)}
+        with self._schema_lock:
+            if self._schema is None:
+                self._schema = schema_of(*publish(self._connection))
+            return self._schema
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         with self._twin_lock:
@@ -161,6 +128,8 @@ class DuckDBEngine:
     def _empty_twin(self) -> duckdb.DuckDBPyConnection:
         twin = duckdb.connect(":memory:", config={"threads": "1"})
         for table in self.schema().values():
+            if table.unreadable is not None:
+                continue
             columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
             twin.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
         lock_down(twin)
@@ -179,6 +148,8 @@ class DuckDBEngine:
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """A cursor that can be interrupted: DuckDB stops single cursors, not all of a database."""
+        self.schema()
+        self._spill.make()
         cursor = self._connection.cursor()
         with self._cursors_lock:
             self._cursors.add(cursor)
@@ -195,10 +166,11 @@ class DuckDBEngine:
         self._connection.close()
         if self._twin is not None:
             self._twin.close()
+        self._spill.remove()
 
 
 class DuckDBStage:
-    """Temporary tables of one cursor: in memory, or beside the database where memory is short."""
+    """Temporary tables of one cursor: in memory, or in a private directory where it is short."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor

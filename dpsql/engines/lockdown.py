@@ -9,50 +9,78 @@ from typing import Final
 
 import duckdb
 
-from dpsql.errors import InterfaceError
+from dpsql.errors import InternalError
 from dpsql.quoting import literal
 
 SETTINGS: Final = {
+    # What statements may reach.
     "enable_external_access": "false",
     "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
+    "allow_parser_override_extension": "default",
+    "allow_persistent_secrets": "false",
+    "file_search_path": "",
+    # What is written down of them.
+    "enable_logging": "0",
+    "log_query_path": "",
+    # What values they compute.
+    "calendar": "gregorian",
+    "timezone": "utc",
+    "default_collation": "",
+    "default_null_order": "nulls_last",
+    "default_order": "asc",
+    "dialect_compatibility_mode": "none",
+    "disable_timestamptz_casts": "false",
     "error_on_division_by_zero": "false",
+    "ieee_floating_point_ops": "true",
+    "integer_division": "false",
+    "legacy_disable_null_type": "false",
+    "max_expression_depth": "1000",
+    "order_by_non_integer_literal": "false",
+    "preserve_identifier_case": "preserve_case",
+    "preserve_insertion_order": "true",
+    "regex_match_operator_semantics": "partial",
+    "scalar_subquery_error_on_multiple_rows": "true",
+    "table_function_identifier_conversion": "default",
+    "binary_as_string": "false",
     # Keys keep their types on their way through Arrow (UUID, HUGEINT, TIME WITH TIME ZONE).
     "arrow_lossless_conversion": "true",
+    "arrow_large_buffer_size": "false",
+    "arrow_output_list_view": "false",
+    "arrow_output_version": "1.0",
     # The first computes a part shared by two TRY(...) once, outside of both, where it can fail.
     # The second computes functions of the least and greatest values of columns while planning,
     # outside of every TRY and CASE.
     "disabled_optimizers": "common_subexpressions,statistics_propagation",
+    "enable_optimizer": "true",
+    "max_execution_time": "0",
+    "warnings_as_errors": "false",
+    "errors_as_json": "false",
     "lock_configuration": "true",
 }
-"""What a locked connection's settings are."""
+"""What a locked connection's settings are: all that reach out, or decide values and errors."""
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection) -> None:
     """Close a connection to files, extensions, Python objects and further settings.
 
-    Connections of one process to one file share a DuckDB instance, so it may be locked already:
-    then its settings must be these. Raises ``InterfaceError`` if they are not.
+    Raises ``InternalError`` if the engine has other settings all the same.
     """
-    if settings_of(connection)["lock_configuration"] != "true":
-        for name, value in SETTINGS.items():
-            # Globally, because every query runs on a cursor, and cursors inherit nothing else.
-            connection.execute(f"SET GLOBAL {name} = {literal(value)}")
+    for name, value in SETTINGS.items():
+        # Globally, because every query runs on a cursor, and cursors inherit nothing else.
+        connection.execute(f"SET GLOBAL {name} = {literal(value)}")
     if settings_of(connection) != SETTINGS:
-        raise InterfaceError(
-            "the database is open in this process with locked settings of its own",
-            code="database_in_use",
-            hint="Close the other connection to it first, or use another process.",
-        )
+        raise InternalError("the engine does not take the settings it needs", code="not_locked")
 
 
 def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The values that a connection has for ``SETTINGS``."""
     names = ", ".join(map(literal, SETTINGS))
     rows = connection.execute(
-        f"SELECT name, lower(value) FROM duckdb_settings() WHERE name IN ({names})"
+        f"SELECT lower(name), lower(value) FROM duckdb_settings() WHERE lower(name) IN ({names})"
     )
     # Lists come back in an order of their own.
     return {name: ",".join(sorted(value.split(","))) for name, value in rows.fetchall()}

@@ -1,0 +1,190 @@
+"""A DuckDB of our own, with the owner's data attached to it for reading.
+
+Generated SQL must mean the same whatever the owner's file holds: a macro called ``sum``, a type
+called ``JSON``, another schema. So it runs in a database of ours, in memory, where the owner's
+catalog is attached and is not searched for anything. All that SQL finds there are views of ours:
+one for each table and view of the owner's main schema, of the columns and types dpsql knows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from duckdb.sqltypes import DuckDBPyType
+
+from dpsql.engines.plans import Plan, plan_of
+from dpsql.engines.types import is_scalar, plain_type
+from dpsql.errors import InterfaceError
+from dpsql.query import INTERNAL_PREFIX
+from dpsql.quoting import literal, quote
+from dpsql.schema import Column, LeftOut, Table, Unreadable, fold
+
+DATA: Final = f"{INTERNAL_PREFIX}data"
+"""The catalog of the owner's data."""
+
+_RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
+
+
+def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:
+    """A database of ours with a file attached for reading, or with tables yet to be loaded.
+
+    Raises ``InterfaceError`` if the file is missing, cannot be read, or is being written to.
+    """
+    if path is not None and not path.is_file():
+        raise InterfaceError(
+            f"there is no database file {path}",
+            code="database_missing",
+            hint="Check the path; dpsql never creates the database it protects.",
+        )
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "temp_directory": temp_directory,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            # A view must not find an object of this process where a table is missing.
+            "python_enable_replacements": "false",
+        },
+    )
+    source, how = ":memory:", ""
+    if path is not None:
+        source, how = str(path.absolute()), " (TYPE duckdb, READ_ONLY)"
+    try:
+        connection.execute(f"ATTACH {literal(source)} AS {DATA}{how}")
+    except duckdb.Error as error:
+        connection.close()
+        refusal = _not_attached(path or Path(source), error)
+    else:
+        return connection
+    raise refusal
+
+
+def _not_attached(path: Path, error: duckdb.Error) -> InterfaceError:
+    if not os.access(path, os.R_OK):
+        return InterfaceError(
+            f"{path} may not be read by this user",
+            code="database_unreadable",
+            hint="Ask for permission to read the file.",
+        )
+    # No row has been read by now, so the text of this error is looked at.
+    if isinstance(error, duckdb.ResourceInUseException) or "Could not set lock" in str(error):
+        return InterfaceError(
+            f"{path} is open for writing",
+            code="database_locked",
+            hint="DuckDB lets one process write to a file, or several read it. Close the "
+            "connection that writes, in this process or in another, or use a copy of the file.",
+        )
+    return InterfaceError(
+        f"{path} cannot be opened as a DuckDB database",
+        code="database_unreadable",
+        hint="It may be of another format, of another version, or encrypted.",
+    )
+
+
+def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:
+    """Make a view of ours for each table and view of the owner's; returns what there is."""
+    return tuple(_published(connection, *found) for found in _owned(connection))
+
+
+def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, bool]]:
+    """The owner's tables and views, by name, with whether it is a view."""
+    return connection.execute(
+        "SELECT table_name, false FROM duckdb_tables() "
+        f"WHERE database_name = '{DATA}' AND schema_name = 'main' UNION ALL "
+        "SELECT view_name, true FROM duckdb_views() "
+        f"WHERE database_name = '{DATA}' AND schema_name = 'main' AND NOT internal ORDER BY 1"
+    ).fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A column as the owner has it, and the type that our view gives it (None: it is left out)."""
+
+    name: str
+    type: DuckDBPyType
+    plain: str | None
+
+    def selected(self, position: int) -> str:
+        """The column as our view selects it, by its position in the table."""
+        column = quote(_place(position))
+        same = is_scalar(self.type) and str(self.type) == self.plain
+        cast = column if same else f"CAST({column} AS {self.plain})"
+        return f"{cast} AS {quote(self.name)}"
+
+
+def _published(connection: duckdb.DuckDBPyConnection, name: str, is_view: bool) -> Table:
+    if fold(name).startswith(INTERNAL_PREFIX):
+        reason = f"has a name that begins with {INTERNAL_PREFIX}, which is reserved"
+        return Table(name, (), is_view, Unreadable(reason, _RENAME))
+    try:
+        sources = _sources(connection, name)
+        used = [(i, source) for i, source in enumerate(sources) if source.plain is not None]
+        if not used:
+            return Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources)))
+        connection.execute(_view_sql(name, sources, used))
+        columns = _columns(connection, name)
+    except duckdb.Error:
+        return Table(name, (), is_view, _DOES_NOT_BIND)
+    return Table(name, columns, is_view, None, tuple(_left_out(sources)))
+
+
+_NO_COLUMN = Unreadable("has no column that dpsql can read", "Leave it out of the policy.")
+_DOES_NOT_BIND = Unreadable(
+    "cannot be read: what it is made of does not exist, or cannot be reached",
+    "Look at its definition. A view may use tables of its own database file alone, and nothing "
+    "that only one connection has, such as sequences, variables or extensions.",
+)
+
+
+def _sources(connection: duckdb.DuckDBPyConnection, name: str) -> list[_Source]:
+    found = connection.sql(f"SELECT * FROM {DATA}.main.{quote(name)}")
+    return [
+        _Source(column, type_, None if _is_reserved(column) else plain_type(type_))
+        for column, type_ in zip(found.columns, found.types, strict=True)
+    ]
+
+
+def _view_sql(name: str, sources: Sequence[_Source], used: Sequence[tuple[int, _Source]]) -> str:
+    """Our view. Columns are named by position, so that no name of the owner's means another."""
+    places = ", ".join(quote(_place(position)) for position in range(len(sources)))
+    selected = ", ".join(source.selected(position) for position, source in used)
+    return (
+        f"CREATE OR REPLACE VIEW memory.main.{quote(name)} AS "
+        f"SELECT {selected} FROM {DATA}.main.{quote(name)} AS {quote(DATA)}({places})"
+    )
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Column, ...]:
+    """The columns of our view as the engine understands it."""
+    sql = f"SELECT * FROM {quote(name)}"
+    found = connection.sql(sql)
+    collated = _collated(plan_of(connection, sql), len(found.columns))
+    return tuple(
+        Column(column, str(type_), doubtful)
+        for column, type_, doubtful in zip(found.columns, found.types, collated, strict=True)
+    )
+
+
+def _collated(plan: Plan | None, columns: int) -> list[bool]:
+    """Which columns of a plan have a collation; all may, where there is no plan."""
+    return [True] * columns if plan is None else list(plan.collated)
+
+
+def _left_out(sources: Sequence[_Source]) -> Iterator[LeftOut]:
+    for source in sources:
+        if source.plain is None:
+            reason = "its name is reserved" if _is_reserved(source.name) else "of its type"
+            yield LeftOut(source.name, reason)
+
+
+def _is_reserved(name: str) -> bool:
+    return fold(name).startswith(INTERNAL_PREFIX)
+
+
+def _place(position: int) -> str:
+    return f"{INTERNAL_PREFIX}{position}"
