@@ -30,13 +30,13 @@ def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
     ((text,),) = connection.execute(
         "SELECT json_serialize_plan(?, optimize := false)", [sql]
     ).fetchall()
+    if len(text) > _MAX_PLAN:
+        return None
     try:
-        found = json.loads(text) if len(text) <= _MAX_PLAN else {"error": True}
+        found: Node = json.loads(text)
     except RecursionError:
         return None
-    if found["error"] or len(found["plans"]) != 1:
-        return None
-    return Plan(found["plans"][0])
+    return None if found["error"] or len(found["plans"]) != 1 else Plan(found["plans"][0])
 
 
 def has_collation(node: object) -> bool:

@@ -6,7 +6,7 @@ So an ENUM is a VARCHAR to everyone, also inside nested types, and so is an alia
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from duckdb.sqltypes import DuckDBPyType
 
@@ -19,6 +19,7 @@ _SCALARS: Final = frozenset(
     | {"date", "time", "time_ns", "time with time zone", "timestamp with time zone"}
     | {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"}
 )
+_NESTED: Final = frozenset({"list", "array", "map", "struct", "union"})
 _MAX_DEPTH: Final = 32
 
 
@@ -43,24 +44,26 @@ def is_scalar(type_: DuckDBPyType) -> bool:
 
 
 def _nested(type_: DuckDBPyType, depth: int) -> str | None:
-    children = dict(type_.children) if type_.id in ("list", "array", "map") else {}
+    # What the parts are follows from the type: types by name, and the size of an array.
+    parts: list[tuple[str, Any]] = list(type_.children) if type_.id in _NESTED else []
+    named = dict(parts)
     match type_.id:
         case "list" | "array":
-            child = plain_type(children["child"], depth)
-            return child and f"{child}[{children.get('size', '')}]"
+            child = plain_type(named["child"], depth)
+            return child and f"{child}[{named.get('size', '')}]"
         case "map":
-            key, value = plain_type(children["key"], depth), plain_type(children["value"], depth)
+            key, value = plain_type(named["key"], depth), plain_type(named["value"], depth)
             return key and value and f"MAP({key}, {value})"
         case "struct":
-            return _named("STRUCT", type_.children, depth)
+            return _members("STRUCT", parts, depth)
         case "union":
-            return _named("UNION", type_.children[1:], depth)  # the first is its tag
+            return _members("UNION", parts[1:], depth)  # the first is its tag
     return None
 
 
-def _named(kind: str, members: list[tuple[str, DuckDBPyType]], depth: int) -> str | None:
+def _members(kind: str, parts: list[tuple[str, Any]], depth: int) -> str | None:
     texts = []
-    for name, member in members:
+    for name, member in parts:
         text = plain_type(member, depth)
         if text is None or not name:
             return None
