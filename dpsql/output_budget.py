@@ -15,7 +15,7 @@ from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
-from dpsql.ledger import Entry, Head, Verification
+from dpsql.ledger import Entry, Event, Head, Verification, cause_of
 from dpsql.record import read_record
 
 PIECE = 1000
@@ -24,12 +24,13 @@ PIECE = 1000
 ENTRY_COLUMNS = (
     *("entry", "created", "who", "account", "statement", "values", "tables", "mechanisms"),
     *("reserved_rho", "reserved_epsilon", "reserved_delta", "settled"),
-    *("charged_rho", "charged_epsilon", "charged_delta", "stored", "query"),
+    *("charged_rho", "charged_epsilon", "charged_delta", "stored", "query", "failed"),
 )
 ACCOUNT_COLUMNS = (
     *("account", "composition", "epsilon_spent", "rho_spent", "delta_spent", "queries"),
     *("unsettled", "epsilon_limit", "rho_limit", "delta_limit", "limit_source", "renews"),
     *("opened", "windows", "epsilon_total", "delta_of_epsilon_total", "queries_total"),
+    "suspended",
 )
 
 
@@ -42,7 +43,7 @@ def budget_json(report: BudgetReport) -> str:
     )
     return to_json(
         {name: getattr(report, name) for name in names}
-        | {"analyst": report.analyst}
+        | {"analyst": report.analyst, "suspended": report.suspended or None}
         | {"accounts": [account_dict(account) for account in report.accounts]}
         | {"forecasts": [_forecast(each) for each in report.forecasts]}
         | {"analyses": [asdict(each) for each in report.analyses]}
@@ -63,6 +64,7 @@ def account_dict(account: AccountReport) -> dict[str, Any]:
         "period": account.period or None,
         "opened": account.opened or None,
         "windows": account.windows,
+        "suspended": account.suspended or None,
     }
 
 
@@ -77,7 +79,7 @@ def account_row(account: AccountReport) -> list[object]:
     return [
         *(*own, spent.queries, spent.unsettled, *limits),
         *(account.renews, account.opened, account.windows),
-        *(total.epsilon, total.delta, total.queries),
+        *(total.epsilon, total.delta, total.queries, account.suspended),
     ]
 
 
@@ -94,6 +96,7 @@ def entry_dict(entry: Entry) -> dict[str, Any]:
         "settled": entry.settled,
         "charged": None if entry.charged is None else _amount(entry.charged),
         "stored": entry.stored,
+        "failed": entry.failed,
     }
 
 
@@ -109,8 +112,21 @@ def entry_row(entry: Entry) -> list[object]:
         " + ".join(dict.fromkeys(block.table for block in asked.blocks)),
         " + ".join(dict.fromkeys(block.mechanism for block in asked.blocks)),
         *(reserved.rho, reserved.epsilon, reserved.delta, entry.settled, *charged),
-        *(entry.stored, entry.query),
+        *(entry.stored, entry.query, entry.failed),
     ]
+
+
+def suspension_dict(event: Event) -> dict[str, Any]:
+    """An account's suspension, or its end; ``entry`` is the question that failed, if one did."""
+    return {
+        "event": event.seq,
+        "kind": event.kind,
+        "time": event.time,
+        "who": event.who,
+        "account": event.account,
+        "entry": event.entry,
+        "cause": cause_of(event),
+    }
 
 
 def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:
@@ -126,10 +142,22 @@ def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str,
 
 
 def ledger_json(
-    head: Head, accounts: Sequence[AccountReport], entries: Iterable[Entry]
+    head: Head,
+    accounts: Sequence[AccountReport],
+    suspensions: Sequence[Event],
+    entries: Iterable[Entry],
 ) -> Iterator[str]:
-    """A whole ledger as JSON, in pieces: its head, its accounts, its entries from the newest on."""
-    start = to_json({"head": str(head), "accounts": [account_dict(each) for each in accounts]})
+    """A whole ledger as JSON, in pieces.
+
+    Its head, its accounts, when these were suspended, and its entries from the newest on.
+    """
+    start = to_json(
+        {
+            "head": str(head),
+            "accounts": [account_dict(each) for each in accounts],
+            "suspensions": [suspension_dict(each) for each in suspensions],
+        }
+    )
     yield start.removesuffix("\n}") + ',\n  "entries": ['
     between = "\n"
     for page in _pages(entries):

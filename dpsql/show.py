@@ -88,6 +88,8 @@ def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
     yield _row("delta", loss.delta, account.delta_limit)
     yield "queries", float(account.spent.queries), None, None
     yield "unsettled queries", float(account.spent.unsettled), None, None
+    if account.suspended:
+        yield "suspended", 1.0, None, None
 
 
 def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition
 from dpsql.cli import cli
-from dpsql.ledger import Account, Head, Kind, Ledger
+from dpsql.ledger import Account, Cause, Head, Kind, Ledger
 from dpsql.output_budget import to_csv
 
 if TYPE_CHECKING:
@@ -470,6 +470,72 @@ def test_a_new_window_is_opened_after_a_warning_that_says_what_it_means(used) ->
     assert "over all 2 windows" in budget()
     assert owner("window", "world/ana", "--yes").exit_code == 0
     assert "no account world/eve" in refused("owner", "window", "world/eve", "--yes")
+
+
+def fail(account: str = "world/ana", cause: Cause = Cause.ENGINE) -> int:
+    """A question on which the engine failed."""
+    with ledger() as opened:
+        limits = [Account("world/ana", Amount(rho=10**15, delta=10**15))]
+        charge = opened.reserve(
+            account, Amount(rho=10, delta=1), query="f", plan="{}", limits=limits
+        )
+        opened.fail(charge, "world/ana", cause)
+    return charge.entry
+
+
+def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used) -> None:
+    entry = fail(cause=Cause.MEMORY)
+    assert budget().startswith("suspended · ")
+    assert "until the owner of the data has reopened it" in " ".join(budget().split())
+    assert "world/ana suspended" in " ".join(budget("--all").split())
+    text = " ".join(budget("history").split())
+    assert f"suspended: the engine failed on question #{entry} (its limit of memory)" in text
+    assert "· failed: held in full" in text
+    (failed, *others) = json.loads(budget("history", "-f", "json"))
+    assert failed["entry"] == entry
+    assert failed["charged"] is None
+    assert failed["failed"] is not None
+    assert [other["failed"] for other in others] == 3 * [None]
+    report = json.loads(budget("-f", "json"))
+    assert [a["suspended"] for a in report["accounts"]] == [report["suspended"], None]
+    exported = json.loads(budget("export"))
+    (told,) = exported["suspensions"]
+    assert (told["kind"], told["entry"], told["cause"]) == ("failure", entry, "memory")
+    (row, *_) = csv.DictReader(io.StringIO(budget("export", "-f", "csv")))
+    assert (row["entry"], row["failed"]) == (str(entry), failed["failed"])
+    rows = csv.DictReader(io.StringIO(budget("export", "-f", "csv", "--table", "accounts")))
+    assert {r["account"] for r in rows if r["suspended"]} == {"world/ana"}
+    answer = run("query", KNOWN, "--fresh")
+    assert answer.exit_code == 2
+    assert "dpsql budget owner reopen world/ana" in " ".join(answer.stderr.split())
+    assert ok("query", KNOWN), "what was answered before is answered still"
+    assert run("query", KNOWN, "-a", "bo").exit_code == 0
+
+
+def test_the_owner_reopens_an_account_after_a_look_at_what_failed(used) -> None:
+    entry = fail()
+    stopped = owner("reopen", "world/ana", text="n\n")
+    assert stopped.exit_code == 130
+    assert f"#{entry} of `dpsql budget history`" in " ".join(stopped.stderr.split())
+    assert run("query", KNOWN, "--fresh").exit_code == 2
+    assert owner("reopen", "world/ana", text="y\n").exit_code == 0
+    assert last_event("world/ana")[:2] == (Kind.REOPEN, "olga")
+    assert run("query", KNOWN, "--fresh").exit_code == 0
+    assert "suspended" not in budget()
+    assert "reopened by the owner" in budget("history")
+    assert "is not suspended" in refused("owner", "reopen", "world/ana", "--yes")
+
+
+def test_the_owner_suspends_an_account_without_a_failure(used) -> None:
+    assert owner("suspend", "world").exit_code == 0
+    assert last_event("world")[:2] == (Kind.SUSPEND, "olga")
+    answer = run("query", KNOWN, "--fresh")
+    assert answer.exit_code == 2
+    assert "the owner of the data has suspended it" in " ".join(answer.stderr.split())
+    assert "suspended by the owner" in budget("history")
+    assert owner("reopen", "world").exit_code == 0  # there is nothing to warn of
+    assert run("query", KNOWN, "--fresh").exit_code == 0
+    assert "no account world/eve" in refused("owner", "suspend", "world/eve")
 
 
 def test_windows_are_renewed_by_the_calendar_when_the_owner_says_so(used) -> None:

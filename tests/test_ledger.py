@@ -441,7 +441,16 @@ def test_standing_and_estimate_say_what_can_still_be_asked(
 
 def test_the_ledger_has_no_call_that_refunds() -> None:
     public = {name for name in dir(Ledger) if not name.startswith("_")}
-    queries = {"reserve", "settle", "stored"}
-    reports = {"spent", "total", "standing", "estimate", "windows", "accounts", "history"}
+    queries = {"reserve", "settle", "fail", "stored"}
+    reports = {
+        "spent",
+        "total",
+        "standing",
+        "estimate",
+        "windows",
+        "accounts",
+        "history",
+        "suspensions",
+    }
     chain = {"events", "head", "verify", "owner"}
     assert public == {"open", "close"} | queries | reports | chain

@@ -17,10 +17,11 @@ from ledgers import EPSILON, PLAN, RHO, raw
 
 from dpsql.accounting import Amount
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger import Event, Head, Kind, Ledger, Renewal, Verification
+from dpsql.ledger import Cause, Event, Head, Kind, Ledger, Renewal, Verification
 from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
 from dpsql.ledger.file import _require_schema
+from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.ledger.verify import verify
 
@@ -41,6 +42,9 @@ def fill(ledger: Ledger) -> None:
     ledger.settle(EPSILON.reserve(ledger, 9, 2, bob), EPSILON.amount(9, 2))
     assert owner.forget("sales/alice") == 2
     ledger.settle(RHO.reserve(ledger, 7, 1, alice), RHO.amount(7, 1), b"kept")
+    ledger.fail(charges[2], "sales/alice", Cause.TIME)
+    owner.suspend("else")
+    owner.reopen("sales/alice")
     owner.accept_clock()
 
 
@@ -127,6 +131,7 @@ def test_the_chain_is_hashed_as_documented(filled: Ledger) -> None:
 
 def test_who_asked_and_who_acted_is_in_the_chain(filled: Ledger) -> None:
     owners = {Kind.LIMITS, Kind.RENEWAL, Kind.WINDOW, Kind.FORGET, Kind.CLOCK}
+    owners |= {Kind.SUSPEND, Kind.REOPEN}
     for event in filled.events():
         if event.kind in owners:
             assert event.who == "olga"
@@ -240,6 +245,9 @@ def test_a_chain_that_was_cut_is_found(copy: Copy) -> None:
         "UPDATE accounts SET renews = 'day'",
         "UPDATE accounts SET terms = '{}'",
         "UPDATE accounts SET opened = 3",
+        "UPDATE accounts SET suspended = 0 WHERE path = 'else'",
+        "UPDATE accounts SET reopened = suspended + 1 WHERE path = 'else'",
+        "UPDATE accounts SET suspended = 3 WHERE path = 'else/bob'",
         "DELETE FROM accounts WHERE path = 'sales'",
         "INSERT INTO accounts (path, opened) VALUES ('x', 3)",
         "UPDATE releases SET payload = x'00'",
@@ -254,7 +262,7 @@ def test_a_chain_that_was_cut_is_found(copy: Copy) -> None:
         "UPDATE head SET seq = seq + 1",
         "UPDATE head SET at = at + 1",
         "UPDATE head SET ledger = 'x'",
-        "UPDATE head SET version = 4",
+        "UPDATE head SET version = 3",
         "UPDATE head SET hash = zeroblob(32)",
         "DELETE FROM head",
     ],
@@ -291,6 +299,16 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ),
         ("UPDATE events SET rho = 0, epsilon = 0, delta = 0 WHERE kind = 'reserve'", "nothing"),
         ("UPDATE events SET entry = NULL WHERE kind = 'settle'", "settles"),
+        ("UPDATE events SET entry = NULL WHERE kind = 'failure'", "fails nothing"),
+        (
+            "UPDATE events SET kind = 'suspend', entry = NULL, account = 'sales' "
+            "WHERE kind = 'policy'",
+            "suspended",
+        ),
+        ("UPDATE events SET account = 'else' WHERE kind = 'failure'", "not reserved"),
+        ("UPDATE events SET detail = '{\"cause\": \"salary\"}' WHERE kind = 'failure'", "cause"),
+        ("UPDATE events SET account = 'sales' WHERE kind = 'reopen'", "not suspended"),
+        ("UPDATE events SET kind = 'reopen' WHERE kind = 'suspend'", "not suspended"),
     ],
 )
 def test_rules_are_checked_even_where_all_hashes_were_made_anew(
@@ -351,7 +369,7 @@ def test_events_cannot_hold_what_no_ledger_writes(filled: Ledger) -> None:
         Event.of_row((*row, -1, 0, 0, None, b""))
     assert event.amount == Amount()
     assert event.time.endswith("+00:00")
-    assert json.loads(event.detail)["version"] == 3
+    assert json.loads(event.detail)["version"] == SCHEMA_VERSION
     assert json.loads(PLAN)
 
 

@@ -9,14 +9,19 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import ledger_version_3
 import pytest
 from ledgers import EPSILON, RHO, everything, finish, raw, start
 
 from dpsql.accounting import Amount
 from dpsql.errors import BudgetExceeded, LedgerError
-from dpsql.ledger import Ledger
-from dpsql.ledger.migration import OLD_VERSION
+from dpsql.ledger import Charge, Head, Ledger
+from dpsql.ledger.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from postgres import Server
 
 SCHEMA = (Path(__file__).parent / "ledger_v2.sql").read_text(encoding="utf-8")
 DAY = "2026-01-0{}T00:00:00.000000+00:00"
@@ -90,7 +95,7 @@ def test_what_was_spent_and_asked_is_the_same_after_an_upgrade(path: Path) -> No
     assert {item.name for item in path.parent.iterdir()} == {path.name, copy.name}
     with raw(copy) as connection:
         assert list(connection.iterdump()) == old
-        assert connection.execute("PRAGMA user_version").fetchone() == (OLD_VERSION,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     assert copy.stat().st_mode & 0o777 == 0o600
 
 
@@ -226,6 +231,132 @@ with Ledger.open(path, busy_timeout=60) as ledger:
     assert copies == [path.name + ".version-2"]
 
 
+# Version 3
+
+
+def require_upgraded(ledger: Ledger, head: str) -> None:
+    """What a ledger of version 3 held is all there, and it can be charged, suspended, verified."""
+    assert ledger.verify([Head.parse(head)]).sound  # heads that were written down still hold
+    assert ledger.spent("sales") == RHO.spent(24, 3, 3, 2)
+    assert ledger.spent("sales/alice") == RHO.spent(10, 1, 1, 1)
+    assert ledger.total("sales/alice") == RHO.spent(24, 3, 3, 2)
+    kept = ledger.stored("sales/alice", "f1")
+    assert kept is not None
+    assert kept.payload == b"answer"
+    newest, unsettled, oldest = ledger.history("sales")
+    assert (newest.query, newest.failed, unsettled.charged) == ("f3", None, None)
+    assert oldest.charged == RHO.amount(4, 1)
+    limit = RHO.account("sales/alice", 100, 50)
+    with pytest.raises(BudgetExceeded):
+        RHO.reserve(ledger, 91, 1, limit)
+    ledger.settle(Charge(7, "sales/alice", RHO.amount(10, 1)), RHO.amount(3, 1))
+    assert ledger.total("sales") == RHO.spent(17, 3, 3, 1)
+    ledger.fail(RHO.reserve(ledger, 1, 1, limit), "sales/alice", "engine")
+    with pytest.raises(LedgerError) as refusal:
+        RHO.reserve(ledger, 1, 1, limit)
+    assert refusal.value.code == "account_suspended"
+    ledger.owner("olga").reopen("sales/alice")
+    RHO.reserve(ledger, 1, 1, limit)
+    assert [event.kind for event in ledger.events()].count("migrated") == 1
+    assert ledger.verify([Head.parse(head)]).sound
+
+
+def test_a_ledger_of_version_3_is_upgraded_and_its_heads_still_hold(path: Path) -> None:
+    head = ledger_version_3.make(path)
+    with raw(path) as connection:
+        old = list(connection.iterdump())
+    with Ledger.open(path) as ledger:
+        require_upgraded(ledger, head)
+    copy = path.with_name(path.name + ".version-3")
+    assert {item.name for item in path.parent.iterdir()} == {path.name, copy.name}
+    with raw(copy) as connection:
+        assert list(connection.iterdump()) == old
+    with Ledger.open(path) as ledger:
+        assert [event.kind for event in ledger.events()].count("migrated") == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE windows SET rho = 0",
+        "UPDATE accounts SET limit_rho = 5000 WHERE path = 'sales'",
+        "UPDATE head SET hash = zeroblob(32)",
+        "UPDATE releases SET size = 3",
+        "UPDATE events SET who = 'eve' WHERE seq = 5",
+        "DROP INDEX releases_by_query",
+    ],
+)
+def test_a_damaged_ledger_of_version_3_is_refused_untouched(path: Path, statement: str) -> None:
+    ledger_version_3.make(path)
+    with raw(path) as connection:
+        rules = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        texts = dict(rules.fetchall())
+        for name in texts:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        for text in texts.values():
+            connection.execute(text)
+    before = everything(path.parent)
+    with pytest.raises(LedgerError) as refusal:
+        Ledger.open(path)
+    assert refusal.value.code == "ledger_corrupt"
+    assert everything(path.parent) == before
+
+
+def make_on_server(url: str) -> str:
+    import psycopg
+
+    text = (Path(__file__).parent / "ledger_v3_postgres.sql").read_text(encoding="utf-8")
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE SCHEMA dpsql_ledger")
+        connection.execute("SET search_path = dpsql_ledger")
+        connection.execute(text.encode())
+        connection.execute("ALTER TABLE windows DISABLE TRIGGER window_starts_at_zero")
+        head = ledger_version_3.fill(
+            lambda sql, values: connection.execute(sql.replace("?", "%s").encode(), values)
+        )
+        connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        connection.commit()
+        connection.execute("ALTER TABLE windows ENABLE TRIGGER window_starts_at_zero")
+    return head
+
+
+def test_a_ledger_of_version_3_on_a_server_is_upgraded(postgres_server: Server) -> None:
+    url = postgres_server.without_ledger()
+    head = make_on_server(url)
+    with Ledger.open(url) as ledger:
+        require_upgraded(ledger, head)
+    with Ledger.open(url) as ledger:
+        assert [event.kind for event in ledger.events()].count("migrated") == 1
+
+
+def test_a_damaged_ledger_of_version_3_on_a_server_is_refused(postgres_server: Server) -> None:
+    url = postgres_server.without_ledger()
+    make_on_server(url)
+    postgres_server.run("UPDATE dpsql_ledger.windows SET rho = rho + 1")
+    for _ in range(2):
+        with pytest.raises(LedgerError) as refusal:
+            Ledger.open(url)
+        assert refusal.value.code == "ledger_corrupt"
+
+
+def test_only_the_owner_of_the_tables_upgrades_them(postgres_server: Server) -> None:
+    url = postgres_server.without_ledger()
+    make_on_server(url)
+    postgres_server.run("DROP ROLE IF EXISTS guest")
+    postgres_server.run(
+        "CREATE ROLE guest LOGIN PASSWORD 'pw'; GRANT USAGE ON SCHEMA dpsql_ledger TO guest; "
+        "GRANT SELECT, UPDATE ON ALL TABLES IN SCHEMA dpsql_ledger TO guest"
+    )
+    try:
+        with pytest.raises(LedgerError) as refusal:
+            Ledger.open(postgres_server.url("postgres", "guest", "pw"))
+        assert refusal.value.code == "ledger_version"
+        assert "owns its tables" in (refusal.value.hint or "")
+    finally:
+        postgres_server.run("DROP OWNED BY guest; DROP ROLE guest")
+
+
 # Kills itself at its n-th statement, commits included.
 KILLED = """
 import os, signal, sqlite3, sys
@@ -296,4 +427,4 @@ def test_an_upgrade_killed_at_any_statement_leaves_the_old_ledger_or_the_new_one
         moment += 1
     process.communicate()
     assert moment > 100
-    assert seen == {OLD_VERSION, 3}
+    assert seen == {2, SCHEMA_VERSION}

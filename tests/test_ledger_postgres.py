@@ -108,7 +108,7 @@ def test_a_schema_of_that_name_that_is_no_ledger_is_refused_untouched(
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("UPDATE head SET version = 4, seq = seq + 1", "ledger_version"),
+        ("UPDATE head SET version = 5, seq = seq + 1", "ledger_version"),
         ("DROP TRIGGER events_no_delete ON events", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER events_no_update", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER ALL", "ledger_corrupt"),
@@ -304,17 +304,20 @@ def test_the_documented_role_of_analysts_can_ask_and_not_act_as_owner(
             ledger.settle(charge, RHO.amount(60, 7), b"answer")
             assert ledger.stored("sales/alice", "f1") is not None
             assert ledger.verify().sound
+            failing = RHO.reserve(ledger, 1, 1, RHO.account("sales/alice"))
+            ledger.fail(failing, "sales/alice", "memory")
             owner = ledger.owner("eve")
             for action in (
                 lambda: owner.set_limits("sales/alice", RHO.amount(10**9, 10**9)),
                 lambda: owner.renew("sales/alice", None),
                 lambda: owner.forget("sales"),
+                lambda: owner.reopen("sales/alice"),
             ):
                 with pytest.raises(LedgerError) as refusal:
                     action()
                 assert refusal.value.code == "ledger_read_only"
             assert ledger.verify().sound
-            assert ledger.spent("sales") == RHO.spent(60, 7, 1, 0)
+            assert ledger.spent("sales") == RHO.spent(61, 8, 2, 1)
     finally:
         admin.execute("DROP OWNED BY analysts")
         admin.execute("DROP ROLE analysts")

@@ -186,6 +186,11 @@ class BudgetReport:
         return self.own.spent.queries
 
     @property
+    def suspended(self) -> str:
+        """Since when the account, or one above it, answers no new question; empty if all do."""
+        return max(account.suspended for account in self.accounts)
+
+    @property
     def unsettled(self) -> int:
         """Queries that hold their whole reservation."""
         return self.own.spent.unsettled

@@ -49,7 +49,8 @@ class AccountReport:
     All of ``limits`` bind it. They apply to what was ``spent`` in the present window; ``total`` is
     what was spent over all of ``windows``. ``left`` is what all limits leave, None without any.
     ``opened`` is when the window began, empty before it is charged; ``period`` is its day or month,
-    and ``renews`` how often there is a new one, empty for never.
+    and ``renews`` how often there is a new one, empty for never. ``suspended`` is since when the
+    account answers no new question, empty if it does.
     """
 
     path: str
@@ -62,6 +63,7 @@ class AccountReport:
     period: str
     renews: str
     windows: int
+    suspended: str = ""
 
     @property
     def binding(self) -> Limit | None:
@@ -116,6 +118,7 @@ def account_report(
         period=standing.window.period,
         renews=standing.renews or "",
         windows=len(windows),
+        suspended=standing.suspended or "",
     )
 
 

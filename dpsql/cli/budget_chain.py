@@ -142,7 +142,9 @@ def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Itera
     if format_ == "csv":
         yield output.to_csv(output.ACCOUNT_COLUMNS, map(output.account_row, accounts))
     else:
-        yield from output.ledger_json(head, accounts, all_entries(ledger, head))
+        yield from output.ledger_json(
+            head, accounts, ledger.suspensions(), all_entries(ledger, head)
+        )
 
 
 def _heads(texts: list[str]) -> list[Head]:

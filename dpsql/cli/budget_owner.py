@@ -150,6 +150,41 @@ def window(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
 
 
 @owner.command(
+    short_help="Have an account answer no new question.",
+    epilog=options.examples("dpsql budget owner suspend dpsql-demo/ana --as olga"),
+)
+@_PATH
+@_action
+def suspend(path: str, ledger: str, name: str, quiet: bool) -> None:
+    """Have PATH, and all accounts below it, answer no new question until it is reopened.
+
+    Questions that were answered before are still answered, from the ledger.
+    """
+    with _acting(ledger, name) as (opened, actions):
+        actions.suspend(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Let a suspended account ask again.",
+    epilog=options.examples("dpsql budget owner reopen dpsql-demo/ana --as olga"),
+)
+@_PATH
+@_YES
+@_action
+def reopen(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+    """Let PATH ask again, after it was suspended by you or because the engine failed.
+
+    Look at the question that failed first (`dpsql budget history`): whether a question fails may
+    depend on a row, and then every such failure tells something about that row.
+    """
+    with _acting(ledger, name) as (opened, actions):
+        _confirm(yes, _failures(opened, path))
+        actions.reopen(path)
+        _done(opened, quiet)
+
+
+@owner.command(
     short_help="Delete stored answers.",
     epilog=options.examples(
         "dpsql budget owner forget dpsql-demo/ana --before 2026-01-01 --as olga"
@@ -233,6 +268,25 @@ def _warning(account: AccountReport | None, what: str) -> str:
         f"same people. So far they were charged ε {significant(total.epsilon)} at "
         f"δ {significant(total.delta)}, over {_windows(account.windows)}; what is spent in a new "
         "window comes on top of that, and nothing takes it back."
+    )
+
+
+def _failures(ledger: Ledger, path: str) -> str:
+    """What reopening an account may mean; empty where nothing has failed since the last time."""
+    from itertools import takewhile
+
+    from dpsql.ledger import Kind
+
+    own = (event for event in ledger.suspensions(path) if event.account == path)
+    since = takewhile(lambda event: event.kind != Kind.REOPEN, own)
+    failed = sorted(event.entry for event in since if event.entry is not None)
+    if not failed:
+        return ""
+    questions = ", ".join(f"#{entry}" for entry in failed)
+    return (
+        f"The engine failed while it read private rows for {_shown(path)}: {questions} of `dpsql "
+        "budget history`. If that depended on what some row holds, it told something about that "
+        "row, and asking like that again would tell more."
     )
 
 

@@ -147,9 +147,11 @@ def history(
 ) -> None:
     """List who asked what, when, and what it cost, newest first.
 
-    Of the analyst's account, of the one that --account names, or of all.
+    Of the analyst's account, of the one that --account names, or of all. The table also tells when
+    accounts were suspended and reopened.
     """
     from dpsql import output_budget
+    from dpsql.accounting import MAX_UNITS
     from dpsql.budget import latest_entries, payer
     from dpsql.render.ledger import history_panel
 
@@ -157,14 +159,17 @@ def history(
     if path is None and analyst and not everybody:
         path = payer(_policy(policies), analyst).path
     with existing(ledger) as opened:
-        entries = latest_entries(opened, None if everybody else path, limit, before)
+        whose = None if everybody else path
+        entries = latest_entries(opened, whose, limit, before)
+        since = entries[-1].entry if len(entries) == limit else 0
+        events = [e for e in opened.suspensions(whose) if since < e.seq < (before or MAX_UNITS)]
     if format_ == "json":
         click.echo(output_budget.to_json([output_budget.entry_dict(each) for each in entries]))
     elif format_ == "csv":
         rows = map(output_budget.entry_row, entries)
         click.echo(output_budget.to_csv(output_budget.ENTRY_COLUMNS, rows), nl=False)
-    elif entries:
-        print_for_people(history_panel(entries))
+    elif entries or events:
+        print_for_people(history_panel(entries, events))
     else:
         click.echo("No questions.")
 

@@ -10,12 +10,13 @@ event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is compu
 
 from __future__ import annotations
 
-from dpsql.ledger.chain import Event, Kind
+from dpsql.ledger.chain import Event, Kind, cause_of
 from dpsql.ledger.owner import Owner
 from dpsql.ledger.releases import MAX_RELEASE
 from dpsql.ledger.store import Ledger
 from dpsql.ledger.values import (
     Account,
+    Cause,
     Charge,
     Entry,
     Head,
@@ -30,6 +31,7 @@ from dpsql.ledger.windows import Renewal
 __all__ = [
     "MAX_RELEASE",
     "Account",
+    "Cause",
     "Charge",
     "Entry",
     "Event",
@@ -43,4 +45,5 @@ __all__ = [
     "Stored",
     "Verification",
     "Window",
+    "cause_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,13 +10,14 @@ from dpsql.accounting import MAX_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, Row
 from dpsql.ledger.chain import Kind, iso
-from dpsql.ledger.journal import Journal
+from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.values import Account, Spent, Standing, Window, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
 _NODES = """
-SELECT path, accounts.opened, renews, terms, limit_rho, limit_epsilon, limit_delta,
-    policy_rho, policy_epsilon, policy_delta, period, rho, epsilon, delta, queries, unsettled
+SELECT path, accounts.opened, suspended > reopened, renews, terms,
+    limit_rho, limit_epsilon, limit_delta, policy_rho, policy_epsilon, policy_delta,
+    period, rho, epsilon, delta, queries, unsettled
 FROM accounts JOIN windows USING (path) WHERE windows.opened = accounts.opened AND path IN ({})
 """
 
@@ -26,6 +28,7 @@ class Node:
 
     path: str
     opened: int
+    suspended: bool
     renews: Renewal | None
     terms: str
     limit: Amount | None
@@ -96,6 +99,57 @@ def require_room(nodes: Sequence[Node], amount: Amount) -> None:
             )
 
 
+def require_open(sql: Backend, nodes: Sequence[Node]) -> None:
+    """Raise :class:`LedgerError` (``account_suspended``) if any of the nodes is suspended."""
+    for node in nodes:
+        if node.suspended:
+            raise _account_suspended(node.path, _suspended(sql, node.path)[0])
+
+
+def suspend(
+    journal: Journal, path: str, kind: Kind, entry: int | None = None, **detail: str
+) -> None:
+    """Suspend an account by an event of this kind. If it is suspended, it goes on being so."""
+    seq = journal.append(kind, path, entry=entry, detail=in_order(detail))
+    journal.sql.execute(
+        "UPDATE accounts SET suspended = ? WHERE path = ? AND suspended <= reopened", (seq, path)
+    )
+
+
+def reopen(journal: Journal, path: str) -> None:
+    """End the suspension of an account."""
+    seq = journal.note(Kind.REOPEN, path)
+    journal.sql.execute("UPDATE accounts SET reopened = ? WHERE path = ?", (seq, path))
+
+
+def _suspended(sql: Backend, path: str) -> tuple[str, str]:
+    """By what kind of event a suspended account is so, and since when."""
+    rows = sql.execute(
+        "SELECT kind, at FROM events JOIN accounts ON seq = suspended WHERE path = ?", (path,)
+    )
+    if not rows:
+        raise LedgerError(
+            f"the account {path} is suspended by no event of the ledger",
+            code="ledger_corrupt",
+            hint="run `dpsql budget verify`, and restore the ledger from a backup",
+        )
+    kind, at = rows[0]
+    return kind, iso(at)
+
+
+def _account_suspended(path: str, kind: str) -> LedgerError:
+    why = "the engine failed while it read private rows for an earlier question"
+    if kind != Kind.FAILURE:
+        why = "the owner of the data has suspended it"
+    return LedgerError(
+        f"the account {path} is suspended: {why}; it answers no new question until the owner of "
+        "the data has reopened it",
+        code="account_suspended",
+        hint=f"ask the owner of the data: dpsql budget owner reopen {shlex.quote(path)}. "
+        "Questions that were answered before are still answered, from the ledger",
+    )
+
+
 def add(sql: Backend, nodes: Sequence[Node], amount: Amount) -> None:
     """Add a reservation of ``amount`` to the current window of every node."""
     sql.execute(
@@ -130,7 +184,7 @@ def create(journal: Journal, path: str) -> Node:
     sql = journal.sql
     sql.execute("INSERT INTO windows (opened, path, period) VALUES (?, ?, '')", (opened, path))
     sql.execute("INSERT INTO accounts (path, opened) VALUES (?, ?)", (path, opened))
-    return Node(path, opened, None, "{}", None, None, "", Spent())
+    return Node(path, opened, False, None, "{}", None, None, "", Spent())
 
 
 def open_window(journal: Journal, node: Node, by: str) -> Node:
@@ -193,7 +247,8 @@ def _standing(
         current = Window(iso(now), period(node.renews, now), Spent())
     if limits is not None:
         node = replace(node, policy=policy)
-    return Standing(path, node.limits, node.renews, node.terms, current, total_of(windows))
+    total, since = total_of(windows), _suspended(sql, path)[1] if node.suspended else None
+    return Standing(path, node.limits, node.renews, node.terms, current, total, since)
 
 
 def _renewed(journal: Journal, node: Node) -> Node:
@@ -220,10 +275,11 @@ def units_of(limit: Amount | None) -> tuple[int | None, ...]:
 
 
 def _node(row: Row) -> Node:
-    path, opened, renews, terms, *numbers = row
+    path, opened, suspended, renews, terms, *numbers = row
     return Node(
         path,
         opened,
+        bool(suspended),
         Renewal(renews) if renews else None,
         terms,
         limit=_limit(numbers[:3]),

@@ -41,15 +41,19 @@ class Kind(StrEnum):
     SETTLE = "settle"  # ... and replaced by its actual cost
     FORGET = "forget"  # the owner deleted a stored release
     CLOCK = "clock"  # the owner accepted a clock that was set back
+    FAILURE = "failure"  # the engine failed on private rows, which suspended an account
+    SUSPEND = "suspend"  # the owner suspended an account
+    REOPEN = "reopen"  # ... or lets it ask again
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One row of the chain.
 
-    ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled.
-    ``detail`` is JSON text: the plan of a reservation, the terms of a limit. ``digest`` is the
-    SHA-256 of the release that was stored. ``amount`` is what was reserved or charged, or a limit.
+    ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled, or
+    whose query failed. ``detail`` is JSON text: the plan of a reservation, the terms of a limit.
+    ``digest`` is the SHA-256 of the release that was stored. ``amount`` is what was reserved or
+    charged, or a limit.
     """
 
     seq: int
@@ -75,6 +79,14 @@ class Event:
     def time(self) -> str:
         """When, in ISO 8601."""
         return iso(self.at)
+
+
+def cause_of(event: Event) -> str | None:
+    """Why a query failed; None for an event of another kind."""
+    try:
+        return str(json.loads(event.detail)["cause"]) if event.kind == Kind.FAILURE else None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def hash_of(previous: bytes, fields: tuple[Any, ...]) -> bytes:

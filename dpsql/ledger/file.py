@@ -19,7 +19,7 @@ from pathlib import Path
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.journal import begin_chain, require_whole
-from dpsql.ledger.migration import OLD_VERSION, migrate
+from dpsql.ledger.migration import OLD_VERSIONS, migrate
 from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA
 from dpsql.ledger.sqlite import SQLiteBackend, known_error, ledger_error, run_script, schema_of
 
@@ -225,13 +225,13 @@ def _require_ledger(path: Path) -> None:
             hint="give another path; the file was not changed",
         )
     # The first page lags behind the log: an upgraded file may still show its old version there.
-    if version not in (OLD_VERSION, SCHEMA_VERSION):
+    if version not in (*OLD_VERSIONS, SCHEMA_VERSION):
         raise _other_version(version)
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == OLD_VERSION:
+    if version in OLD_VERSIONS:
         migrate(connection, path)
     elif version != SCHEMA_VERSION:
         raise _other_version(version)

@@ -24,10 +24,13 @@ class Journal:
 
     Every event of the transaction has the same time, never before that of an earlier event. Raises
     :class:`LedgerError` (``ledger_clock``) when the clock went back by more than a little;
-    ``any_clock`` is for the owner, who may accept that.
+    ``any_clock`` is for the owner, who may accept that, and ``late`` for what must be recorded in
+    any case: it has the time of the last event then.
     """
 
-    def __init__(self, sql: Backend, who: str, *, any_clock: bool = False) -> None:
+    def __init__(
+        self, sql: Backend, who: str, *, any_clock: bool = False, late: bool = False
+    ) -> None:
         self.sql = sql
         self._who = who
         last: int
@@ -37,7 +40,7 @@ class Journal:
         self.at = sql.now()
         if any_clock or self.at >= last:
             return
-        if self.at < last - CLOCK_TOLERANCE:
+        if self.at < last - CLOCK_TOLERANCE and not late:
             raise LedgerError(
                 f"the clock went back: the ledger's last event is of {iso(last)}, "
                 f"and it is {iso(self.at)} now",
@@ -75,8 +78,8 @@ class Journal:
     def finish(self) -> None:
         """Move the head to the last event. Call it once, before the commit."""
         self.sql.execute(
-            "UPDATE head SET seq = ?, at = ?, hash = ? WHERE one = 1",
-            (self._seq, self.at, self._hash),
+            "UPDATE head SET version = ?, seq = ?, at = ?, hash = ? WHERE one = 1",
+            (SCHEMA_VERSION, self._seq, self.at, self._hash),
         )
 
 

@@ -99,6 +99,28 @@ class Owner:
         with self._acting() as journal:
             accounts.open_window(journal, _node(journal.sql, path), "owner")
 
+    def suspend(self, path: str) -> None:
+        """Have the account, and all below it, answer no new question until it is reopened."""
+        with self._acting() as journal:
+            _node(journal.sql, path)
+            accounts.suspend(journal, path, Kind.SUSPEND)
+
+    def reopen(self, path: str) -> None:
+        """Let an account that was suspended, by the owner or by a failure, ask again.
+
+        Look into the failure first: somebody may have found a question that fails or not depending
+        on what a row holds. Raises :class:`LedgerError` (``ledger_not_suspended``) if the account
+        itself is not suspended.
+        """
+        with self._acting() as journal:
+            if not _node(journal.sql, path).suspended:
+                raise LedgerError(
+                    f"the account {path} is not suspended",
+                    code="ledger_not_suspended",
+                    hint="`dpsql budget show --all` tells which are; the ledger was not changed",
+                )
+            accounts.reopen(journal, path)
+
     def forget(self, path: str, before: datetime | None = None) -> int:
         """Delete the stored releases of the account and those below it; return how many.
 

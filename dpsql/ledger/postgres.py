@@ -17,6 +17,7 @@ from typing import Any
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, Row, Value
 from dpsql.ledger.journal import begin_chain, require_whole
+from dpsql.ledger.migration import OLD_POSTGRES, migrate_postgres
 from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, SCHEMA_VERSION
 
 try:
@@ -182,6 +183,7 @@ class PostgresHome:
         _make_durable(backend, self._patience)
         if not self._ledger:
             _create_if_missing(backend, self._who)
+            _bring_up_to_date(backend)
         name = _require_ledger(backend)
         if self._ledger not in ("", name):
             raise LedgerError(
@@ -227,6 +229,23 @@ def _create_if_missing(backend: PostgresBackend, who: str) -> None:
         backend.commit()
     finally:
         backend.rollback()
+
+
+def _bring_up_to_date(backend: PostgresBackend) -> None:
+    """Upgrade a ledger of an older version. Only the role that owns its tables can."""
+    found = backend.execute("SELECT version FROM head")
+    if found != [(OLD_POSTGRES,)]:
+        return
+    try:
+        migrate_postgres(backend)
+    except LedgerError as error:
+        if error.code != "ledger_read_only":
+            raise
+        raise LedgerError(
+            f"the ledger has version {OLD_POSTGRES}; this dpsql needs version {SCHEMA_VERSION}",
+            code="ledger_version",
+            hint="open it once as the role that owns its tables: that upgrades it",
+        ) from None
 
 
 def _exists(backend: PostgresBackend) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from dpsql.errors import LedgerError
 from dpsql.ledger.chain import Event, Kind
 from dpsql.ledger.schema import SCHEMA_VERSION
-from dpsql.ledger.values import line_of
+from dpsql.ledger.values import Cause, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
 Units = tuple[int, int, int]
@@ -49,13 +49,18 @@ class AccountState:
     terms: str = "{}"
     limit: Units | None = None
     policy: Units | None = None
+    suspended: int = 0
+    reopened: int = 0
 
     @property
     def row(self) -> tuple[Any, ...]:
         """As stored, without the key."""
         nothing = (None, None, None)
         limits = (*(self.limit or nothing), *(self.policy or nothing))
-        return (self.opened[-1], self.renews, self.terms, *limits)
+        return (
+            *(self.opened[-1], self.renews, self.terms),
+            *(*limits, self.suspended, self.reopened),
+        )
 
 
 class Replay:
@@ -80,6 +85,9 @@ class Replay:
             Kind.SETTLE: self._settle,
             Kind.FORGET: self._forget,
             Kind.CLOCK: self._nothing,
+            Kind.FAILURE: self._failure,
+            Kind.SUSPEND: self._suspend,
+            Kind.REOPEN: self._reopen,
         }
 
     def apply(self, event: Event) -> None:
@@ -92,8 +100,8 @@ class Replay:
         rule = self._rules.get(event.kind)
         if rule is None:
             raise BrokenError("its kind is unknown")
-        if (event.kind == Kind.SETTLE) != (event.entry is not None):
-            raise BrokenError("it settles nothing, or must not")
+        if (event.kind in (Kind.SETTLE, Kind.FAILURE)) != (event.entry is not None):
+            raise BrokenError("it settles or fails nothing, or must not")
         try:
             rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
         except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
@@ -104,7 +112,7 @@ class Replay:
 
     def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
         self.name = str(detail["ledger"])
-        if detail["version"] != SCHEMA_VERSION:
+        if detail["version"] not in (3, SCHEMA_VERSION):
             raise BrokenError("it creates a ledger of another version")
 
     def _account(self, event: Event, detail: dict[str, Any]) -> None:
@@ -148,7 +156,7 @@ class Replay:
         if not any(amount.units) or (amount.rho and amount.epsilon):
             raise BrokenError("it charges nothing, or both rho and epsilon")
         for path in line_of(event.account):
-            account = self._known(path)
+            account = self._answering(path)
             window = self.windows[account.opened[-1]]
             if is_over(_renewal(account), window.period, event.at):
                 raise BrokenError("it is charged to a window that was over")
@@ -167,7 +175,7 @@ class Replay:
         if min(freed) < 0 or freed[2] != 0:
             raise BrokenError("it costs more than was reserved, or lowers delta")
         for path in line_of(event.account):
-            opened = self.accounts[path].opened
+            opened = self._answering(path).opened
             window = self.windows[opened[bisect_left(opened, asked.seq) - 1]]
             for index, units in enumerate((*freed, 0, 1)):
                 window.sums[index] -= units
@@ -177,6 +185,31 @@ class Replay:
     def _forget(self, event: Event, detail: dict[str, Any]) -> None:
         if self.releases.pop(detail["entry"], None) is None:
             raise BrokenError("it deletes a release that is not there")
+
+    def _failure(self, event: Event, detail: dict[str, Any]) -> None:
+        asked = self._open.pop(event.entry or 0, None)
+        if asked is None or event.account not in line_of(asked.account):
+            raise BrokenError("it fails what was not reserved, or had ended before")
+        if detail["cause"] not in set(Cause):
+            raise BrokenError("its cause is unknown")
+        self._suspend(event, detail)
+
+    def _suspend(self, event: Event, detail: dict[str, Any]) -> None:
+        account = self._known(event.account)
+        if account.suspended <= account.reopened:
+            account.suspended = event.seq
+
+    def _reopen(self, event: Event, detail: dict[str, Any]) -> None:
+        account = self._known(event.account)
+        if account.suspended <= account.reopened:
+            raise BrokenError("it reopens an account that was not suspended")
+        account.reopened = event.seq
+
+    def _answering(self, path: str) -> AccountState:
+        account = self._known(path)
+        if account.suspended > account.reopened:
+            raise BrokenError(f"the account {path} is suspended")
+        return account
 
     def _known(self, path: str) -> AccountState:
         if path not in self.accounts:

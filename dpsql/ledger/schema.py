@@ -12,10 +12,18 @@ from dataclasses import dataclass
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """In ``head``, and in SQLite's ``user_version``. Older files are upgraded, newer ones refused."""
 
+SUSPENSIONS = (
+    "CREATE INDEX suspensions ON events (seq, account) "
+    "WHERE kind IN ('failure', 'suspend', 'reopen')"
+)
+"""The index that finds when accounts were suspended."""
+
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
+# ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
+# is the later one. Each only moves on, so that who may suspend need not be able to reopen.
 _TABLES = """
 CREATE TABLE events (
     seq     {int} PRIMARY KEY,
@@ -33,6 +41,7 @@ CREATE TABLE events (
     hash    {bytes} NOT NULL CHECK (length(hash) = 32)
 ){strict};
 CREATE INDEX entries_by_account ON events (account, seq, kind) WHERE kind = 'reserve';
+{suspensions};
 CREATE TABLE head (
     one     {int} PRIMARY KEY CHECK (one = 1),
     ledger  TEXT NOT NULL,
@@ -63,6 +72,8 @@ CREATE TABLE accounts (
     policy_rho     {int} CHECK (policy_rho >= 0),
     policy_epsilon {int} CHECK (policy_epsilon >= 0),
     policy_delta   {int} CHECK (policy_delta >= 0),
+    suspended      {int} NOT NULL DEFAULT 0,
+    reopened       {int} NOT NULL DEFAULT 0,
     CHECK ((limit_rho IS NULL) = (limit_delta IS NULL)),
     CHECK ((limit_rho IS NULL) = (limit_epsilon IS NULL)),
     CHECK ((policy_rho IS NULL) = (policy_delta IS NULL)),
@@ -82,13 +93,17 @@ CREATE INDEX releases_by_query ON releases (query, entry);
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """``action`` on a row of ``table`` is refused where ``condition`` holds."""
+    """``action`` on a row of ``table`` is refused where ``condition`` holds.
+
+    With ``rows``, which are a table and a condition, it is refused if there is one of them as well.
+    """
 
     name: str
     table: str
     action: str
     condition: str
     reason: str
+    rows: str = ""
 
 
 def _never(action: str, table: str) -> _Rule:
@@ -121,8 +136,17 @@ _RULES = (
         "account_keeps_its_name",
         "accounts",
         "UPDATE",
-        "NEW.path <> OLD.path OR NEW.opened < OLD.opened",
+        "NEW.path <> OLD.path OR NEW.opened < OLD.opened"
+        " OR NEW.suspended < OLD.suspended OR NEW.reopened < OLD.reopened",
         "an account keeps its name and never returns to an older window",
+    ),
+    _Rule(
+        "suspended_account_is_not_charged",
+        "windows",
+        "UPDATE",
+        "NEW.queries > OLD.queries",
+        "a suspended account is not charged",
+        "accounts WHERE path = NEW.path AND suspended > reopened",
     ),
     _Rule(
         "head_moves_on",
@@ -154,16 +178,28 @@ _SQLITE_RULES = tuple(
 
 
 def _sqlite_trigger(rule: _Rule) -> str:
+    found = f" AND EXISTS (SELECT 1 FROM {rule.rows})" if rule.rows else ""
     return (
         f"CREATE TRIGGER {rule.name} BEFORE {rule.action} ON {rule.table} "
-        f"WHEN {rule.condition} BEGIN SELECT RAISE(ABORT, '{rule.reason}'); END;\n"
+        f"WHEN {rule.condition}{found} BEGIN SELECT RAISE(ABORT, '{rule.reason}'); END;\n"
     )
 
 
 def _postgres_trigger(rule: _Rule) -> str:
+    function = _postgres_function(rule) if rule.rows else ""
+    call = f"{rule.name}()" if rule.rows else f"refuse('{rule.reason}')"
     return (
-        f"CREATE TRIGGER {rule.name} BEFORE {rule.action} ON {rule.table} FOR EACH ROW "
-        f"WHEN ({rule.condition}) EXECUTE FUNCTION refuse('{rule.reason}');\n"
+        f"{function}CREATE TRIGGER {rule.name} BEFORE {rule.action} ON {rule.table} FOR EACH ROW "
+        f"WHEN ({rule.condition}) EXECUTE FUNCTION {call};\n"
+    )
+
+
+def _postgres_function(rule: _Rule) -> str:
+    """What looks at other rows, which the condition of a trigger cannot do there."""
+    return (
+        f"CREATE FUNCTION {rule.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM "
+        f"CURRENT AS $$ BEGIN IF EXISTS (SELECT 1 FROM {rule.rows}) THEN RAISE EXCEPTION "
+        f"'{rule.reason}' USING ERRCODE = 'restrict_violation'; END IF; RETURN NEW; END $$;\n"
     )
 
 
@@ -179,20 +215,28 @@ CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$;
 """
 
-SQLITE_SCHEMA = _TABLES.format(int="INTEGER", bytes="BLOB", strict=" STRICT") + "".join(
-    map(_sqlite_trigger, _RULES + _SQLITE_RULES)
+SQLITE_TABLES = _TABLES.format(
+    int="INTEGER", bytes="BLOB", strict=" STRICT", suspensions=SUSPENSIONS
 )
-"""The tables and triggers of a SQLite ledger."""
+"""The tables of a SQLite ledger."""
+
+SQLITE_TRIGGERS = "".join(map(_sqlite_trigger, _RULES + _SQLITE_RULES))
+"""Their rules."""
+
+SQLITE_SCHEMA = SQLITE_TABLES + SQLITE_TRIGGERS
 
 POSTGRES_SCHEMA = "".join(
     (
-        _TABLES.format(int="BIGINT", bytes="BYTEA", strict=""),
+        _TABLES.format(int="BIGINT", bytes="BYTEA", strict="", suspensions=SUSPENSIONS),
         _REFUSE,
         *map(_postgres_trigger, _RULES),
         *map(_postgres_truncation, _KEYS),
     )
 )
 """The tables and triggers of a PostgreSQL ledger."""
+
+POSTGRES_RULES = {rule.name: (rule.table, _postgres_trigger(rule)) for rule in _RULES}
+"""By name, the table of each rule and the text that makes it, for upgrades."""
 
 POSTGRES_TRIGGERS = frozenset(
     [rule.name for rule in _RULES] + [f"{table}_no_truncate" for table in _KEYS]

@@ -12,7 +12,17 @@ from typing import Never
 from dpsql.accounting import Amount, check_units
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import forks
-from dpsql.ledger.accounts import add, lower, ready, require_room, standings, windows_of
+from dpsql.ledger.accounts import (
+    add,
+    lower,
+    nodes_of,
+    ready,
+    require_open,
+    require_room,
+    standings,
+    suspend,
+    windows_of,
+)
 from dpsql.ledger.backend import Backend, Home
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso
 from dpsql.ledger.file import SQLiteHome
@@ -29,11 +39,13 @@ from dpsql.ledger.values import (
     Standing,
     Stored,
     Window,
+    check_cause,
     check_charge,
     check_json,
     check_limits,
     check_name,
     check_path,
+    line_of,
 )
 from dpsql.ledger.verify import Verification, verify
 
@@ -120,8 +132,9 @@ class Ledger:
 
         Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts,
         :class:`UnknownName` for an account that nobody has given a budget, :class:`LedgerError`
-        when an account was charged under the other composition before or the clock went back, and
-        :class:`ParameterError` for malformed arguments.
+        when an account is suspended (``account_suspended``) or was charged under the other
+        composition before, or the clock went back, and :class:`ParameterError` for malformed
+        arguments.
         """
         check_path(account)
         given = check_limits(account, limits)
@@ -131,6 +144,7 @@ class Ledger:
         with self._link.writing() as sql:
             journal = Journal(sql, self._who)
             nodes = ready(journal, account, given)
+            require_open(sql, nodes)
             require_room(nodes, amount)
             entry = journal.append(Kind.RESERVE, account, amount, query=query, detail=plan)
             add(sql, nodes, amount)
@@ -145,14 +159,18 @@ class Ledger:
         answer, to be kept with the entry (at most ``MAX_RELEASE`` bytes): :meth:`stored` finds it.
 
         Raises :class:`LedgerError`, changing nothing, for more than was reserved, another delta, an
-        entry that is unknown or already settled; :class:`ParameterError` for a malformed charge or
-        a release that is too large.
+        entry that is unknown, already settled or failed, and an account that was suspended
+        meanwhile: it gets no further answer, not even to what it had begun to ask.
+        :class:`ParameterError` for a malformed charge or a release that is too large.
         """
         check_units("entry", charge.entry)
         if release is not None:
             check_release(release)
         with self._link.writing() as sql:
             query = _require_settleable(sql, charge, amount)
+            line = line_of(charge.account)
+            known = nodes_of(sql, line)
+            require_open(sql, [known[path] for path in line])
             journal = Journal(sql, self._who)
             journal.append(
                 Kind.SETTLE,
@@ -164,6 +182,32 @@ class Ledger:
             lower(sql, charge.account, charge.entry, charge.amount, amount)
             if release is not None:
                 store(sql, charge.entry, charge.account, query, release)
+            journal.finish()
+
+    def fail(self, charge: Charge, account: str, cause: str) -> None:
+        """Record, durably, that the engine failed on private rows, and suspend ``account``.
+
+        That is the account of the charge or one above it: it and all below it are refused every
+        new charge until the owner has reopened it (:meth:`Owner.reopen`). The reservation stays
+        whole for ever. ``cause`` is a :class:`Cause`, and all that is kept of the failure: what an
+        engine says may quote rows. A second call with the same charge changes nothing. A clock that
+        went back does not prevent it.
+
+        Raises :class:`LedgerError`, changing nothing, for an entry that is unknown or was settled;
+        :class:`ParameterError` for an account that does not pay the charge, or another cause.
+        """
+        check_units("entry", charge.entry)
+        check_cause(cause)
+        if account not in line_of(charge.account):
+            raise ParameterError("the account does not pay this charge", code="bad_parameter")
+        with self._link.writing() as sql:
+            ended = _asked(sql, charge)[1]
+            if ended == Kind.FAILURE:
+                return
+            if ended is not None:
+                raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
+            journal = Journal(sql, self._who, late=True)
+            suspend(journal, account, Kind.FAILURE, charge.entry, cause=str(cause))
             journal.finish()
 
     def stored(self, account: str, query: str) -> Stored | None:
@@ -235,6 +279,17 @@ class Ledger:
         with self._link.reading() as sql:
             return tuple(_entry(*row) for row in sql.execute(text, values))
 
+    def suspensions(self, account: str | None = None) -> tuple[Event, ...]:
+        """When the account was suspended and reopened, and those above and below; newest first.
+
+        Of all accounts, if none is given.
+        """
+        if account is not None:
+            check_path(account)
+        with self._link.reading() as sql:
+            events = map(Event.of_row, sql.execute(_SUSPENSIONS))
+            return tuple(e for e in events if account is None or _on_one_line(e.account, account))
+
     # -- the chain ----------------------------------------------------------------------------
 
     def events(self, after: int = 0) -> Iterator[Event]:
@@ -277,10 +332,10 @@ class Ledger:
 # The inner question is answered from an index alone, so that only what is told is read.
 _HISTORY = """
 SELECT asked.seq, asked.at, asked.who, asked.account, asked.query, asked.detail,
-    asked.rho, asked.epsilon, asked.delta, paid.at, paid.rho, paid.epsilon, paid.delta,
-    releases.entry
+    ended.kind, asked.rho, asked.epsilon, asked.delta, ended.at, ended.rho, ended.epsilon,
+    ended.delta, releases.entry
 FROM events AS asked
-    LEFT JOIN events AS paid ON paid.entry = asked.seq
+    LEFT JOIN events AS ended ON ended.entry = asked.seq
     LEFT JOIN releases ON releases.entry = asked.seq
 WHERE asked.seq IN (
     SELECT seq FROM events WHERE kind = 'reserve' AND account IN (
@@ -290,10 +345,29 @@ ORDER BY asked.seq DESC
 """
 
 
+_SUSPENSIONS = f"""
+SELECT {FIELDS}, hash FROM events WHERE kind IN ('failure', 'suspend', 'reopen') ORDER BY seq DESC
+"""
+
+
+def _on_one_line(one: str, other: str) -> bool:
+    """True if one of two accounts is the other or above it."""
+    return one in line_of(other) or other in line_of(one)
+
+
 def _entry(
-    entry: int, at: int, who: str, account: str, query: str, plan: str, *numbers: int | None
+    entry: int,
+    at: int,
+    who: str,
+    account: str,
+    query: str,
+    plan: str,
+    ended: str | None,
+    *numbers: int | None,
 ) -> Entry:
-    settled, stored = numbers[3], numbers[7]
+    then, stored = numbers[3], numbers[7]
+    time = None if then is None else iso(then)
+    paid = ended == Kind.SETTLE
     return Entry(
         entry,
         iso(at),
@@ -302,9 +376,10 @@ def _entry(
         query,
         plan,
         reserved=_amount(numbers[:3]),
-        settled=None if settled is None else iso(settled),
-        charged=None if settled is None else _amount(numbers[4:7]),
+        settled=time if paid else None,
+        charged=_amount(numbers[4:7]) if paid else None,
         stored=stored is not None,
+        failed=None if paid else time,
     )
 
 
@@ -314,22 +389,30 @@ def _amount(numbers: Sequence[int | None]) -> Amount:
 
 def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
     """The query's fingerprint, if the charge is in the ledger and may be settled at ``amount``."""
-    rows = sql.execute(
-        "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.query, paid.seq "
-        "FROM events AS asked LEFT JOIN events AS paid ON paid.entry = asked.seq "
-        "WHERE asked.seq = ? AND asked.kind = 'reserve'",
-        (charge.entry,),
-    )
-    if not rows or rows[0][:4] != (charge.account, *charge.amount.units):
-        raise _cannot_settle("ledger_unknown_entry", "this ledger holds no such reservation")
-    query, settled = rows[0][4:]
-    if settled is not None:
+    query, ended = _asked(sql, charge)
+    if ended == Kind.FAILURE:
+        raise _cannot_settle("ledger_failed_entry", "the query failed: its charge stays whole")
+    if ended is not None:
         raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
     if any(map(operator.gt, amount.units, charge.amount.units)):
         raise _cannot_settle("ledger_over_reserved", "a query cannot cost more than it reserved")
     if amount.delta != charge.amount.delta:
         raise _cannot_settle("ledger_delta_refund", "delta is never refunded")
-    return str(query)
+    return query
+
+
+def _asked(sql: Backend, charge: Charge) -> tuple[str, str | None]:
+    """The query's fingerprint, and the kind of the event that ended it, if one did."""
+    rows = sql.execute(
+        "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.query, ended.kind "
+        "FROM events AS asked LEFT JOIN events AS ended ON ended.entry = asked.seq "
+        "WHERE asked.seq = ? AND asked.kind = 'reserve'",
+        (charge.entry,),
+    )
+    if not rows or rows[0][:4] != (charge.account, *charge.amount.units):
+        raise _cannot_settle("ledger_unknown_entry", "this ledger holds no such reservation")
+    query, ended = rows[0][4:]
+    return query, ended
 
 
 def _cannot_settle(code: str, reason: str) -> LedgerError:

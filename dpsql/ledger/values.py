@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Never
 
 from dpsql.accounting import Amount, Composition
@@ -17,6 +18,14 @@ MAX_NAME = 1024
 """The longest fingerprint of a query or name of a person, in characters."""
 MAX_DETAIL = 2**20
 """The longest JSON text of a plan or of terms, in characters."""
+
+
+class Cause(StrEnum):
+    """Why an engine could not finish reading private rows, as far as the ledger is told."""
+
+    ENGINE = "engine"  # it raised an error
+    TIME = "time"  # it ran into the limit of time
+    MEMORY = "memory"  # ... or of memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,8 @@ class Standing:
 
     ``limits`` are those of the policy and of the owner that bind it, ``window`` the window they
     apply to, ``total`` what was spent over all windows; ``terms`` is what the owner wrote beside
-    his limits, as JSON text.
+    his limits, as JSON text. ``suspended`` is since when it is suspended, a UTC time in ISO 8601;
+    None if it is not.
     """
 
     path: str
@@ -117,6 +127,7 @@ class Standing:
     terms: str
     window: Window
     total: Spent
+    suspended: str | None = None
 
     @property
     def left(self) -> Amount | None:
@@ -138,7 +149,8 @@ class Entry:
     """One question of the ledger. ``settled`` and ``charged`` are None until it is settled.
 
     ``created`` and ``settled`` are UTC times in ISO 8601; ``query`` is the query's fingerprint and
-    ``plan`` the JSON text of its mechanism and parameters. ``stored`` says that its answer is kept.
+    ``plan`` the JSON text of its mechanism and parameters. ``stored`` says that its answer is kept,
+    ``failed`` when the engine failed on it, if it did.
     """
 
     entry: int
@@ -151,6 +163,7 @@ class Entry:
     settled: str | None
     charged: Amount | None
     stored: bool
+    failed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +250,12 @@ def check_charge(amount: Amount) -> None:
         _refuse("a charge of nothing is not recorded")
     if amount.rho and amount.epsilon:
         _refuse("a charge is made in rho or in epsilon, not in both")
+
+
+def check_cause(cause: str) -> None:
+    """Refuse what is not one of :class:`Cause`: no text of an engine gets into the ledger."""
+    if not isinstance(cause, str) or cause not in set(Cause):
+        _refuse(f"a cause is one of {', '.join(Cause)}")
 
 
 def check_name(what: str, name: str) -> None:

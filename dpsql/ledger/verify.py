@@ -17,7 +17,7 @@ _CHUNK = 10_000
 _WINDOWS = "SELECT opened, path, period, rho, epsilon, delta, queries, unsettled FROM windows"
 _ACCOUNTS = (
     "SELECT path, opened, renews, terms, limit_rho, limit_epsilon, limit_delta, "
-    "policy_rho, policy_epsilon, policy_delta FROM accounts"
+    "policy_rho, policy_epsilon, policy_delta, suspended, reopened FROM accounts"
 )
 
 

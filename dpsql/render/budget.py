@@ -51,7 +51,8 @@ def headline(report: BudgetReport) -> str:
     if nearest.max_queries is not None:
         queries = f"{report.queries:,} of {nearest.max_queries:,} queries"
     spent = f"ε {significant(report.epsilon_spent)} of {significant(report.epsilon)}"
-    return " · ".join((queries, spent, _more(nearest)))
+    suspended = ("suspended",) if report.suspended else ()
+    return " · ".join((*suspended, queries, spent, _more(nearest)))
 
 
 def estimate_panel(report: BudgetReport) -> Group:
@@ -77,6 +78,8 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
     parts: list[RenderableType] = [title]
     if account.limits:
         parts.append(_indented(_bars(account)))
+    if account.suspended:
+        parts.append(_indented(Text(_suspended(account), style="bold red")))
     parts += [_indented(Text(line, style="dim")) for line in _remarks(account)]
     return Group(*parts)
 
@@ -100,7 +103,9 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
                 f"{epsilon} of {significant(bound.budget.epsilon)}",
             )
         row: list[RenderableType] = [
-            Text(printable(account.path)),
+            Text.assemble(
+                printable(account.path), (" suspended" if account.suspended else "", "bold red")
+            ),
             used,
             epsilon,
             f"{spent.queries:,}",
@@ -204,6 +209,14 @@ def _quantities(account: AccountReport) -> Iterator[tuple[str, float, float]]:
     if bound.budget.composition is Composition.ZCDP:
         yield "ρ", loss.rho, bound.budget.limit.loss.rho
     yield "δ", loss.delta, delta
+
+
+def _suspended(account: AccountReport) -> str:
+    since = account.suspended[:16].replace("T", " ")
+    return (
+        f"suspended since {since} UTC: no new question is answered until the owner of the data has "
+        "reopened it; what was answered before still is"
+    )
 
 
 def _remarks(account: AccountReport) -> Iterator[str]:

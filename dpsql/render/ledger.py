@@ -10,18 +10,23 @@ from rich.text import Text
 
 from dpsql.accounting import Amount
 from dpsql.figures import percent, printable, significant
-from dpsql.ledger import Entry, Verification
+from dpsql.ledger import Cause, Entry, Event, Kind, Verification, cause_of
 from dpsql.record import Asked, AskedBlock, read_record
 
 INDENT = 2
 MAX_STATEMENT = 1000
 
 
-def history_panel(entries: Sequence[Entry]) -> Group:
-    """Questions, newest first: who and when, what, how it was answered, what it cost."""
+def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
+    """Questions, newest first: who and when, what, how it was answered, what it cost.
+
+    Among them, when accounts were suspended and reopened.
+    """
+    found = [(entry.entry, list(_entry(entry))) for entry in entries]
+    found += [(event.seq, list(_suspension(event))) for event in suspensions]
     parts: list[RenderableType] = []
-    for entry in entries:
-        parts += [*([Text()] if parts else []), *_entry(entry)]
+    for _, lines in sorted(found, key=lambda each: each[0], reverse=True):
+        parts += [*([Text()] if parts else []), *lines]
     return Group(*parts)
 
 
@@ -52,11 +57,7 @@ def verification_panel(found: Verification, anchors: int) -> Group:
 
 def _entry(entry: Entry) -> Iterator[RenderableType]:
     asked = read_record(entry.plan)
-    yield Text.assemble(
-        (f"#{entry.entry}", "bold cyan"),
-        f"  {entry.created[:19].replace('T', ' ')}  {printable(entry.account)}",
-        (f"  as {printable(entry.who)}", "dim"),
-    )
+    yield _title(entry.entry, entry.created, entry.account, entry.who)
     statement = " ".join(asked.statement.split())
     yield _indented(Text(printable(statement, MAX_STATEMENT) or "the statement was not kept"))
     if asked.values:
@@ -65,6 +66,31 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
         how = " + ".join(dict.fromkeys(map(_how, asked.blocks)))
         yield _indented(Text(printable(how, MAX_STATEMENT), style="dim"))
     yield _indented(_price(entry, asked))
+
+
+def _suspension(event: Event) -> Iterator[RenderableType]:
+    yield _title(event.seq, event.time, event.account, event.who)
+    said = {
+        Kind.FAILURE: f"suspended: the engine failed on question #{event.entry} ({_cause(event)})",
+        Kind.SUSPEND: "suspended by the owner",
+        Kind.REOPEN: "reopened by the owner",
+    }
+    style = "green" if event.kind == Kind.REOPEN else "bold red"
+    yield _indented(Text(said.get(Kind(event.kind), event.kind), style=style))
+
+
+def _cause(event: Event) -> str:
+    told = {Cause.TIME: "its limit of time", Cause.MEMORY: "its limit of memory"}
+    cause = cause_of(event)
+    return told.get(Cause(cause), "an error") if cause in set(Cause) else "for an unknown reason"
+
+
+def _title(number: int, time: str, account: str, who: str) -> Text:
+    return Text.assemble(
+        (f"#{number}", "bold cyan"),
+        f"  {time[:19].replace('T', ' ')}  {printable(account)}",
+        (f"  as {printable(who)}", "dim"),
+    )
 
 
 def _how(block: AskedBlock) -> str:
@@ -87,6 +113,8 @@ def _how(block: AskedBlock) -> str:
 def _price(entry: Entry, asked: Asked) -> Text:
     reserved, charged = entry.reserved, entry.charged
     text = Text(f"reserved {_cost(reserved, asked)}")
+    if entry.failed is not None:
+        return text.append(" · failed: held in full", style="bold red")
     if charged is None:
         return text.append(" · unsettled: running, or failed and held in full", style="yellow")
     if charged == reserved:
