@@ -183,14 +183,15 @@ class BudgetExceeded(OperationalError):
     """The account cannot pay the query's worst case. Nothing was spent.
 
     ``remaining`` and ``requested`` are pairs of floats: (rho, delta), or (epsilon, delta) where the
-    account's composition is basic.
+    account's composition is basic. ``remaining`` is what the analyst's own accounts have left, None
+    where they have no limit; of a total that others pay from too, an error tells no figures.
     """
 
     def __init__(
         self,
         reason: str,
         *,
-        remaining: tuple[float, float],
+        remaining: tuple[float, float] | None,
         requested: tuple[float, float],
         hint: str | None = None,
     ) -> None:

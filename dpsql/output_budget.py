@@ -44,6 +44,8 @@ def budget_json(report: BudgetReport) -> str:
     return to_json(
         {name: getattr(report, name) for name in names}
         | {"analyst": report.analyst, "suspended": report.suspended or None}
+        | {"promise": None if report.promise is None else asdict(report.promise)}
+        | {"total": report.total}
         | {"accounts": [account_dict(account) for account in report.accounts]}
         | {"forecasts": [_forecast(each) for each in report.forecasts]}
         | {"analyses": [asdict(each) for each in report.analyses]}

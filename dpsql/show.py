@@ -70,11 +70,18 @@ def lines(text: str, name: str) -> Listing:
 
 
 def budget(report: BudgetReport) -> Listing:
-    """What each account counts, one row each, and how many queries it was charged for.
+    """What each of the analyst's accounts counts, one row each, and what is promised.
 
-    The account that pays comes first, those above it follow.
+    The account that pays comes first, the analyst's above it follows. What is promised of all
+    analysts together has the dataset's name.
     """
-    rows = [(a.path, *row) for a in report.accounts for row in _counted(a)]
+    rows: list[tuple[object, ...]] = []
+    for account in report.accounts:
+        rows += [(account.path, *row) for row in _counted(account)]
+    promise = report.promise
+    if promise is not None:
+        rows.append((promise.account, "promised epsilon", None, None, promise.epsilon))
+        rows.append((promise.account, "promised delta", None, None, promise.delta))
     return Listing(_BUDGET, rows)
 
 

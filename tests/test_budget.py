@@ -17,7 +17,7 @@ from rich.console import Console
 
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
-from dpsql.budget import account_reports, budget_report, payer
+from dpsql.budget import Guarantee, account_reports, budget_report, payer
 from dpsql.budget.forecasts import Question, forecast, question_of
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
@@ -155,18 +155,20 @@ def test_a_report_says_what_the_ledger_says(engine, ledger) -> None:
     assert (report.epsilon, report.delta) == (4.0, DELTA)
     assert report.epsilon_spent == epsilon_from_zcdp(report.rho_spent, DELTA / 2)
     assert report.delta_spent <= report.delta_limit <= DELTA / 2
-    assert [account.path for account in report.accounts] == ["world/ana", "world"]
-    dataset = report.accounts[1]
-    assert (dataset.limits, dataset.left) == ((), None)
+    assert [account.path for account in report.accounts] == ["world/ana"]
+    assert report.promise == Guarantee("world/ana", 4.0, DELTA, per_window=False)
+    assert not report.total
+    (dataset, _) = account_reports(ledger)
+    assert (dataset.path, dataset.limits, dataset.left) == ("world", (), None)
     assert dataset.spent.loss == spent.amount.loss
-    assert dataset.spent.delta == pytest.approx(report.delta_spent + DELTA / 2)
 
 
 @pytest.mark.parametrize("session", ["", "notebook"])
 def test_without_a_ledger_nothing_has_been_spent(session) -> None:
     report = budget_report(rules(total=6.0), "ana", None, session)
     assert report.queries == report.epsilon_spent == 0
-    assert [a.path for a in report.accounts][-2:] == ["world/ana", "world"]
+    assert report.accounts[-1].path == "world/ana"
+    assert report.promise == Guarantee("world", 6.0, DELTA, per_window=False)
     assert report.own.opened == ""
     assert repr(report)
 
@@ -179,13 +181,14 @@ def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
     ask(engine, policy, ledger, KNOWN, "notebook")
     report = budget_report(policy, "ana", ledger, "notebook")
     assert report.account == "world/ana/notebook"
-    session, own, dataset = report.accounts
-    assert (session.spent.queries, own.spent.queries, dataset.spent.queries) == (1, 2, 2)
+    session, own = report.accounts
+    assert (session.spent.queries, own.spent.queries) == (1, 2)
     assert session.limits == ()
-    assert [limit.budget.epsilon for limit in own.limits + dataset.limits] == [4.0, 6.0]
+    assert [limit.budget.epsilon for limit in own.limits] == [4.0]
     assert (report.epsilon, report.queries) == (4.0, 2)
     assert "world/ana/notebook (session, " in repr(report)
-    assert "All analysts together: (ε 6" in repr(report)
+    text = " ".join(repr(report).split())
+    assert "all that all analysts together see is (ε 6, δ 9.537e-07)-differentially private" in text
 
 
 def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, ledger) -> None:
@@ -533,23 +536,14 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) ->
         result, report = connection.sql("SHOW BUDGET"), connection.budget()
     rows = {(account, name): rest for account, name, *rest in result.fetchall()}
     quantities = ["epsilon", "rho", "delta", "queries", "unsettled queries"]
-    assert list(rows) == [(a.path, name) for a in report.accounts for name in quantities]
+    own = [(a.path, name) for a in report.accounts for name in quantities]
+    assert list(rows) == [*own, ("world", "promised epsilon"), ("world", "promised delta")]
     assert report.account == "world/ana/notebook"
     assert rows["world/ana/notebook", "rho"] == [report.rho_spent, None, None]
     own = [report.rho_spent, report.rho_remaining, report.rho_limit]
     assert rows["world/ana", "rho"] == own
-    assert rows["world", "epsilon"][2] == 6.0
-    assert rows["world", "queries"] == [1.0, None, None]
-
-
-def test_a_dataset_below_another_name_is_told_apart_from_it(ledger) -> None:
-    policy = Policy("shop/sales", accounts={"ana": account("ana")}, total=account("x", 3.0))
-    report = budget_report(policy, "ana", ledger)
-    assert [a.path for a in report.accounts] == ["shop/sales/ana", "shop/sales", "shop"]
-    text = " ".join(repr(report).split())
-    assert "Budget of shop/sales (all analysts, zcdp composition)" in text
-    assert "Budget of shop (zcdp composition) no limit of its own" in text
-    assert "All analysts together: (ε 3, δ 1e-06)." in text
+    assert rows["world", "promised epsilon"] == [None, None, 6.0]
+    assert rows["world", "promised delta"] == [None, None, DELTA]
 
 
 # -- what the ledger keeps of a question ------------------------------------------------------

@@ -146,13 +146,20 @@ def test_json_says_where_every_account_stands_and_what_is_left(used) -> None:
     report = json.loads(budget("--format", "json", "--compare", "-s", "notebook"))
     assert report["account"] == "world/ana/notebook"
     paths = [account["path"] for account in report["accounts"]]
-    assert paths == ["world/ana/notebook", "world/ana", "world"]
-    session, own, dataset = report["accounts"]
+    assert paths == ["world/ana/notebook", "world/ana"]
+    session, own = report["accounts"]
     assert (session["left"], session["limits"], session["spent"]["queries"]) == (None, [], 1)
     with ledger() as opened:
         spent = opened.spent("world/ana").amount.loss
-    assert own["spent"]["charged"]["rho"] == dataset["spent"]["charged"]["rho"] == spent.rho
-    assert [limit["epsilon"] for limit in own["limits"] + dataset["limits"]] == [4.0, 4.5]
+    assert own["spent"]["charged"]["rho"] == spent.rho
+    assert [limit["epsilon"] for limit in own["limits"]] == [4.0]
+    assert report["promise"] == {
+        "account": "world",
+        "epsilon": 4.5,
+        "delta": 1e-5,
+        "per_window": False,
+    }
+    assert report["total"] is True
     assert [each["which"] for each in report["forecasts"]] == ["defaults", "again"]
     assert [a["name"] for a in report["analyses"] if a["promised"]] == ["ledger"]
 
@@ -356,7 +363,7 @@ def test_an_export_is_written_whole_and_over_nothing(used) -> None:
 
 
 def test_long_histories_are_exported_in_pieces(world, monkeypatch) -> None:
-    monkeypatch.setattr("dpsql.budget.RECENT", 5)
+    monkeypatch.setattr("dpsql.budget.owner.RECENT", 5)
     monkeypatch.setattr("dpsql.output_budget.PIECE", 7)
     limit = Budget.of(4.0, 1e-5, Composition.ZCDP).limit
     with ledger() as opened:
@@ -466,7 +473,8 @@ def test_a_new_window_is_opened_after_a_warning_that_says_what_it_means(used) ->
     assert last_event("world/ana")[:2] == (Kind.WINDOW, "olga")
     report = json.loads(budget("--format", "json"))
     assert (report["queries"], report["accounts"][0]["total"]["queries"]) == (0, 3)
-    assert report["accounts"][1]["spent"]["queries"] == 3
+    world, *_ = json.loads(budget("--all", "--format", "json"))["accounts"]
+    assert (world["path"], world["spent"]["queries"]) == ("world", 3)
     assert "over all 2 windows" in budget()
     assert owner("window", "world/ana", "--yes").exit_code == 0
     assert "no account world/eve" in refused("owner", "window", "world/eve", "--yes")

@@ -81,23 +81,43 @@ def test_limits_of_64_bits_do_not_overflow(ledger: Ledger, currency: Currency) -
 def test_a_refused_reservation_says_what_is_left_and_changes_nothing(
     ledger: Ledger, currency: Currency
 ) -> None:
-    currency.reserve(ledger, 2**39, 2**60, currency.account("sales", 2**40, 2**62))
+    currency.reserve(ledger, 2**39, 2**60, currency.account("sales/alice", 2**40, 2**62))
     before = contents(ledger)
     with pytest.raises(BudgetExceeded) as refusal:
         currency.reserve(
             ledger,
             2**39,
             2**60,
-            currency.account("sales/alice", 2**40, 2**62),
-            currency.account("sales", 2**39 + 2**38, 2**61),
+            currency.account("sales", 2**40, 2**62),
+            currency.account("sales/alice", 2**39 + 2**38, 2**61),
         )
     assert contents(ledger) == before
     assert refusal.value.remaining == (0.25, 0.25)
     assert refusal.value.requested == (0.5, 0.25)
-    assert "sales" in str(refusal.value)
-    assert "sales/alice" not in str(refusal.value)
+    assert "the budget of sales/alice cannot pay" in str(refusal.value)
     assert f"{currency.name} 0.25 and delta 0.25 are left" in refusal.value.reason
     assert currency.other.name not in refusal.value.reason
+
+
+@pytest.mark.parametrize("bobs", [(2**39, 2**60), (2**39 + 77, 2**60 + 77)])
+@pytest.mark.parametrize("alices", [(2**40, 2**62), None])
+def test_a_refusal_tells_no_figures_of_an_account_that_others_pay_from_too(
+    ledger: Ledger, currency: Currency, bobs, alices
+) -> None:
+    owner = ledger.owner("olga")
+    owner.create("sales/alice")
+    owner.set_limits("sales", currency.amount(2**39 + 2**38, 2**61))
+    currency.reserve(ledger, *bobs, currency.account("sales/bob", 2**40, 2**62))
+    account = () if alices is None else (currency.account("sales/alice", *alices),)
+    with pytest.raises(BudgetExceeded) as refusal:
+        ledger.reserve(
+            "sales/alice", currency.amount(2**39, 2**60), query="q", plan="{}", limits=account
+        )
+    assert refusal.value.reason == (
+        "the total of all analysts leaves no room for this query: "
+        f"it may cost {currency.name} 0.5 and delta 0.25"
+    )
+    assert refusal.value.remaining == (None if alices is None else (1.0, 1.0))
 
 
 def test_one_full_account_of_several_refuses_the_charge_for_all(
@@ -329,10 +349,10 @@ def test_an_account_above_the_charged_one_refuses_it_for_all(
     owner.set_limits("sales", currency.amount(10, 10))
     alice, bob = currency.account("sales/alice", 8, 8), currency.account("sales/bob", 8, 8)
     currency.reserve(ledger, 8, 1, alice)
-    with pytest.raises(BudgetExceeded, match="the budget of sales cannot pay"):
+    with pytest.raises(BudgetExceeded, match="the total of all analysts leaves no room"):
         currency.reserve(ledger, 3, 1, bob)
     currency.reserve(ledger, 2, 1, bob)
-    with pytest.raises(BudgetExceeded, match="the budget of sales, sales/alice cannot pay"):
+    with pytest.raises(BudgetExceeded, match="the budget of sales/alice cannot pay"):
         currency.reserve(ledger, 1, 1, alice)
     assert ledger.spent("sales") == currency.spent(10, 2, 2, 2)
     assert ledger.spent("sales/alice") == currency.spent(8, 1, 1, 1)

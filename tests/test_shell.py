@@ -15,7 +15,7 @@ from test_docs_pages import script
 
 import dpsql
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
-from dpsql.budget import payer
+from dpsql.budget import OwnAccount, payer
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.explain import Explanation
@@ -478,10 +478,16 @@ def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
     ):
         for number in range(spend):
             connection.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}")
-        before = balance(ledger, payer(rules, "ana"), budget)
+        account = OwnAccount(payer(rules, "ana"), ledger)
+        before = balance(account, budget)
         found = price(connection.explain(sql), before)
         connection.sql(sql)
-        return found, before, balance(ledger, payer(rules, "ana"), budget), connection.budget()
+        return (
+            found,
+            before,
+            balance(OwnAccount(payer(rules, "ana"), ledger), budget),
+            connection.budget(),
+        )
 
 
 @pytest.mark.parametrize("composition", list(Composition))
@@ -531,11 +537,12 @@ def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path):
     rules = Policy("world", accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)})
     budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
     with Ledger.open(tmp_path / "budget.db") as ledger:
-        assert balance(ledger, payer(rules, "ana"), budget).left == 3.0
+        account = OwnAccount(payer(rules, "ana"), ledger)
+        assert balance(account, budget).left == 3.0
         owner = ledger.owner("olga")
         owner.create("world/ana")
         owner.set_limits("world/ana", Amount.limit(Budget.of(1.0, 1e-6, Composition.ZCDP).most))
-        assert balance(ledger, payer(rules, "ana"), budget).left == pytest.approx(1.0, rel=0.05)
+        assert balance(account, budget).left == pytest.approx(1.0, rel=0.05)
 
 
 # -- cancelling -------------------------------------------------------------------------------

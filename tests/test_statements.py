@@ -381,6 +381,7 @@ def test_show_budget_says_what_budget_says(connection) -> None:
     assert result.columns == ["account", "quantity", "spent", "remaining", "limit"]
     rows = result.fetchall()
     assert list(dict.fromkeys(row[0] for row in rows)) == [a.path for a in report.accounts]
+    assert [row[4] for row in rows[-2:]] == [report.promise.epsilon, report.promise.delta]
     shown = {name: rest for account, name, *rest in rows if account == report.account}
     assert shown["rho"] == [report.rho_spent, report.rho_remaining, report.rho_limit]
     assert shown["delta"] == [report.delta_spent, report.delta_remaining, report.delta_limit]

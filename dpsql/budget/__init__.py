@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from heapq import merge
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from dpsql.accounting import Budget, Composition
-from dpsql.budget.account import CONVERSION, AccountReport, account_report, any_account
+from dpsql.budget.account import CONVERSION, AccountReport, account_report
 from dpsql.budget.comparison import MAX_COMPARED, Analysis, analyses, charged, counted
 from dpsql.budget.forecasts import (
     RECENT,
@@ -18,15 +17,18 @@ from dpsql.budget.forecasts import (
     question_again,
     question_at,
 )
-from dpsql.errors import ParameterError, PolicyError
-from dpsql.ledger import Account, Entry, Head, Ledger, Spent, Standing, Window
-from dpsql.ledger.values import line_of
-from dpsql.policy import AccountPolicy, Policy, is_account_name
+from dpsql.budget.own import OwnAccount, OwnStanding
+from dpsql.budget.owner import account_reports, all_entries, latest_entries
+from dpsql.budget.payer import Payer, payer, policy_budgets
+from dpsql.ledger import Entry, Ledger
+from dpsql.policy import Policy
 from dpsql.record import Asked, read_record
 
 __all__ = [
     "AccountReport",
     "BudgetReport",
+    "Guarantee",
+    "OwnAccount",
     "Payer",
     "account_reports",
     "all_entries",
@@ -36,79 +38,36 @@ __all__ = [
 ]
 
 
-# -- who pays ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class Payer:
-    """The ledger account that pays for a connection, and the policy's limits that bind it.
+class Guarantee:
+    """What is promised: all that is seen is (``epsilon``, ``delta``)-differentially private.
 
-    ``limits`` are those of the dataset, if the policy has a total, and of the analyst.
+    ``account`` says of whose view: that of all sessions of the analyst whose account it is, or that
+    of all analysts together if it is the dataset's. ``per_window`` says that it is promised of each
+    window of the account, of which there may be several.
     """
 
-    path: str
-    limits: tuple[Account, ...]
-
-    @property
-    def analyst(self) -> str:
-        """The path of the analyst's account: this one, or the one above a session's."""
-        return self.limits[-1].path
-
-
-def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
-    """Who pays: the analyst's account, or the account of a session of its own below that.
-
-    Accounts are named after the dataset, so that another policies file buys no budget. A session
-    has no limit in the policy; what it spends is spent by the analyst, and by the dataset.
-
-    Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for names that
-    cannot be part of a path, and ``PolicyError`` for a total that adds up otherwise than accounts.
-    """
-    budgets = _policy_budgets(policy, analyst)
-    limits = tuple(Account(path, budget.limit) for path, budget in budgets.items())
-    path = f"{policy.dataset}/{analyst}"
-    return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
-
-
-def _policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
-    """The budgets that the policy gives the dataset, if it has a total, and the analyst."""
-    own = _budget(policy.account(analyst))
-    path = f"{policy.dataset}/{_part('analyst', analyst)}"
-    if policy.total is None:
-        return {path: own}
-    if policy.total.composition is not own.composition:
-        raise PolicyError(
-            f"the total and the account of {analyst} differ in their composition",
-            code="policy_invalid",
-            hint="Give all accounts and the total the same composition: else they do not add up.",
-        )
-    return {policy.dataset: _budget(policy.total), path: own}
-
-
-def _budget(account: AccountPolicy) -> Budget:
-    return Budget.of(account.epsilon, account.delta, account.composition)
-
-
-def _part(what: str, name: object) -> str:
-    if not isinstance(name, str) or not is_account_name(name):
-        raise ParameterError(
-            f"the name of the {what} must be 1 to 200 printable characters without /",
-            code="bad_parameter",
-            hint="give it a plain name, without spaces at its ends",
-        )
-    return name
-
-
-# -- where accounts stand ---------------------------------------------------------------------
+    account: str
+    epsilon: float
+    delta: float
+    per_window: bool
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """Where the account that pays stands, and those above it.
+    """Where an analyst stands: the account that pays, and the analyst's above it.
 
-    ``accounts`` begins with ``account``, which pays, and ends with the dataset. ``forecasts`` say
-    how many more questions there is room for. ``analyses`` compare what the ledger has charged the
-    analyst, over all windows, with what other theorems would say; empty unless asked for.
+    ``accounts`` begins with ``account``, which pays, and ends with the analyst's. Accounts that
+    others pay from are not reported: what those were charged depends on what they were answered.
+
+    ``promise`` is what is guaranteed, of the analyst alone or, where a ``total`` limits all
+    analysts together, of them all; None if a limit was lowered below what was charged before.
+    ``total`` says that there is such a limit. Others may then have left less room than is said
+    here, and a question is refused for it.
+
+    ``forecasts`` say how many more questions there is room for. ``analyses`` compare what the
+    ledger has charged the analyst, over all windows, with what other theorems would say; empty
+    unless asked for.
 
     The other figures are those of the analyst's account: ``epsilon`` and ``delta`` are its limits.
     Under basic composition the epsilon and delta of queries add up to ``epsilon_spent`` and
@@ -120,6 +79,8 @@ class BudgetReport:
 
     analyst: str
     accounts: tuple[AccountReport, ...]
+    promise: Guarantee | None
+    total: bool = False
     forecasts: tuple[Forecast, ...] = ()
     analyses: tuple[Analysis, ...] = ()
 
@@ -136,7 +97,7 @@ class BudgetReport:
     @property
     def own(self) -> AccountReport:
         """The analyst's account, which pays unless a session of it does."""
-        return next(account for account in self.accounts if account.path == self.analyst)
+        return self.accounts[-1]
 
     @property
     def composition(self) -> Composition:
@@ -240,83 +201,66 @@ def budget_report(
     Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for a bad name of a
     session, and ``LedgerError``.
     """
-    budgets, paying = _policy_budgets(policy, analyst), payer(policy, analyst, session)
-    own = f"{policy.dataset}/{analyst}"
-    standings = _standings(paying, ledger)
-    _require_same_composition(paying, standings)
-    accounts = tuple(
-        account_report(
-            standing,
-            () if ledger is None else ledger.windows(standing.path),
-            budgets.get(standing.path),
-            conversion=budgets[own].delta_conversion or CONVERSION,
-            composition=budgets[own].composition,
-        )
-        for standing in reversed(standings)
+    account = OwnAccount(payer(policy, analyst, session), ledger)
+    budgets, standing = policy_budgets(policy, analyst), account.standing()
+    account.payer.limits[-1].require_same_composition(standing.analyst.window.spent.amount)
+    accounts = _reports(account, standing, budgets)
+    own, entries = accounts[-1], [(e, read_record(e.plan)) for e in account.history(RECENT)]
+    questions = [question_at(policy.defaults, budgets[own.path].composition)]
+    questions += [question_again(*asked) for asked in _last(entries, account.payer.path)]
+    return BudgetReport(
+        own.path,
+        accounts,
+        _promise(own, standing, budgets),
+        standing.total is not None,
+        tuple(
+            forecast(each, standing.binding, entries, own.spent.queries)
+            for each in (*questions, *asking)
+        ),
+        _compared(own, account) if compare else (),
     )
-    entries = [(e, read_record(e.plan)) for e in ledger.history(own, RECENT)] if ledger else []
-    queries = next(each.spent.queries for each in accounts if each.path == own)
-    questions = [question_at(policy.defaults, budgets[own].composition)]
-    questions += [question_again(*asked) for asked in _last(entries, paying.path)]
-    forecasts = tuple(forecast(each, standings, entries, queries) for each in (*questions, *asking))
-    found = BudgetReport(own, accounts, forecasts)
-    return replace(found, analyses=_compared(found.own, ledger)) if compare else found
 
 
-def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:
-    """Where every account of the ledger stands, sorted by path.
-
-    Limits of the policy are those of ``policy`` where it has any, else those of the last charge.
-    """
-    known: dict[str, Budget] = {}
-    for analyst in () if policy is None else policy.accounts:
-        assert policy is not None
-        known |= _policy_budgets(policy, analyst)
-    return tuple(any_account(path, known.get(path), ledger) for path in ledger.accounts())
-
-
-def latest_entries(
-    ledger: Ledger, account: str | None, limit: int, before: int | None = None
-) -> tuple[Entry, ...]:
-    """The latest entries of an account and those below it, or of all; newest first."""
-    if account is not None:
-        return ledger.history(account, limit, before)
-    return tuple(islice(_entries(ledger, before, limit), limit))
-
-
-def all_entries(ledger: Ledger, until: Head) -> Iterator[Entry]:
-    """All entries of a ledger up to a head, newest first, read as they are asked for."""
-    return _entries(ledger, until.seq + 1, RECENT)
-
-
-def _entries(ledger: Ledger, before: int | None, at_once: int) -> Iterator[Entry]:
-    datasets = [path for path in ledger.accounts() if "/" not in path]
-    pages = (_pages(ledger, path, before, min(at_once, RECENT)) for path in datasets)
-    return merge(*pages, key=lambda entry: entry.entry, reverse=True)
-
-
-def _pages(ledger: Ledger, path: str, before: int | None, at_once: int) -> Iterator[Entry]:
-    while page := ledger.history(path, at_once, before):
-        yield from page
-        before = page[-1].entry
-
-
-def _standings(paying: Payer, ledger: Ledger | None) -> tuple[Standing, ...]:
-    """From the dataset down; without a ledger nothing has been spent."""
-    if ledger is not None:
-        return ledger.standing(paying.path, paying.limits)
-    limits = {account.path: (account.limit,) for account in paying.limits}
-    nothing = Window("", "", Spent())
+def _reports(
+    account: OwnAccount, standing: OwnStanding, budgets: Mapping[str, Budget]
+) -> tuple[AccountReport, ...]:
+    """The analyst's own accounts, the one that pays first."""
+    budget = budgets[account.payer.analyst]
     return tuple(
-        Standing(path, limits.get(path, ()), None, "{}", nothing, Spent())
-        for path in line_of(paying.path)
+        account_report(
+            each,
+            account.windows(each.path),
+            budgets.get(each.path),
+            conversion=budget.delta_conversion or CONVERSION,
+            composition=budget.composition,
+        )
+        for each in reversed(standing.own)
     )
 
 
-def _require_same_composition(paying: Payer, standings: Sequence[Standing]) -> None:
-    spent = {standing.path: standing.window.spent.amount for standing in standings}
-    for account in paying.limits:
-        account.require_same_composition(spent[account.path])
+def _promise(
+    own: AccountReport, standing: OwnStanding, budgets: Mapping[str, Budget]
+) -> Guarantee | None:
+    """What the limits guarantee: those of all analysts together, if there are any.
+
+    Others decide then whether there is room left, and so what the analyst sees.
+    """
+    total = standing.total
+    if total is None:
+        passed, per_window, report = standing.analyst.passed, own.renews or own.windows > 1, own
+    else:
+        passed, per_window = total.passed, total.renewed
+        report = account_report(
+            total.alone,
+            (),
+            budgets.get(total.alone.path),
+            conversion=budgets[own.path].delta_conversion or CONVERSION,
+            composition=own.composition,
+        )
+    if passed or report.binding is None:
+        return None
+    budget = report.binding.budget
+    return Guarantee(report.path, budget.epsilon, budget.delta, bool(per_window))
 
 
 def _last(entries: Iterable[tuple[Entry, Asked]], path: str) -> list[tuple[Entry, Asked]]:
@@ -325,12 +269,12 @@ def _last(entries: Iterable[tuple[Entry, Asked]], path: str) -> list[tuple[Entry
     return list(islice(mine, 1))
 
 
-def _compared(account: AccountReport, ledger: Ledger | None) -> tuple[Analysis, ...]:
+def _compared(own: AccountReport, account: OwnAccount) -> tuple[Analysis, ...]:
     """What the ledger has charged the account in all, and what other theorems would say."""
-    total = account.total
-    if ledger is None or not 0 < total.queries <= MAX_COMPARED or account.binding is None:
+    total = own.total
+    if not 0 < total.queries <= MAX_COMPARED or own.binding is None:
         return ()
-    budget = account.binding.budget
+    budget = own.binding.budget
     slack = budget.delta_conversion or budget.delta / 2.0 or CONVERSION
-    asked = charged(ledger.history(account.path, MAX_COMPARED), slack)
+    asked = charged(account.history(MAX_COMPARED), slack)
     return (counted(total.loss, total.epsilon, total.delta), *analyses(asked, slack))

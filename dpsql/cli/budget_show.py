@@ -1,4 +1,8 @@
-"""``dpsql budget show``, ``estimate`` and ``history``: where accounts stand and what they asked."""
+"""``dpsql budget show``, ``estimate`` and ``history``: where accounts stand and what they asked.
+
+``show`` and ``estimate`` tell an analyst what that analyst may see; ``show --all`` and ``history``
+are for whoever owns the ledger.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,11 @@ def show(
     everybody: bool,
     compare: bool,
 ) -> None:
-    """Show what an account, and those above it, have spent and have left."""
+    """Show what an analyst has spent and has left; with --all, every account of the ledger.
+
+    An analyst is shown the accounts that nobody else pays from: what others were charged in the end
+    depends on what they were answered. With --all, the data owner sees everything.
+    """
     if everybody:
         _show_all(policies, ledger, format_)
         return
@@ -148,7 +156,8 @@ def history(
     """List who asked what, when, and what it cost, newest first.
 
     Of the analyst's account, of the one that --account names, or of all. The table also tells when
-    accounts were suspended and reopened.
+    accounts were suspended and reopened. Numbers are those of the ledger's events, of which all
+    accounts have some: this is for its owner.
     """
     from dpsql import output_budget
     from dpsql.accounting import MAX_UNITS

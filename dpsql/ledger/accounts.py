@@ -74,21 +74,13 @@ def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[No
 def require_room(nodes: Sequence[Node], amount: Amount) -> None:
     """Raise :class:`BudgetExceeded` unless ``amount`` fits into every limit of every node.
 
-    :class:`LedgerError` when an account was charged under the other composition, or when its sums
-    would no longer fit into 64 bits.
+    What it says is for the analyst who asked: of the first node, the dataset's, which others pay
+    from too, it tells no figures. :class:`LedgerError` when an account was charged under the other
+    composition, or when its sums would no longer fit into 64 bits.
     """
-    left: list[Amount] = []
-    short: list[str] = []
-    for node in nodes:
-        spent = node.spent.amount
-        for limit in node.limits:
-            account = Account(node.path, limit)
-            account.require_same_composition(spent)
-            left.append(account.left(spent))
-            if not account.has_room(spent, amount) and node.path not in short:
-                short.append(node.path)
+    short = [node for node in nodes if not _has_room(node, amount)]
     if short:
-        raise _budget_exceeded(short, amount, left)
+        raise _budget_exceeded(nodes[1:] or nodes, short, amount)
     for node in nodes:
         sums = zip(node.spent.amount.units, amount.units, strict=True)
         if any(paid + more > MAX_UNITS for paid, more in sums):
@@ -310,17 +302,50 @@ def _unknown(path: str) -> UnknownName:
     )
 
 
-def _budget_exceeded(short: list[str], amount: Amount, left: list[Amount]) -> BudgetExceeded:
+def _has_room(node: Node, amount: Amount) -> bool:
+    accounts = [Account(node.path, limit) for limit in node.limits]
+    for account in accounts:
+        account.require_same_composition(node.spent.amount)
+    return all(account.has_room(node.spent.amount, amount) for account in accounts)
+
+
+def _budget_exceeded(own: Sequence[Node], short: Sequence[Node], amount: Amount) -> BudgetExceeded:
+    """The refusal of ``amount``, in figures of the analyst's ``own`` accounts alone."""
     currency = "epsilon" if amount.epsilon else "rho"
-    least = Amount(*map(min, zip(*(one.units for one in left), strict=True)))
-    requested, remaining = (
-        (getattr(loss, currency), loss.delta) for loss in (amount.loss, least.loss)
-    )
+    left = _left(own)
+    requested = _pair(currency, amount)
+    remaining = None if left is None else _pair(currency, left)
+    price = f"it may cost {_in_words(currency, requested)}"
+    names = [node.path for node in short if node in own]
+    if names and remaining is not None:
+        reason = (
+            f"the budget of {', '.join(names)} cannot pay for this query: {price}, and "
+            f"{_in_words(currency, remaining)} are left"
+        )
+    else:
+        reason = f"the total of all analysts leaves no room for this query: {price}"
     return BudgetExceeded(
-        f"the budget of {', '.join(short)} cannot pay for this query: it may cost "
-        f"{currency} {requested[0]:.4g} and delta {requested[1]:.4g}, "
-        f"and {currency} {remaining[0]:.4g} and delta {remaining[1]:.4g} are left",
+        reason,
         remaining=remaining,
         requested=requested,
         hint="ask for less epsilon or delta, or ask the data owner for a larger budget",
     )
+
+
+def _left(nodes: Sequence[Node]) -> Amount | None:
+    """What all limits of all nodes leave; None without limits."""
+    left = [
+        Account(node.path, limit).left(node.spent.amount).units
+        for node in nodes
+        for limit in node.limits
+    ]
+    return Amount(*map(min, zip(*left, strict=True))) if left else None
+
+
+def _pair(currency: str, amount: Amount) -> tuple[float, float]:
+    loss = amount.loss
+    return getattr(loss, currency), loss.delta
+
+
+def _in_words(currency: str, pair: tuple[float, float]) -> str:
+    return f"{currency} {pair[0]:.4g} and delta {pair[1]:.4g}"

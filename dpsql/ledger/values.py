@@ -136,6 +136,16 @@ class Standing:
         left = [Account(self.path, limit).left(spent).units for limit in self.limits]
         return Amount(*map(min, zip(*left, strict=True))) if left else None
 
+    @property
+    def passed(self) -> bool:
+        """True if more was spent than a limit allows, which was lowered since."""
+        spent = self.window.spent.amount.units
+        return any(
+            paid > most
+            for limit in self.limits
+            for paid, most in zip(spent, limit.units, strict=True)
+        )
+
     def affordable(self, amount: Amount) -> int | None:
         """How many charges of ``amount`` fit into what is left; None if any number does."""
         if self.left is None:

@@ -29,6 +29,7 @@ _ANALYSES = {
     "zcdp": "zCDP, nothing refunded",
     "optimal": "optimal composition",
 }
+_OTHERS = "as far as this account goes: others pay from the total too, and may leave less"
 _PERIODS = {"day": "every day", "month": "every month"}
 
 
@@ -39,6 +40,8 @@ def budget_panel(report: BudgetReport) -> Group:
         parts += [Text(), account_panel(account, _role(report, account))]
     parts += [Text(), Text("More questions", style="bold")]
     parts += [_indented(_forecast(each)) for each in report.forecasts]
+    if report.total:
+        parts.append(_indented(Text(_OTHERS, style="dim")))
     if report.analyses:
         parts += [Text(), analyses_table(report.analyses)]
     return Group(*parts, Text(), promise(report))
@@ -140,49 +143,48 @@ def analyses_table(analyses: Sequence[Analysis]) -> Group:
 
 def promise(report: BudgetReport) -> Text:
     """What is guaranteed, in a sentence, and which figures that rests on."""
-    counted = "ε and δ" if report.composition is Composition.BASIC else "ρ and δ"
-    window = " of one window" if report.own.renews or report.own.windows > 1 else ""
-    text = (
-        f"The promise: all answers{window} to {printable(report.analyst)} together are "
-        f"(ε {significant(report.epsilon)}, δ {significant(report.delta)})-differentially "
-        f"private, whatever is asked. It rests on the limits of {counted}, which no query can "
-        "pass. What is spent says how much of that has been used."
-    )
-    if _passed(report.own):
-        text = (
-            f"More was charged to {printable(report.analyst)} than its limit now allows, so "
-            "nothing more can be asked. The promise is that of the limit before; what was charged "
-            f"amounts to {_worth(report.own.total)}."
-        )
-    total = next(account for account in report.accounts if account.path == report.dataset)
-    bound = total.binding
-    if bound is not None and not _passed(total):
-        text += (
-            f" All analysts together: (ε {significant(bound.budget.epsilon)}, "
-            f"δ {significant(bound.budget.delta)})"
-            + (" in each window." if total.renews or total.windows > 1 else ".")
-        )
-    return Text(text, style="dim")
+    return Text(" ".join(_promise(report)), style="dim")
 
 
 # -- parts ------------------------------------------------------------------------------------
 
 
-def _passed(account: AccountReport) -> bool:
-    """True if more was spent than a limit allows, which was then lowered since."""
-    loss = account.spent.loss
-    return any(
-        loss.rho > most.rho or loss.epsilon > most.epsilon or loss.delta > most.delta
-        for most in (limit.budget.limit.loss for limit in account.limits)
+def _promise(report: BudgetReport) -> Iterator[str]:
+    promise, who = report.promise, printable(report.analyst)
+    if promise is None:
+        whose = f"{who} than its limit"
+        if report.total:
+            whose = "all analysts together than their total"
+        yield (
+            f"More was charged to {whose} now allows, so nothing more can be asked. The promise is "
+            "that of the limit before."
+        )
+        if not report.total:
+            yield f"What was charged amounts to {_worth(report.own.total)}."
+        return
+    counted = "ε and δ" if report.composition is Composition.BASIC else "ρ and δ"
+    window = " of one window" if promise.per_window else ""
+    seen = f"all answers{window} to {who} together are"
+    if report.total:
+        seen = f"all that all analysts together see{window} is"
+    yield (
+        f"The promise: {seen} (ε {significant(promise.epsilon)}, "
+        f"δ {significant(promise.delta)})-differentially private, whatever is asked. It rests on "
+        f"the limits of {counted}, which no query can pass."
     )
+    if report.total:
+        yield (
+            "It is about all of them, as what others were answered decides whether their total "
+            f"leaves room for a question of {who}."
+        )
+    else:
+        yield "What is spent says how much of that has been used."
 
 
 def _role(report: BudgetReport, account: AccountReport) -> str:
-    if account.path == report.analyst:
-        return "" if account.path == report.account else "all sessions"
-    if account.path == report.account:
-        return "session"
-    return "all analysts" if account.path == report.dataset else ""
+    if report.account == report.analyst:
+        return ""
+    return "all sessions" if account.path == report.analyst else "session"
 
 
 def _bars(account: AccountReport) -> Table:

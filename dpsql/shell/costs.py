@@ -6,18 +6,18 @@ import math
 from dataclasses import dataclass
 
 from dpsql.accounting import Amount, Budget, PrivacyLoss
-from dpsql.budget import Payer
+from dpsql.budget import OwnAccount
 from dpsql.budget.account import account_report
 from dpsql.explain import Explanation
 from dpsql.figures import percent, significant
-from dpsql.ledger import Ledger, Standing
+from dpsql.ledger import Standing
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
     """What an analyst's account has spent of the budget that binds it, after so many queries.
 
-    ``standings`` are those of the account that pays and of all above it.
+    ``standings`` are all that a question must fit, so far as the analyst may know it.
     """
 
     budget: Budget
@@ -41,16 +41,15 @@ class Balance:
         return self.left / self.budget.epsilon
 
 
-def balance(ledger: Ledger, payer: Payer, policy: Budget) -> Balance:
+def balance(account: OwnAccount, policy: Budget) -> Balance:
     """Where the account that pays stands; ``policy`` is the analyst's budget. Cheap to ask for.
 
     Raises ``LedgerError``.
     """
-    standings = ledger.standing(payer.path, payer.limits)
-    own = next(standing for standing in standings if standing.path == payer.analyst)
-    report = account_report(own, (), policy, composition=policy.composition)
+    standing = account.standing()
+    report = account_report(standing.analyst, (), policy, composition=policy.composition)
     budget = policy if report.binding is None else report.binding.budget
-    return Balance(budget, report.spent.loss, report.spent.queries, standings)
+    return Balance(budget, report.spent.loss, report.spent.queries, standing.binding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Price:
 
 
 def price(explanation: Explanation, now: Balance) -> Price:
-    """The price of an explained query to an account, and to those above it."""
+    """The price of an explained query to an account."""
     reserved = explanation.reserved
     amount = Amount.charge(reserved)
     affordable = [standing.affordable(amount) for standing in now.standings]

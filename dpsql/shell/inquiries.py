@@ -60,11 +60,11 @@ def _budget(call: Call) -> None:
 def _history(call: Call) -> None:
     shell = call.shell
     limit = int(call.argument) if call.argument.isdecimal() and len(call.argument) < 10 else 20
-    entries = shell.source.ledger.history(shell.source.payer.analyst, limit)
+    entries = shell.source.account.history(limit)
     if not entries:
         shell.screen.show(Text("Nothing was charged yet."))
         return
-    most = shell.source.payer.limits[-1].limit
+    most = shell.source.account.payer.limits[-1].limit
     table = titled("when", "paid", "budget", "asked", right=(2,))
     for entry in reversed(entries):
         table.add_row(*map(Text, _told(entry, most)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpsql.accounting import Budget
-from dpsql.budget import Payer, payer
+from dpsql.budget import OwnAccount, payer
 from dpsql.engines.duckdb import open_database
 from dpsql.ledger import Ledger
 from dpsql.policy import Policy
@@ -32,14 +32,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open target. ``budget`` is what the policy gives the analyst; ``work`` runs queries."""
+    """An open target: ``account`` is what the analyst may see of the ledger.
+
+    ``budget`` is what the policy gives the analyst; ``work`` runs queries.
+    """
 
     target: Target
     connection: Connection
     policy: Policy
     schema: Schema
-    ledger: Ledger
-    payer: Payer
+    account: OwnAccount
     budget: Budget
     work: Work
 
@@ -67,6 +69,6 @@ def opened(target: Target, progress: Percent) -> Iterator[Source]:
             Ledger.open(target.ledger) as ledger,
         ):
             work = Work(connection.interrupt)
-            paying = payer(policy, target.analyst, target.session)
+            own = OwnAccount(payer(policy, target.analyst, target.session), ledger)
             budget = Budget.of(account.epsilon, account.delta, account.composition)
-            yield Source(target, connection, policy, engine.schema(), ledger, paying, budget, work)
+            yield Source(target, connection, policy, engine.schema(), own, budget, work)

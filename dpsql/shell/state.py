@@ -73,7 +73,7 @@ class Shell:
         """Where the account stands, None if the ledger does not say."""
         source = self.source
         try:
-            return balance(source.ledger, source.payer, source.budget)
+            return balance(source.account, source.budget)
         except Error:
             return None
 

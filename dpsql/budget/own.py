@@ -1,0 +1,103 @@
+"""What an analyst may read of a ledger: the accounts that nobody else pays from.
+
+Those are the analyst's own and the sessions' below it. Of the dataset's account, above them, an
+analyst learns no figure: what it has spent depends on what others were charged in the end, and so
+on what others were answered. Only its limits are read, which are public, and whether they bind.
+The owner's view of a whole ledger is in :mod:`dpsql.budget.owner`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpsql.budget.payer import Payer
+from dpsql.ledger import Entry, Ledger, Spent, Standing, Window
+from dpsql.ledger.values import line_of
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The limits of the dataset's account, where it has any: others pay from it as well.
+
+    ``alone`` is where it would stand if nobody else had asked anything: others can only have left
+    less. ``passed`` says that more was charged than its limits now allow, so that nothing more can
+    be asked, and ``renewed`` that its limits hold for each window.
+    """
+
+    alone: Standing
+    passed: bool
+    renewed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStanding:
+    """Where an analyst stands. ``own`` accounts go from the analyst's to the one that pays."""
+
+    own: tuple[Standing, ...]
+    total: Total | None
+
+    @property
+    def analyst(self) -> Standing:
+        """The analyst's account, of which sessions are a part."""
+        return self.own[0]
+
+    @property
+    def binding(self) -> tuple[Standing, ...]:
+        """All that a question must fit, so far as the analyst may know it."""
+        return self.own if self.total is None else (self.total.alone, *self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAccount:
+    """The part of a ledger that is an analyst's. Without a ledger, nothing has been spent.
+
+    All that analysts are shown of budgets is computed from this. Its methods raise ``LedgerError``.
+    """
+
+    payer: Payer
+    ledger: Ledger | None
+
+    def standing(self) -> OwnStanding:
+        """Where the account that pays stands, and the analyst's above it."""
+        dataset, *own = self._line()
+        return OwnStanding(tuple(own), self._total(dataset, own[0]))
+
+    def windows(self, path: str) -> tuple[Window, ...]:
+        """All windows of one of the own accounts, oldest first."""
+        assert f"{path}/".startswith(f"{self.payer.analyst}/"), "others pay from that account too"
+        return () if self.ledger is None else self.ledger.windows(path)
+
+    def history(self, limit: int) -> tuple[Entry, ...]:
+        """The analyst's latest entries, in any session, newest first.
+
+        Their numbers are those of the ledger, which tell how much others have asked: not to be shown.
+        """
+        return () if self.ledger is None else self.ledger.history(self.payer.analyst, limit)
+
+    def _line(self) -> tuple[Standing, ...]:
+        """From the dataset down."""
+        if self.ledger is not None:
+            return self.ledger.standing(self.payer.path, self.payer.limits)
+        limits = {account.path: (account.limit,) for account in self.payer.limits}
+        nothing = Window("", "", Spent())
+        return tuple(
+            Standing(path, limits.get(path, ()), None, "{}", nothing, Spent())
+            for path in line_of(self.payer.path)
+        )
+
+    def _total(self, dataset: Standing, own: Standing) -> Total | None:
+        if not dataset.limits:
+            return None
+        windows = () if self.ledger is None else self.ledger.windows(dataset.path)
+        renewed = dataset.renews is not None or len(windows) > 1
+        return Total(_alone(dataset, own), dataset.passed, renewed)
+
+
+def _alone(dataset: Standing, own: Standing) -> Standing:
+    """The dataset's account as if only one analyst had asked, of which ``own`` is the account.
+
+    What that spent counts if it was all spent in the dataset's present window.
+    """
+    within = dataset.window.opened <= own.window.opened
+    spent = own.window.spent if within else Spent()
+    return replace(dataset, window=replace(dataset.window, spent=spent), total=spent)

@@ -1,0 +1,56 @@
+"""The owner's view of a ledger: every account, every entry, whoever was charged.
+
+It is for whoever may read the ledger itself. What analysts are shown of it is in
+:mod:`dpsql.budget.own`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+
+from dpsql.accounting import Budget
+from dpsql.budget.account import AccountReport, any_account
+from dpsql.budget.forecasts import RECENT
+from dpsql.budget.payer import policy_budgets
+from dpsql.ledger import Entry, Head, Ledger
+from dpsql.policy import Policy
+
+
+def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:
+    """Where every account of the ledger stands, sorted by path.
+
+    Limits of the policy are those of ``policy`` where it has any, else those of the last charge.
+    """
+    known: dict[str, Budget] = {}
+    for analyst in () if policy is None else policy.accounts:
+        assert policy is not None
+        known |= policy_budgets(policy, analyst)
+    return tuple(any_account(path, known.get(path), ledger) for path in ledger.accounts())
+
+
+def latest_entries(
+    ledger: Ledger, account: str | None, limit: int, before: int | None = None
+) -> tuple[Entry, ...]:
+    """The latest entries of an account and those below it, or of all; newest first."""
+    if account is not None:
+        return ledger.history(account, limit, before)
+    return tuple(islice(_entries(ledger, before, limit), limit))
+
+
+def all_entries(ledger: Ledger, until: Head) -> Iterator[Entry]:
+    """All entries of a ledger up to a head, newest first, read as they are asked for."""
+    return _entries(ledger, until.seq + 1, RECENT)
+
+
+def _entries(ledger: Ledger, before: int | None, at_once: int) -> Iterator[Entry]:
+    datasets = [path for path in ledger.accounts() if "/" not in path]
+    pages = (_pages(ledger, path, before, min(at_once, RECENT)) for path in datasets)
+    return merge(*pages, key=lambda entry: entry.entry, reverse=True)
+
+
+def _pages(ledger: Ledger, path: str, before: int | None, at_once: int) -> Iterator[Entry]:
+    while page := ledger.history(path, at_once, before):
+        yield from page
+        before = page[-1].entry

@@ -1,0 +1,73 @@
+"""Who pays for a connection: an account named after the dataset, and the limits that bind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.accounting import Budget
+from dpsql.errors import ParameterError, PolicyError
+from dpsql.ledger import Account
+from dpsql.policy import AccountPolicy, Policy, is_account_name
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """The ledger account that pays for a connection, and the policy's limits that bind it.
+
+    ``limits`` are those of the dataset, if the policy has a total, and of the analyst.
+    """
+
+    path: str
+    limits: tuple[Account, ...]
+
+    @property
+    def analyst(self) -> str:
+        """The path of the analyst's account: this one, or the one above a session's."""
+        return self.limits[-1].path
+
+
+def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
+    """Who pays: the analyst's account, or the account of a session of its own below that.
+
+    Accounts are named after the dataset, so that another policies file buys no budget. A session
+    has no limit in the policy; what it spends is spent by the analyst, and by the dataset.
+
+    Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for names that
+    cannot be part of a path, and ``PolicyError`` for a total that adds up otherwise than accounts.
+    """
+    budgets = policy_budgets(policy, analyst)
+    limits = tuple(Account(path, budget.limit) for path, budget in budgets.items())
+    path = f"{policy.dataset}/{analyst}"
+    return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
+
+
+def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
+    """The budgets that the policy gives the dataset, if it has a total, and the analyst.
+
+    Raises as :func:`payer` does.
+    """
+    own = _budget(policy.account(analyst))
+    path = f"{policy.dataset}/{_part('analyst', analyst)}"
+    if policy.total is None:
+        return {path: own}
+    if policy.total.composition is not own.composition:
+        raise PolicyError(
+            f"the total and the account of {analyst} differ in their composition",
+            code="policy_invalid",
+            hint="Give all accounts and the total the same composition: else they do not add up.",
+        )
+    return {policy.dataset: _budget(policy.total), path: own}
+
+
+def _budget(account: AccountPolicy) -> Budget:
+    return Budget.of(account.epsilon, account.delta, account.composition)
+
+
+def _part(what: str, name: object) -> str:
+    if not isinstance(name, str) or not is_account_name(name):
+        raise ParameterError(
+            f"the name of the {what} must be 1 to 200 printable characters without /",
+            code="bad_parameter",
+            hint="give it a plain name, without spaces at its ends",
+        )
+    return name
