@@ -27,7 +27,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Figures of a plan", "dpsql.explain", ("BlockExplanation", "ColumnFigure")),
     ("Policies", "dpsql.policy_file", ("load_policy", "parse_policy")),
     ("Policy against database", "dpsql.scaffold", ("check_policy", "Finding")),
-    ("Who pays", "dpsql.budget", ("payer", "Payer")),
+    ("Who pays", "dpsql.budget", ("payer", "Payer", "Guarantee")),
     ("Costs", "dpsql.accounting", ("PrivacyLoss", "Amount", "Budget", "Composition")),
     ("The ledger", "dpsql.ledger", ("Ledger", "Owner", "Renewal", "Account", "Standing")),
     ("What the ledger tells", "dpsql.ledger", ("Window", "Spent", "Entry", "Event", "Kind")),
