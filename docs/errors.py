@@ -103,7 +103,7 @@ MEANINGS = {
     "unknown_table": "A table that the policy does not list, whether it exists or not.",
     "window_over_private_rows": "A window function over private rows: it looks at other rows.",
     "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",
-    "budget_exceeded": "The account, or the total of all, cannot pay the worst case. Nothing was read.",
+    "budget_exceeded": "The account, or the total of all, cannot pay the worst case.",
     "engine_failed": "The engine failed; its message is withheld, as it may quote data.",
     "policy_does_not_fit": "The policies file and the database do not agree.",
     "policy_invalid": "The policies file says something that is not allowed.",
