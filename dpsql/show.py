@@ -78,6 +78,8 @@ def budget(report: BudgetReport) -> Listing:
     rows: list[tuple[object, ...]] = []
     for account in report.accounts:
         rows += [(account.path, *row) for row in _counted(account)]
+    if report.suspended_above:
+        rows.append((report.dataset, "suspended", 1.0, None, None))
     promise = report.promise
     if promise is not None:
         rows.append((promise.account, "promised epsilon", None, None, promise.epsilon))

@@ -505,7 +505,7 @@ def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used) ->
     assert failed["failed"] is not None
     assert [other["failed"] for other in others] == 3 * [None]
     report = json.loads(budget("-f", "json"))
-    assert [a["suspended"] for a in report["accounts"]] == [report["suspended"], None]
+    assert [a["suspended"] for a in report["accounts"]] == [report["suspended"]]
     exported = json.loads(budget("export"))
     (told,) = exported["suspensions"]
     assert (told["kind"], told["entry"], told["cause"]) == ("failure", entry, "memory")
@@ -541,6 +541,9 @@ def test_the_owner_suspends_an_account_without_a_failure(used) -> None:
     assert answer.exit_code == 2
     assert "the owner of the data has suspended it" in " ".join(answer.stderr.split())
     assert "suspended by the owner" in budget("history")
+    for told in (budget(), ok("query", "SHOW BUDGET", "--format", "csv")):
+        assert "suspended" in told
+    assert "world is suspended since" in budget()
     assert owner("reopen", "world").exit_code == 0  # there is nothing to warn of
     assert run("query", KNOWN, "--fresh").exit_code == 0
     assert "no account world/eve" in refused("owner", "suspend", "world/eve")

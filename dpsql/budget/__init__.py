@@ -65,7 +65,8 @@ class BudgetReport:
     ``total`` says that there is such a limit. Others may then have left less room than is said
     here, and a question is refused for it.
 
-    ``forecasts`` say how many more questions there is room for. ``analyses`` compare what the
+    ``suspended`` is since when the account, or one above it, answers no new question; empty if all
+    do. ``forecasts`` say how many more questions there is room for. ``analyses`` compare what the
     ledger has charged the analyst, over all windows, with what other theorems would say; empty
     unless asked for.
 
@@ -81,6 +82,7 @@ class BudgetReport:
     accounts: tuple[AccountReport, ...]
     promise: Guarantee | None
     total: bool = False
+    suspended: str = ""
     forecasts: tuple[Forecast, ...] = ()
     analyses: tuple[Analysis, ...] = ()
 
@@ -98,6 +100,11 @@ class BudgetReport:
     def own(self) -> AccountReport:
         """The analyst's account, which pays unless a session of it does."""
         return self.accounts[-1]
+
+    @property
+    def suspended_above(self) -> bool:
+        """True if it is the dataset's account that is suspended, and none of the analyst's."""
+        return bool(self.suspended) and not any(a.suspended for a in self.accounts)
 
     @property
     def composition(self) -> Composition:
@@ -145,11 +152,6 @@ class BudgetReport:
     def queries(self) -> int:
         """Queries charged."""
         return self.own.spent.queries
-
-    @property
-    def suspended(self) -> str:
-        """Since when the account, or one above it, answers no new question; empty if all do."""
-        return max(account.suspended for account in self.accounts)
 
     @property
     def unsettled(self) -> int:
@@ -213,6 +215,7 @@ def budget_report(
         accounts,
         _promise(own, standing, budgets),
         standing.total is not None,
+        standing.suspended,
         tuple(
             forecast(each, standing.binding, entries, own.spent.queries)
             for each in (*questions, *asking)

@@ -31,10 +31,15 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class OwnStanding:
-    """Where an analyst stands. ``own`` accounts go from the analyst's to the one that pays."""
+    """Where an analyst stands. ``own`` accounts go from the analyst's to the one that pays.
+
+    ``suspended`` is since when one of them or the dataset's, which only the owner suspends, answers
+    no new question; empty if all do.
+    """
 
     own: tuple[Standing, ...]
     total: Total | None
+    suspended: str
 
     @property
     def analyst(self) -> Standing:
@@ -60,7 +65,8 @@ class OwnAccount:
     def standing(self) -> OwnStanding:
         """Where the account that pays stands, and the analyst's above it."""
         dataset, *own = self._line()
-        return OwnStanding(tuple(own), self._total(dataset, own[0]))
+        suspended = max(each.suspended or "" for each in (dataset, *own))
+        return OwnStanding(tuple(own), self._total(dataset, own[0]), suspended)
 
     def windows(self, path: str) -> tuple[Window, ...]:
         """All windows of one of the own accounts, oldest first."""
@@ -70,7 +76,7 @@ class OwnAccount:
     def history(self, limit: int) -> tuple[Entry, ...]:
         """The analyst's latest entries, in any session, newest first.
 
-        Their numbers are those of the ledger, which tell how much others have asked: not to be shown.
+        Their numbers are those of the ledger, not to be shown: they tell how much others have asked.
         """
         return () if self.ledger is None else self.ledger.history(self.payer.analyst, limit)
 

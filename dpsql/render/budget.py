@@ -36,6 +36,9 @@ _PERIODS = {"day": "every day", "month": "every month"}
 def budget_panel(report: BudgetReport) -> Group:
     """A line that says it all, bars per account, how many more questions, and the promise."""
     parts: list[RenderableType] = [Text(headline(report), style="bold")]
+    if report.suspended_above:
+        text = f"{printable(report.dataset)} is {_suspended(report.suspended)}"
+        parts += [Text(), Text(text, style="bold red")]
     for account in report.accounts:
         parts += [Text(), account_panel(account, _role(report, account))]
     parts += [Text(), Text("More questions", style="bold")]
@@ -82,7 +85,7 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
     if account.limits:
         parts.append(_indented(_bars(account)))
     if account.suspended:
-        parts.append(_indented(Text(_suspended(account), style="bold red")))
+        parts.append(_indented(Text(_suspended(account.suspended), style="bold red")))
     parts += [_indented(Text(line, style="dim")) for line in _remarks(account)]
     return Group(*parts)
 
@@ -213,11 +216,10 @@ def _quantities(account: AccountReport) -> Iterator[tuple[str, float, float]]:
     yield "δ", loss.delta, delta
 
 
-def _suspended(account: AccountReport) -> str:
-    since = account.suspended[:16].replace("T", " ")
+def _suspended(since: str) -> str:
     return (
-        f"suspended since {since} UTC: no new question is answered until the owner of the data has "
-        "reopened it; what was answered before still is"
+        f"suspended since {since[:16].replace('T', ' ')} UTC: no new question is answered until "
+        "the owner of the data has reopened it; what was answered before still is"
     )
 
 
