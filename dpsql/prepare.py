@@ -20,6 +20,7 @@ from dpsql.policy import Parameters, Policy
 from dpsql.query import Query
 from dpsql.schema import Column
 from dpsql.sql.check import check_sql
+from dpsql.sql.examined import examined_expressions
 from dpsql.sql.expressions import plain_column
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
@@ -140,12 +141,18 @@ class Preparer:
         return tuple(column.name for column in bound)
 
     def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
-        """The released keys and their types: those of plain columns are known from the catalog."""
+        """The released keys and their types, once nothing computed of private rows can fail.
+
+        The types of plain columns are known from the catalog.
+        """
         block = plan.block
-        table = block.source.table
-        found = [table.column(plain_column(key)) for key in block.keys]
-        types = [column.type for column in found if column is not None]
-        if len(types) < len(block.keys):
-            types = [column.type for column in self._engine.bind(statement)[1:]]
+        computed = examined_expressions(block)
+        types = self._engine.examine(block.source.sql, computed) if computed else ()
+        known = [block.source.table.column(plain_column(key)) for key in block.keys]
+        found = [
+            types[place] if column is None else column.type for place, column in enumerate(known)
+        ]
+        if None in found:
+            found = [column.type for column in self._engine.bind(statement)[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
-        return tuple(Column(*pair) for pair in zip(names, types[: len(names)], strict=True))
+        return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))

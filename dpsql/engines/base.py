@@ -78,6 +78,13 @@ class Engine(Protocol):
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
 
+    def examine(self, source: str, expressions: Sequence[str]) -> tuple[str | None, ...]:
+        """The types of expressions over the rows of a FROM clause, once they are known to be total.
+
+        Reads no row of the owner's. None stands for types without a short name. Raises
+        ``QueryRefused`` where an expression does not bind, or nothing shows that it cannot fail.
+        """
+
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 

@@ -150,7 +150,7 @@ def _is_sure(node: _Node) -> bool:
 
 def _doubtful(node: _Node) -> Iterator[_Cast]:
     (child,) = node["children"]
-    types = [_type(child.get("return_type")), _type(node["return_type"])]
+    types = [type_text(child.get("return_type")), type_text(node["return_type"])]
     source, target = types
     if source is None or target is None or "VARCHAR" in types or source == target:
         return
@@ -164,7 +164,7 @@ def _written(node: _Node) -> _Constant | None:
         text = _value(node["value"])
         if text is None:
             return None
-        return _Constant(f"CAST({text} AS {_type(node['value']['type'])})", (text,))
+        return _Constant(f"CAST({text} AS {type_text(node['value']['type'])})", (text,))
     children = node.get("children")
     if node["expression_class"] != "BOUND_FUNCTION" or not children:
         return None
@@ -176,7 +176,7 @@ def _written(node: _Node) -> _Constant | None:
         written.append(part)
     literals = tuple(text for part in written for text in part.literals)
     if node["type"] == "OPERATOR_CAST":
-        target = _type(node["return_type"])
+        target = type_text(node["return_type"])
         cast = "CAST" if _is_cast(node) else "TRY_CAST"
         sql = f"{cast}({written[0].sql} AS {target})"
         return None if target is None else _Constant(sql, literals)
@@ -208,7 +208,7 @@ def _value(value: _Node) -> str | None:
     return None
 
 
-def _type(type_: _Node | None) -> str | None:
+def type_text(type_: _Node | None) -> str | None:
     """A type as SQL; None for types that have no short name."""
     if type_ is None:
         return None
@@ -220,6 +220,6 @@ def _type(type_: _Node | None) -> str | None:
     if type_["id"] == "DECIMAL":
         return f"DECIMAL({info['width']}, {info['scale']})"
     if type_["id"] == "LIST":
-        inner = _type(info["child_type"])
+        inner = type_text(info["child_type"])
         return inner and f"{inner}[]"
     return None

@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 
 from dpsql.engines.attached import DATA, attached, publish
 from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.engines.evidence import evidence_for
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.spill import Spill
-from dpsql.errors import EngineError, InterfaceError, QueryRefused
+from dpsql.engines.twin import Twin
+from dpsql.errors import EngineError, InterfaceError
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
 from dpsql.schema import INTEGER_BITS, Column, Schema, base_type, canonical, schema_of
@@ -50,7 +52,7 @@ class DuckDBEngine:
         self._is_file = path is not None
         self._spill = Spill()
         self._connection = attached(Path(path) if path is not None else None, self._spill.directory)
-        self._twin: duckdb.DuckDBPyConnection | None = None
+        self._twin: Twin | None = None
         self._twin_lock = threading.Lock()
         self._locked = False
         self._schema: Schema | None = None
@@ -112,28 +114,16 @@ class DuckDBEngine:
             return self._schema
 
     def bind(self, sql: str) -> tuple[Column, ...]:
+        return self._empty_twin().bind(sql)
+
+    def examine(self, source: str, expressions: Sequence[str]) -> tuple[str | None, ...]:
+        return self._empty_twin().examine(source, expressions)
+
+    def _empty_twin(self) -> Twin:
         with self._twin_lock:
             if self._twin is None:
-                self._twin = self._empty_twin()
-            try:
-                found = self._twin.sql(sql)
-                columns = zip(found.columns, found.types, strict=True)
-                return tuple(Column(name, str(type_)) for name, type_ in columns)
-            except duckdb.Error as error:
-                raise QueryRefused(
-                    f"the query does not fit its tables: {first_line(error)}",
-                    code="does_not_bind",
-                ) from None
-
-    def _empty_twin(self) -> duckdb.DuckDBPyConnection:
-        twin = duckdb.connect(":memory:", config={"threads": "1"})
-        for table in self.schema().values():
-            if table.unreadable is not None:
-                continue
-            columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
-            twin.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
-        lock_down(twin)
-        return twin
+                self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
+            return self._twin
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
@@ -283,11 +273,6 @@ class MaterializedStream:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._relation.__arrow_c_stream__(requested_schema)
-
-
-def first_line(error: duckdb.Error) -> str:
-    """The first line of an engine message: what is wrong, without the generated SQL."""
-    return str(error).strip().split("\n", 1)[0].replace(INTERNAL_PREFIX, "")
 
 
 def _array(values: object) -> NDArray[Any]:

@@ -1,0 +1,117 @@
+"""Edge values of the engine's types: what functions fail on if they fail on anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dpsql.quoting import literal
+
+_SQL = "SQL "  # marks values that no text can be cast to
+_SIGNED = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+_TEXTS = (
+    *(
+        "",
+        " ",
+        "a",
+        "ä",
+        "ß",
+        "\u0130",
+        "e\u0301",
+        "\U0001f600",
+        "\x00",
+        "%",
+        "_",
+        "\\",
+        "a%\\",
+        "1",
+        "-1",
+        " 7 ",
+        "0x1F",
+    ),
+    *("9" * 400, "1e400", "-1e400", "1e-400", "NaN", "inf", "-inf", "true", "0.5", "1_000"),
+    *("2024-13-45", "2024-02-29", "24:00:00", "infinity", "5877642-06-25 (BC)", "5881580-07-10"),
+    *("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806", "00:00:00+15:59:59"),
+    *("[1]", '{"a":1}', "178956970 years", "2024-01-01 00:00:00 Nowhere/City", "x" * 20_000),
+)
+DECIMALS = ("DECIMAL(4,1)", "DECIMAL(9,0)", "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,38)")
+
+
+def _integers(kind: str) -> list[str]:
+    if kind.startswith("U"):
+        bits = _SIGNED[kind[1:]]
+        return ["0", "1", str(2 ** (bits - 1)), str(2**bits - 1)]
+    bits = _SIGNED[kind]
+    return [str(-(2 ** (bits - 1))), "-1", "0", "1", str(2 ** (bits - 1) - 1)]
+
+
+def _decimals(kind: str) -> list[str]:
+    width, scale = map(int, kind[8:-1].split(","))
+    most = ("9" * (width - scale) or "0") + ("." + "9" * scale if scale else "")
+    return [f"-{most}", "-0.5" if scale and width > 1 else "-1"[: 1 + (width > scale)], "0", most]
+
+
+def _edges() -> dict[str, tuple[str, ...]]:
+    """The extremes of each type, as texts that are cast to it."""
+    huge = ["9223372036854775808", "1.7014118346046923e38", "3.4e38", "127.5", "2147483647.5"]
+    floats = ["nan", "inf", "-inf", "-0.0", "0", "0.5", "-1.5", "2.5"]
+    dates = ["infinity", "-infinity", "5877642-06-25 (BC)", "5881580-07-10", "1970-01-01"]
+    dates += ["2024-02-29", "0001-01-01 (BC)", "1582-10-10"]
+    moments = ["infinity", "-infinity", "1970-01-01", "2024-02-29 23:59:59.999999"]
+    micro = ["290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806"]
+    found: dict[str, Sequence[str]] = {kind: _integers(kind) for kind in _SIGNED}
+    found |= {f"U{kind}": _integers(f"U{kind}") for kind in _SIGNED}
+    found |= {kind: _decimals(kind) for kind in DECIMALS}
+    found |= {
+        "DOUBLE": [*floats, *huge, "1.7976931348623157e308", "-1.7976931348623157e308", "5e-324"],
+        "FLOAT": [*floats, "3.4028235e38", "-3.4028235e38", "1e-45"],
+        "BOOLEAN": ["true", "false"],
+        "VARCHAR": _TEXTS,
+        "JSON": ["null", "1", '"a"', "[1]", '{"a":[1e400]}', "true"],
+        "BLOB": ["", "a", "\\x00\\xFF", "9" * 50],
+        "BIT": ["0", "1", "10" * 100],
+        "UUID": ["0" * 32, "f" * 32],
+        "BIGNUM": ["0", "-1", "9" * 300],
+        "DATE": dates,
+        "TIME": ["00:00:00", "12:34:56.789", "23:59:59.999999", "24:00:00"],
+        "TIME_NS": ["00:00:00", "23:59:59.999999999", "24:00:00"],
+        "TIME WITH TIME ZONE": ["00:00:00+15:59:59", "24:00:00-15:59:59", "12:00:00+00"],
+        "TIMESTAMP": [*moments, *micro, f"{_SQL}make_timestamp({2**63 - 2})"],
+        "TIMESTAMP WITH TIME ZONE": [*moments, *micro],
+        "TIMESTAMP_S": [*moments[:3], "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54"],
+        "TIMESTAMP_MS": [*moments[:3], "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775"],
+        "TIMESTAMP_NS": [*moments[:3], "1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"],
+        "INTERVAL": [
+            *("0 days", "1 month", "-1 day", "178956970 years", "-178956970 years"),
+            *("2147483647 days", "-2147483648 days", "30 days", "720 hours", "1 microsecond"),
+            *(f"{_SQL}to_microseconds({2**63 - 1})", f"{_SQL}to_microseconds({1 - 2**63})"),
+            f"{_SQL}to_years(178956970) + to_days(2147483647) + to_microseconds({2**63 - 1})",
+            f"{_SQL}to_years(-178956970) + to_days(-2147483647) + to_microseconds({1 - 2**63})",
+        ],
+        "INTEGER[]": ["[]", "[NULL]", "[1, 2147483647]"],
+        "VARCHAR[]": ["[]", "[NULL]", "[a, '']"],
+        "INTEGER[2]": ["[1, NULL]", "[2147483647, -1]"],
+        "STRUCT(a INTEGER)": ["{'a': NULL}", "{'a': 1}"],
+        "MAP(VARCHAR, INTEGER)": ["{}", "{a=1}", "{a=NULL}"],
+    }
+    return {kind: tuple(values) for kind, values in found.items()}
+
+
+EDGES: Final = _edges()
+"""Type -> values at the ends of its range and around, for :func:`edge_sql`."""
+SCALARS: Final = tuple(
+    kind for kind in EDGES if not kind.endswith("]") and not kind.startswith(("STRUCT", "MAP"))
+)
+"""The types of ``EDGES`` that are not nested."""
+
+
+def edge_sql(edge: str, type_: str) -> str:
+    """An edge value as SQL of its type."""
+    if edge.startswith(_SQL):
+        return f"({edge.removeprefix(_SQL)})"
+    return f"CAST({literal(edge)} AS {type_})"
+
+
+def edges_of(type_: str) -> Sequence[str]:
+    """The edge values of a type, of decimals of any width too; none for types that have none."""
+    return _decimals(type_) if type_.startswith("DECIMAL(") else EDGES.get(type_, ())

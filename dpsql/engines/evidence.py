@@ -1,0 +1,207 @@
+"""Evidence of totality: which calls of the engine were seen never to fail, or to fail into NULL.
+
+*The data must not be able to make the engine fail.* Whether a call can is a matter of the function,
+of the types it is bound to, of constants that say what it computes, and of the engine's version. So
+the table of :mod:`dpsql.engines.survey` has a verdict for each of them, and what is not in the
+table is refused. The engine's own plan of a statement says what its expressions are bound to,
+implicit casts and all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from dpsql.errors import InterfaceError
+
+TOTAL: Final = "total"
+"""The verdict on what never fails."""
+NULL: Final = "null"
+"""The verdict on what fails only in ways that TRY turns into NULL."""
+FAILS: Final = "fails"
+"""How the verdict begins on what fails otherwise."""
+
+SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
+"""Functions whose first argument is a constant that says what they compute."""
+PATTERNED: Final = frozenset({"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape"})
+"""Functions that fail on malformed patterns: all arguments after the first must be constants."""
+_VARIADIC: Final = frozenset({"concat", "greatest", "least"})
+
+# What a plan may hold beside functions: it computes nothing that could fail.
+_LEAVES: Final = frozenset({"BOUND_REF", "BOUND_COLUMN_REF", "BOUND_CONSTANT"})
+_FORMS: Final = frozenset({"BOUND_CASE", "BOUND_CONJUNCTION"})
+_OPERATORS: Final = frozenset(
+    {"OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_NOT", "OPERATOR_COALESCE", "COMPARE_IN"}
+)
+# Aggregates of one unit's rows. Sums are of types in which 2**40 rows do not overflow.
+_AGGREGATES: Final = frozenset(
+    {"count", "count_star", "min", "max", "sum(BIGINT)", "sum(DECIMAL)", "sum_no_overflow(BIGINT)"}
+)
+_BUILT_IN: Final = ["system", "main"]
+
+_Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The verdicts on the calls of one version of an engine."""
+
+    version: str
+    verdicts: Mapping[str, str]
+
+    def objection(self, plan: object) -> str | None:
+        """The first call in a plan that may fail where it stands; None if there is none.
+
+        What fails into NULL must stand inside TRY. Anything that is not known is an objection.
+        """
+        todo: list[tuple[Any, bool]] = [(plan, False)]
+        while todo:
+            node, tried = todo.pop()
+            if isinstance(node, list):
+                todo.extend((each, tried) for each in node)
+            elif isinstance(node, dict):
+                kind = node.get("expression_class")
+                if kind is not None and kind not in _LEAVES:
+                    if node["type"] == "OPERATOR_TRY":
+                        tried = True
+                    else:
+                        found = self._objection(node, kind, tried)
+                        if found is not None:
+                            return found
+                todo.extend((each, tried) for each in node.values() if type(each) in (dict, list))
+        return None
+
+    def _objection(self, node: _Node, kind: str, tried: bool) -> str | None:
+        if kind in _FORMS or (kind == "BOUND_OPERATOR" and node["type"] in _OPERATORS):
+            return None
+        if kind == "BOUND_AGGREGATE":
+            name = call_of(node)
+            known = name in _AGGREGATES or name.partition("(")[0] in _AGGREGATES
+            return None if known else name
+        if kind != "BOUND_FUNCTION":
+            return str(node["type"]).lower()
+        name = call_of(node)
+        path = node["qname"]["path"]
+        if len(path) > 1 and path[:2] != _BUILT_IN:
+            return name
+        verdict = TOTAL if _changes_nothing(node) else self.verdicts.get(name)
+        # What constants alone fail with, no data decides: it fails where it is tried.
+        sure = verdict == TOTAL or (verdict == NULL and (tried or _is_constant(node)))
+        return None if sure else name
+
+
+def evidence_for(version: str, directory: Path | None = None) -> Evidence:
+    """The evidence for a version of DuckDB: the package's, or one that the owner has made.
+
+    ``directory`` is where the owner's tables are. Raises ``InterfaceError``
+    (``engine_not_surveyed``) for versions without a table.
+    """
+    text = _table(version)
+    if text is None and directory is not None:
+        made = directory / _file(version)
+        text = made.read_text(encoding="utf-8") if made.is_file() else None
+    if text is None:
+        raise InterfaceError(
+            f"nothing is known of DuckDB {version}: which of its functions can fail on data",
+            code="engine_not_surveyed",
+            hint="Install the version that dpsql was made with, or let `dpsql check --survey` find "
+            "out: it takes about two minutes and reads no data.",
+        )
+    return read_table(text)
+
+
+@cache
+def read_table(text: str) -> Evidence:
+    """The evidence in a table's text."""
+    table = json.loads(text)
+    return Evidence(table["version"], table["calls"])
+
+
+@cache
+def _table(version: str) -> str | None:
+    found = files("dpsql.engines").joinpath("surveys", _file(version))
+    return found.read_text(encoding="utf-8") if found.is_file() else None
+
+
+def _file(version: str) -> str:
+    return f"duckdb-{version}.json"
+
+
+def _changes_nothing(node: _Node) -> bool:
+    """True for casts from a type to itself, and of NULL."""
+    if node["type"] != "OPERATOR_CAST":
+        return False
+    (child,) = node["children"]
+    source, target = _found_type(child), node["return_type"]
+    return source is not None and (source["id"] == "NULL" or source == target)
+
+
+def _is_constant(node: _Node) -> bool:
+    if node["expression_class"] == "BOUND_CONSTANT":
+        return True
+    return node["expression_class"] == "BOUND_FUNCTION" and all(map(_is_constant, node["children"]))
+
+
+# -- the names of calls ---------------------------------------------------------------------------
+
+
+def calls(plan: object) -> Iterator[_Node]:
+    """All calls of functions in a serialized plan."""
+    todo = [plan]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo.extend(node)
+        elif isinstance(node, dict):
+            if node.get("expression_class") == "BOUND_FUNCTION":
+                yield node
+            todo.extend(node.values())
+
+
+def call_of(node: _Node) -> str:
+    """The name of a call in a plan, ``week(DATE)`` or ``CAST(VARCHAR AS DATE)``.
+
+    DECIMAL stands for any width and scale, LIST and the like for any element.
+    """
+    children = node["children"]
+    types = [_type_of(child) for child in children]
+    path = node["qname"]["path"]
+    name = path[-1]
+    if node["type"] == "OPERATOR_CAST":
+        word = "TRY_CAST" if node["function_data"]["try_cast"] else "CAST"
+        return f"{word}({types[0]} AS {_type_name(node['return_type'])})"
+    if name in SPECIFIED:
+        types[0] = _specifier(children[0])
+    elif name in PATTERNED:
+        constant = all(child["expression_class"] == "BOUND_CONSTANT" for child in children[1:])
+        types[1:] = ["CONSTANT"] if constant else types[1:]
+    elif name in _VARIADIC and len(set(types)) == 1:
+        types = [types[0], "..."]
+    return f"{name}({', '.join(types)})"
+
+
+def _specifier(node: _Node) -> str:
+    if node["expression_class"] != "BOUND_CONSTANT":
+        return "VARCHAR"
+    return f"'{str(node['value'].get('value')).lower()}'"
+
+
+def _type_of(node: _Node) -> str:
+    found = _found_type(node)
+    # Conjunctions say nothing of their type.
+    return "BOOLEAN" if found is None else _type_name(found)
+
+
+def _found_type(node: _Node) -> _Node | None:
+    found: _Node | None = node.get("return_type") or node.get("value", {}).get("type")
+    return found
+
+
+def _type_name(type_: _Node) -> str:
+    info = type_.get("type_info")
+    return str((info and info.get("alias")) or type_["id"])

@@ -1,0 +1,310 @@
+"""Surveys which functions of DuckDB are total: what each does with the extremes of its types.
+
+A function is called with every combination of edge values of its arguments' types, as columns and
+as constants, on tables whose statistics hold those values. What never fails is TOTAL; what fails in
+ways that TRY turns into NULL is NULL; everything else FAILS, and the first error's kind is noted.
+The outcome is the table that :mod:`dpsql.engines.evidence` reads; ``dpsql check --survey`` makes
+one for another version of the engine. No data of an owner are read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+
+from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, edge_sql
+from dpsql.engines.evidence import FAILS, NULL, PATTERNED, SPECIFIED, TOTAL, call_of, calls
+from dpsql.engines.lockdown import lock_down
+from dpsql.quoting import literal
+
+_PARTS = (
+    *("century", "day", "decade", "hour", "microseconds", "millennium", "milliseconds", "minute"),
+    *("month", "quarter", "second", "year", "dayofweek", "dow", "weekday", "dayofyear", "doy"),
+    *("epoch", "era", "isodow", "isoyear", "timezone", "timezone_hour", "timezone_minute", "week"),
+    *("weekofyear", "yearweek", "julian", "nanosecond", "dayofmonth", "hours", "days", "weeks"),
+    *("months", "years", "quarters", "minutes", "seconds", "decades", "centuries", "millenniums"),
+)
+
+
+FUNCTIONS: Final = (
+    *("+", "-", "*", "/", "//", "%", "**", "^", "power", "||", "~~", "!~~", "~~*", "!~~*"),
+    *("like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "abs", "ceil", "floor"),
+    *("round", "trunc", "sign", "sqrt", "exp", "ln", "log", "isnan", "concat", "contains"),
+    *("length", "lower", "upper", "left", "right", "substring", "starts_with", "prefix", "suffix"),
+    *("trim", "ltrim", "rtrim", "least", "greatest", "normalized_interval"),
+    *("date_diff", "date_trunc", "day", "dayofmonth", "dayofweek", "isodow", "dayofyear", "hour"),
+    *("minute", "month", "quarter", "second", "week", "weekofyear", "year", "century", "decade"),
+    *("millennium", "era", "isoyear", "yearweek", "julian", "epoch", "timezone", "timezone_hour"),
+    *("timezone_minute", "microsecond", "millisecond", "nanosecond", "weekday", "epoch_ms"),
+    *("to_days", "to_weeks", "to_months", "to_quarters", "to_years", "to_decades"),
+    *("to_centuries", "to_millennia", "to_hours", "to_minutes", "to_seconds", "to_milliseconds"),
+    *("to_microseconds",),
+)
+"""What expressions over private rows can be bound to; operators and comparisons aside."""
+
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
+_DIGITS = ("-2147483648", "-400", "-1", "0", "1", "38", "400", "2147483647")
+_PATTERNS = ("a#%%", "", "##", "%#_")
+_MOST_ROWS = 600
+_REFUSED_FREE = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A call over columns ``a0, a1, …`` of ``types``; ``{0}`` stands for the first argument."""
+
+    text: str
+    types: tuple[str, ...]
+
+    def sql(self, arguments: Iterable[str]) -> str:
+        return self.text.format(*arguments)
+
+
+def survey() -> dict[str, Any]:
+    """The table of this process's DuckDB: its version, and a verdict for each call it can bind.
+
+    Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.call_of` names them.
+    """
+    surveyor = _Surveyor()
+    verdicts: dict[str, str] = {}
+    for form in _forms():
+        verdicts |= surveyor.verdict(form, known=verdicts)
+    return {
+        "engine": "duckdb",
+        "version": duckdb.__version__,
+        "calls": dict(sorted(verdicts.items())),
+    }
+
+
+def written(table: dict[str, Any]) -> str:
+    """A table as the text that is checked in."""
+    return json.dumps(table, indent=0, ensure_ascii=True) + "\n"
+
+
+def _forms() -> Iterator[_Form]:
+    yield from _casts()
+    for kind in EDGES:
+        for sign in _COMPARISONS:
+            yield _Form(f"({{0}} {sign} {{1}})", (kind, kind))
+    catalog = _catalog()
+    for name in FUNCTIONS:
+        for types in _signatures(name, catalog.get(name, ())):
+            yield from _called(name, types)
+
+
+def _casts() -> Iterator[_Form]:
+    targets = [kind for kind in SCALARS if kind not in ("BIT", "BIGNUM", "JSON")]
+    for source in SCALARS:
+        for target in targets:
+            if source != target:
+                yield _Form(f"CAST({{0}} AS {target})", (source,))
+                yield _Form(f"TRY_CAST({{0}} AS {target})", (source,))
+    for target in EDGES:
+        yield _Form(f"CAST(NULL AS {target})", ())
+    for nested in EDGES.keys() - set(SCALARS):
+        yield _Form("CAST({0} AS VARCHAR)", (nested,))
+
+
+def _called(name: str, types: tuple[str, ...]) -> Iterator[_Form]:
+    quoted = '"' + name + '"'
+    if name in SPECIFIED:
+        arguments = "".join(f", {{{i}}}" for i in range(len(types) - 1))
+        for part in _PARTS:
+            yield _Form(f"{quoted}({literal(part)}{arguments})", types[1:])
+    elif name in PATTERNED:
+        for pattern in _PATTERNS:
+            yield _Form(f"{quoted}({{0}}, {literal(pattern)}, '#')", types[:1])
+    else:
+        arguments = ", ".join(f"{{{i}}}" for i in range(len(types)))
+        yield _Form(f"{quoted}({arguments})", types)
+    if name in ("round", "trunc") and len(types) == 2:
+        for digits in _DIGITS:  # which may have to be a constant
+            yield _Form(f"{quoted}({{0}}, CAST({digits} AS INTEGER))", types[:1])
+
+
+def _catalog() -> dict[str, list[tuple[list[str], str | None]]]:
+    with duckdb.connect(":memory:") as connection:
+        rows = connection.execute(
+            "SELECT function_name, parameter_types, varargs FROM duckdb_functions() "
+            "WHERE function_type = 'scalar' AND schema_name = 'main'"
+        ).fetchall()
+    found: dict[str, list[tuple[list[str], str | None]]] = {}
+    for name, parameters, varargs in rows:
+        found.setdefault(name, []).append((parameters, varargs))
+    return found
+
+
+def _signatures(
+    name: str, overloads: Iterable[tuple[list[str], str | None]]
+) -> Iterator[tuple[str, ...]]:
+    """The argument types to try: those of each overload, ANY and T being every type in turn."""
+    seen: set[tuple[str, ...]] = set()
+    for parameters, varargs in overloads:
+        shapes = [parameters]
+        if varargs is not None:
+            shapes = [[*parameters, varargs][:2]]
+        for shape in shapes:
+            for types in _filled(shape):
+                if types and types not in seen:
+                    seen.add(types)
+                    yield types
+
+
+def _filled(shape: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    anything = ("ANY", "T", "K")
+    kept = [part if part in (*anything, "DECIMAL") else _kept(part) for part in shape]
+    if all(part in EDGES for part in kept):
+        yield tuple(kept)
+    elif all(part in EDGES or part in anything for part in kept):
+        for kind in EDGES:
+            yield tuple(kind if part in anything else part for part in kept)
+    elif all(part in EDGES or part == "DECIMAL" for part in kept):
+        for kind in DECIMALS:
+            yield tuple(kind if part == "DECIMAL" else part for part in kept)
+
+
+def _kept(part: str) -> str:
+    lists = {"ANY[]": "INTEGER[]", "T[]": "INTEGER[]", "MAP(K, V)": "MAP(VARCHAR, INTEGER)"}
+    return lists.get(part, part)
+
+
+class _Surveyor:
+    """Runs calls on one database after the other: an internal error ends a database."""
+
+    def __init__(self) -> None:
+        self._connection = self._opened()
+        self._made: list[str] = []
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect(":memory:", config={"threads": "1"})
+        lock_down(connection)  # for its settings
+        return connection
+
+    def verdict(self, form: _Form, known: dict[str, str]) -> dict[str, str]:
+        """The verdict of the call that a form is bound to; nothing if it is not bound at all."""
+        types = form.types or ("INTEGER",)
+        self._create(types, [])
+        sql = form.sql(f"a{i}" for i in range(len(form.types)))
+        plan = self._plan(f"SELECT {sql} FROM edges")
+        if plan is None:
+            return {}
+        names = {call_of(node) for node in calls(plan)} - {None}
+        if len(names) > 1:  # with implicit casts: what is bound has a form of its own
+            return {}
+        name = next(iter(names), None)
+        if name is None or known.get(name, "").startswith(FAILS):
+            return {}
+        found = self._judged(form, types)
+        return {name: max(found, known.get(name, TOTAL), key=_severity)}
+
+    def _judged(self, form: _Form, types: Sequence[str]) -> str:
+        rows = _rows(types)
+        columns = [f"a{i}" for i in range(len(form.types))]
+        bare = form.sql(columns)
+        self._create(types, rows)
+        some = [bare, f"CASE WHEN u > 0 THEN {bare} END", *self._with_constants(form, types)]
+        sure = self._failure_of_any(some) is None
+        if not sure:
+            caught = self._failure_of_any([f"TRY({sql})" for sql in some])
+            if caught is not None:
+                return f"{FAILS}: {caught}"
+        alone = self._alone(types, rows, bare, sure=sure)
+        return alone or (TOTAL if sure else NULL)
+
+    def _alone(self, types: Sequence[str], rows: list[str], bare: str, *, sure: bool) -> str | None:
+        """What is wrong with single rows, whose statistics are their values."""
+        forms = [f"TRY({bare})"] if not sure else [bare]
+        for row in rows[:40]:
+            self._create(types, [row])
+            for sql in forms:
+                statement = f"SELECT hash({sql}), {sql} IS NULL FROM edges WHERE u >= 0"
+                failure = self._failure(statement)
+                if failure is not None:
+                    return f"{FAILS}: {failure}"
+        return None
+
+    def _with_constants(self, form: _Form, types: Sequence[str]) -> list[str]:
+        """The call with one of several arguments a constant, which every edge value is in turn."""
+        found = []
+        for place in range(len(form.types)) if len(form.types) > 1 else ():
+            for value in EDGES[types[place]]:
+                arguments = [f"a{i}" for i in range(len(form.types))]
+                arguments[place] = edge_sql(value, types[place])
+                found.append(form.sql(arguments))
+        return found
+
+    def _failure_of_any(self, expressions: Sequence[str]) -> str | None:
+        """The first error of expressions, computed together if they do not fail, else one by one.
+
+        Together they are refused if one cannot be bound; that one is left out.
+        """
+        columns = ", ".join(f"hash({sql})" for sql in expressions)
+        try:
+            self._connection.execute(f"SELECT {columns} FROM edges").fetchall()
+        except duckdb.Error as error:
+            self._after(error)
+        else:
+            return None
+        return next(
+            filter(None, (self._failure(f"SELECT hash({e}) FROM edges") for e in expressions)), None
+        )
+
+    def _create(self, types: Sequence[str], rows: list[str]) -> None:
+        columns = ", ".join(f"a{i} {kind}" for i, kind in enumerate(types))
+        self._made = [f"CREATE OR REPLACE TABLE edges (u INTEGER, {columns})"]
+        if rows:
+            self._made.append(f"INSERT INTO edges VALUES {', '.join(rows)}")
+        for statement in self._made:
+            self._connection.execute(statement)
+
+    def _plan(self, sql: str) -> dict[str, Any] | None:
+        (text,) = self._connection.execute(
+            "SELECT json_serialize_plan(?, optimize := false)", [sql]
+        ).fetchall()[0]
+        plan: dict[str, Any] = json.loads(text)
+        return None if plan["error"] else plan
+
+    def _failure(self, sql: str) -> str | None:
+        """The kind of error that a statement ends with; None for none, or one of binding."""
+        try:
+            self._connection.execute(sql).fetchall()
+        except _REFUSED_FREE:
+            return None
+        except duckdb.Error as error:
+            self._after(error)
+            return type(error).__name__
+        return None
+
+    def _after(self, error: duckdb.Error) -> None:
+        if isinstance(error, duckdb.InternalException | duckdb.FatalException):
+            edges = self._made
+            self._connection = self._opened()
+            for statement in edges:
+                self._connection.execute(statement)
+
+
+def _severity(verdict: str) -> int:
+    return 2 if verdict.startswith(FAILS) else [TOTAL, NULL].index(verdict)
+
+
+def _rows(types: Sequence[str]) -> list[str]:
+    """Rows of all combinations of edge values and NULL, the extremes first where there are many."""
+    lists = [[*EDGES[kind], None] for kind in types]
+    combined = list(itertools.islice(itertools.product(*lists), 200_000))
+    if len(combined) > _MOST_ROWS:
+        stride = len(combined) / _MOST_ROWS
+        combined = [combined[int(i * stride)] for i in range(_MOST_ROWS)]
+    return [_row(values, types) for values in combined]
+
+
+def _row(values: Sequence[str | None], types: Sequence[str]) -> str:
+    written = (
+        "NULL" if value is None else edge_sql(value, kind)
+        for value, kind in zip(values, types, strict=True)
+    )
+    return f"(1, {', '.join(written)})"

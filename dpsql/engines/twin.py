@@ -1,0 +1,154 @@
+"""The twin: an empty database with the owner's tables, where statements are tried before they run.
+
+Statements are bound here first, so types are checked without touching a row and messages cannot
+quote one. And here the expressions over private rows are examined: what the engine binds them to
+must be total by evidence, and they must run on synthetic rows of edge values.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import duckdb
+
+from dpsql.engines.constants import type_text
+from dpsql.engines.edges import edge_sql, edges_of
+from dpsql.engines.evidence import Evidence
+from dpsql.engines.lockdown import lock_down
+from dpsql.errors import QueryRefused
+from dpsql.query import INTERNAL_PREFIX
+from dpsql.quoting import quote
+from dpsql.schema import Column, Schema
+
+_ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
+_TRIED: Final = 5000  # rows of a join that expressions are tried on
+_FIRST: Final = 0
+_LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
+_ROW: Final = quote(f"{INTERNAL_PREFIX}row")
+
+
+class Twin:
+    """An empty copy of a schema, and one with synthetic rows; safe to use from several threads."""
+
+    def __init__(self, schema: Schema, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._lock = threading.Lock()
+        self._connection = duckdb.connect(":memory:", config={"threads": "1"})
+        self._empty = [table for table in schema.values() if table.unreadable is None]
+        for table in self._empty:
+            columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
+            self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+        lock_down(self._connection)
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        """The columns a query would return. Raises ``QueryRefused`` if it does not bind."""
+        with self._lock:
+            try:
+                found = self._connection.sql(sql)
+                columns = zip(found.columns, found.types, strict=True)
+                return tuple(Column(name, str(type_)) for name, type_ in columns)
+            except duckdb.Error as error:
+                raise _does_not_bind(first_line(error)) from None
+
+    def examine(self, source: str, expressions: Sequence[str]) -> tuple[str | None, ...]:
+        """The types of expressions over the rows of a FROM clause, once they are known to be total.
+
+        None stands for types without a short name. Raises ``QueryRefused`` where they do not bind
+        (``does_not_bind``), where nothing shows that they cannot fail (``can_fail``), and where
+        they fail on synthetic rows (``fails``).
+        """
+        with self._lock:
+            self._fill()
+            plan = self._plan(f"SELECT {', '.join(expressions)} FROM {source}")
+            objection = self._evidence.objection(plan)
+            if objection is not None:
+                raise _can_fail(objection)
+            self._try(source, expressions)
+        return tuple(_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
+
+    def _plan(self, sql: str) -> dict[str, Any]:
+        try:
+            (text,) = self._connection.execute(
+                "SELECT json_serialize_plan(?, optimize := false)", [sql]
+            ).fetchall()[_FIRST]
+        except duckdb.Error as error:
+            raise _does_not_bind(first_line(error)) from None
+        plan: dict[str, Any] = json.loads(text)
+        if plan["error"]:
+            raise _does_not_bind(str(plan["error_message"]).split("\n", 1)[_FIRST])
+        return plan
+
+    def _try(self, source: str, expressions: Sequence[str]) -> None:
+        """Compute the expressions on synthetic rows, every one of them."""
+        computed = f"SELECT hash({', '.join(expressions)}) FROM {source} LIMIT {_TRIED}"
+        try:
+            self._connection.execute(computed).fetchnumpy()
+        except duckdb.Error as error:
+            raise QueryRefused(
+                "a part of the query fails on values that its columns can have: "
+                f"{first_line(error)}",
+                code="fails",
+                hint="Write a constant of the type that is needed there, or leave the part out.",
+            ) from None
+
+    def _fill(self) -> None:
+        """Give every table its synthetic rows, if they have none yet."""
+        if not self._empty:
+            return
+        tables, self._empty = self._empty, []
+        types = dict.fromkeys(c.type for t in tables for c in t.columns if edges_of(c.type))
+        lists = ", ".join(f"{_edge_list(type_)} AS {quote(type_)}" for type_ in types)
+        self._connection.execute(f"CREATE TEMP TABLE {_LISTS} AS SELECT {lists or 'NULL'}")
+        for table in tables:
+            values = ", ".join(_value(c.type, place) for place, c in enumerate(table.columns))
+            self._connection.execute(
+                f"INSERT INTO {quote(table.name)} "
+                f"SELECT {values} FROM range({_ROWS}) r({_ROW}), {_LISTS}"
+            )
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+
+def first_line(error: duckdb.Error) -> str:
+    """The first line of an engine message: what is wrong, without the generated SQL."""
+    return str(error).strip().split("\n", 1)[_FIRST].replace(INTERNAL_PREFIX, "")
+
+
+def _edge_list(type_: str) -> str:
+    values = [edge_sql(edge, type_) for edge in edges_of(type_)]
+    return f"[{', '.join([*values, 'NULL'])}]"
+
+
+def _value(type_: str, place: int) -> str:
+    """What a column at this place holds: the edge values of its type in turn, and NULL.
+
+    Columns of one type go through them out of step.
+    """
+    size = len(edges_of(type_)) + 1
+    if size == 1:
+        return "NULL"
+    return f"{quote(type_)}[({_ROW} + {place} * (1 + {_ROW} // {size})) % {size} + 1]"
+
+
+def _type_of(expression: dict[str, Any]) -> str | None:
+    found = expression.get("return_type") or expression.get("value", {}).get("type")
+    return type_text(found)
+
+
+def _does_not_bind(reason: str) -> QueryRefused:
+    return QueryRefused(f"the query does not fit its tables: {reason}", code="does_not_bind")
+
+
+def _can_fail(call: str) -> QueryRefused:
+    return QueryRefused(
+        f"{call} can fail on some values, or is not known never to: it is not available over "
+        "private rows",
+        code="can_fail",
+        hint="What fails on a row would tell whether there is such a row. Cast the argument to "
+        "another type, or compute this over released rows; docs/sql.md says what is available.",
+    )

@@ -1,0 +1,49 @@
+"""What is to be examined of a block before it is paid for: every expression over its private rows.
+
+As parts of it stand behind conditions that hold for few rows, or for none of those it is tried on,
+every part is examined for itself as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dpsql.query import Block
+from dpsql.sql.text import to_sql
+from dpsql.sql.totality import total, total_condition
+
+_SIMPLE = (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null)
+_NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
+
+
+def examined_expressions(block: Block) -> list[str]:
+    """The SQL of all that a block computes of single rows, as it will stand there: first its keys.
+
+    Empty for a block that reads nothing but columns of one table.
+    """
+    table = block.source.table
+    computed = list(_computed(block))
+    plain = all(isinstance(node, exp.Column) for node in computed)
+    if plain and block.condition is None and block.source.catalog:
+        return []
+    found = [to_sql(total(node, table)) for node in computed]
+    if block.condition is not None:
+        found.append(to_sql(total_condition(block.condition, table)))
+    whole = [*computed, *([] if block.condition is None else [block.condition])]
+    parts = (to_sql(total(part, table)) for node in whole for part in _parts(node))
+    return [*found, *dict.fromkeys(part for part in parts if part not in found)] or ["1"]
+
+
+def _computed(block: Block) -> Iterator[exp.Expr]:
+    yield from (key.expression for key in block.keys)
+    yield from (m.argument for m in block.measures if m.argument is not None)
+    yield from (quantile.ranked.argument for quantile in block.quantiles)
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions below a node that are computed, and have a value of their own."""
+    for part in node.walk():
+        if part is not node and not isinstance(part, (*_SIMPLE, *_NO_VALUES)):
+            yield part
