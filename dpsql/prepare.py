@@ -6,7 +6,7 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -17,10 +17,10 @@ from dpsql.fingerprint import fingerprint
 from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
 from dpsql.policy import Parameters, Policy
-from dpsql.query import Query
+from dpsql.query import Block, Query
 from dpsql.schema import Column
 from dpsql.sql.check import check_sql
-from dpsql.sql.examined import examined_expressions
+from dpsql.sql.examined import can_fail, examined_expressions
 from dpsql.sql.expressions import plain_column
 from dpsql.sql.parse import parse
 from dpsql.sql.rewrite import rewrite
@@ -114,7 +114,8 @@ class Preparer:
         query = validate(tree, text, self._policy, schema, question.parameters, self._engine.bind)
         plan = plan_query(query, question.mechanism, self._composition)
         statements = self._rewritten(plan)
-        keys = tuple(map(self._key_columns, plan.blocks, statements))
+        pairs = zip(plan.blocks, statements, strict=True)
+        keys = tuple(self._key_columns(*pair, text) for pair in pairs)
         self._tail.load_public(query.public_tables)
         if query.plain is not None and query.plain.sure:
             names = query.plain.names
@@ -140,14 +141,14 @@ class Preparer:
         bound = self._engine.bind(check_sql(query, plans, statements, released))
         return tuple(column.name for column in bound)
 
-    def _key_columns(self, plan: BlockPlan, statement: str) -> tuple[Column, ...]:
+    def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
         """The released keys and their types, once nothing computed of private rows can fail.
 
         The types of plain columns are known from the catalog.
         """
         block = plan.block
         computed = examined_expressions(block)
-        types = self._engine.examine(block.source.sql, computed) if computed else ()
+        types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
             types[place] if column is None else column.type for place, column in enumerate(known)
@@ -156,3 +157,11 @@ class Preparer:
             found = [column.type for column in self._engine.bind(statement)[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
+
+    def _examined(
+        self, block: Block, expressions: Sequence[str], text: str
+    ) -> tuple[str | None, ...]:
+        examined = self._engine.examine(block.source.sql, expressions)
+        if examined.objection is not None:
+            raise can_fail(block, examined.objection, text)
+        return examined.types

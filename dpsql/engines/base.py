@@ -36,6 +36,18 @@ class ExactRows:
     keys: KeyArrays | ArrowStream
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is known of expressions over private rows: their types, and whether they can fail.
+
+    None stands for types without a short name. ``objection`` names the first call that may fail
+    where it stands, as the engine's table has it: ``week(INTERVAL)``; None if all are total.
+    """
+
+    types: tuple[str | None, ...]
+    objection: str | None
+
+
 class Stage(Protocol):
     """Where one query keeps intermediate private rows as tables, until it is left.
 
@@ -78,11 +90,10 @@ class Engine(Protocol):
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
 
-    def examine(self, source: str, expressions: Sequence[str]) -> tuple[str | None, ...]:
-        """The types of expressions over the rows of a FROM clause, once they are known to be total.
+    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+        """Examine expressions over the rows of a FROM clause, without a row of the owner's.
 
-        Reads no row of the owner's. None stands for types without a short name. Raises
-        ``QueryRefused`` where an expression does not bind, or nothing shows that it cannot fail.
+        Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.engines.attached import DATA, attached, publish
-from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.engines.base import ArrowStream, ExactRows, Examined
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.spill import Spill
@@ -116,7 +116,7 @@ class DuckDBEngine:
     def bind(self, sql: str) -> tuple[Column, ...]:
         return self._empty_twin().bind(sql)
 
-    def examine(self, source: str, expressions: Sequence[str]) -> tuple[str | None, ...]:
+    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
     def _empty_twin(self) -> Twin:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.engines.base import Examined
 from dpsql.engines.constants import type_text
 from dpsql.engines.edges import edge_sql, edges_of
 from dpsql.engines.evidence import Evidence
@@ -53,21 +54,20 @@ class Twin:
             except duckdb.Error as error:
                 raise _does_not_bind(first_line(error)) from None
 
-    def examine(self, source: str, expressions: Sequence[str]) -> tuple[str | None, ...]:
-        """The types of expressions over the rows of a FROM clause, once they are known to be total.
+    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+        """Look up what expressions over the rows of a FROM clause are bound to, and try them.
 
-        None stands for types without a short name. Raises ``QueryRefused`` where they do not bind
-        (``does_not_bind``), where nothing shows that they cannot fail (``can_fail``), and where
-        they fail on synthetic rows (``fails``).
+        Raises ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
+        synthetic rows (``fails``).
         """
         with self._lock:
             self._fill()
             plan = self._plan(f"SELECT {', '.join(expressions)} FROM {source}")
             objection = self._evidence.objection(plan)
-            if objection is not None:
-                raise _can_fail(objection)
-            self._try(source, expressions)
-        return tuple(_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
+            if objection is None:
+                self._try(source, expressions)
+        types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
+        return Examined(tuple(types), objection)
 
     def _plan(self, sql: str) -> dict[str, Any]:
         try:
@@ -142,13 +142,3 @@ def _type_of(expression: dict[str, Any]) -> str | None:
 
 def _does_not_bind(reason: str) -> QueryRefused:
     return QueryRefused(f"the query does not fit its tables: {reason}", code="does_not_bind")
-
-
-def _can_fail(call: str) -> QueryRefused:
-    return QueryRefused(
-        f"{call} can fail on some values, or is not known never to: it is not available over "
-        "private rows",
-        code="can_fail",
-        hint="What fails on a row would tell whether there is such a row. Cast the argument to "
-        "another type, or compute this over released rows; docs/sql.md says what is available.",
-    )

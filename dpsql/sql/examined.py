@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from dpsql.errors import QueryRefused
 from dpsql.query import Block
+from dpsql.sql.expressions import refusal
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total, total_condition
 
@@ -34,6 +36,32 @@ def examined_expressions(block: Block) -> list[str]:
     whole = [*computed, *([] if block.condition is None else [block.condition])]
     parts = (to_sql(total(part, table)) for node in whole for part in _parts(node))
     return [*found, *dict.fromkeys(part for part in parts if part not in found)] or ["1"]
+
+
+def can_fail(block: Block, call: str, text: str) -> QueryRefused:
+    """The error for a block with a call that may fail on a row, such as ``week(INTERVAL)``."""
+    return refusal(
+        text,
+        f"{call} can fail on some values, or is not known never to: it is not available over "
+        "private rows",
+        "can_fail",
+        _blamed(block, call),
+        hint="What fails on a row would tell whether there is such a row. Cast the argument to "
+        "another type, or compute this over released rows; docs/sql.md says what is available.",
+    )
+
+
+def _blamed(block: Block, call: str) -> exp.Expr | None:
+    """The part of a block that a call comes from, if it looks like it."""
+    name = call.partition("(")[0].lower()
+    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
+    for part in (part for node in whole for part in node.walk()):
+        named = isinstance(part, exp.Func) and part.sql_name().lower() == name
+        if named or (isinstance(part, exp.Extract) and part.name.lower() == name):
+            return part
+        if name.endswith("cast") and isinstance(part, exp.Cast):
+            return part
+    return None
 
 
 def _computed(block: Block) -> Iterator[exp.Expr]:
