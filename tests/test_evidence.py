@@ -12,7 +12,7 @@ import pytest
 import dpsql
 from dpsql.engines.edges import EDGES, edge_sql
 from dpsql.engines.evidence import FAILS, NULL, TOTAL, Evidence, evidence_for
-from dpsql.engines.survey import survey, written
+from dpsql.engines.survey import _Form, kept, survey, written
 from dpsql.engines.twin import Twin
 from dpsql.errors import InterfaceError, QueryRefused
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -149,6 +149,21 @@ class TestTheTable:
         table = {"engine": "duckdb", "version": "9.9.9", "calls": {"week(DATE)": TOTAL}}
         (tmp_path / "duckdb-9.9.9.json").write_text(json.dumps(table))
         assert evidence_for("9.9.9", tmp_path).verdicts == {"week(DATE)": TOTAL}
+
+    def test_the_owner_can_have_another_version_surveyed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        monkeypatch.setattr(duckdb, "__version__", "9.9.9")
+        monkeypatch.setattr(
+            "dpsql.engines.survey._forms",
+            lambda: [_Form('"week"({0})', ("DATE",)), _Form('"week"({0})', ("INTERVAL",))],
+        )
+        with pytest.raises(InterfaceError, match=r"9\.9\.9"):
+            dpsql.DuckDBEngine().lock()
+        assert "duckdb-9.9.9.json" in kept()
+        dpsql.DuckDBEngine().lock()
+        assert evidence_for("9.9.9").verdicts["week(DATE)"] == NULL
 
     @pytest.mark.slow
     def test_a_new_survey_finds_the_same(self) -> None:

@@ -27,9 +27,17 @@ if TYPE_CHECKING:
 )
 @options.database
 @options.policies
+@click.option(
+    "--survey",
+    is_flag=True,
+    help="First find out which functions of the installed DuckDB can fail on data, if dpsql was "
+    "not made with this version. Takes some minutes and reads no data.",
+)
 @options.formats("table", "json")
 @click.pass_context
-def check(ctx: click.Context, /, database: Path, policies: Path, format_: str) -> None:
+def check(
+    ctx: click.Context, /, database: Path, policies: Path, survey: bool, format_: str
+) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
     Warnings ask the owner to look; errors make some query impossible or wrong.
@@ -38,6 +46,8 @@ def check(ctx: click.Context, /, database: Path, policies: Path, format_: str) -
     from dpsql.policy_file import load_policy
     from dpsql.scaffold import check_policy
 
+    if survey:
+        _survey_engine()
     policy = load_policy(policies)
     engine = open_database(database)
     try:
@@ -52,6 +62,13 @@ def check(ctx: click.Context, /, database: Path, policies: Path, format_: str) -
         click.echo("The policies fit the database.")
     if any(finding.level == "error" for finding in findings):
         ctx.exit(FAILED)
+
+
+def _survey_engine() -> None:
+    """Make and keep the evidence for the installed engine, unless there is some."""
+    from dpsql.engines.survey import kept
+
+    click.echo(f"What is known of the engine: {kept()}", err=True)
 
 
 def _findings_table(findings: list[Finding]) -> Table:

@@ -102,6 +102,7 @@ class DuckDBEngine:
     # -- engine protocol ----------------------------------------------------------------------
 
     def lock(self) -> None:
+        evidence_for(duckdb.__version__)  # without it nothing private could be asked
         self.schema()
         if not self._locked:
             lock_down(self._connection)

@@ -10,6 +10,7 @@ implicit casts and all.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -96,23 +97,34 @@ class Evidence:
 
 
 def evidence_for(version: str, directory: Path | None = None) -> Evidence:
-    """The evidence for a version of DuckDB: the package's, or one that the owner has made.
+    """The evidence for a version of DuckDB: the package's own, or one that the owner has made.
 
-    ``directory`` is where the owner's tables are. Raises ``InterfaceError``
-    (``engine_not_surveyed``) for versions without a table.
+    ``directory`` is where the owner's tables are, by default ``owners_directory()``. Raises
+    ``InterfaceError`` (``engine_not_surveyed``) for versions without a table.
     """
-    text = _table(version)
-    if text is None and directory is not None:
-        made = directory / _file(version)
+    text = _packaged(version)
+    if text is None:
+        made = (directory or owners_directory()) / file_name(version)
         text = made.read_text(encoding="utf-8") if made.is_file() else None
     if text is None:
         raise InterfaceError(
             f"nothing is known of DuckDB {version}: which of its functions can fail on data",
             code="engine_not_surveyed",
-            hint="Install the version that dpsql was made with, or let `dpsql check --survey` find "
-            "out: it takes about two minutes and reads no data.",
+            hint="Install the version of DuckDB that dpsql was made with, or have "
+            "`dpsql check --survey` find out: it takes some minutes and reads no data.",
         )
     return read_table(text)
+
+
+def owners_directory() -> Path:
+    """Where the owner's tables are kept: ``dpsql/surveys`` among this user's data."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "dpsql" / "surveys"
+
+
+def file_name(version: str) -> str:
+    """The name of the table's file for a version of DuckDB."""
+    return f"duckdb-{version}.json"
 
 
 @cache
@@ -123,13 +135,9 @@ def read_table(text: str) -> Evidence:
 
 
 @cache
-def _table(version: str) -> str | None:
-    found = files("dpsql.engines").joinpath("surveys", _file(version))
+def _packaged(version: str) -> str | None:
+    found = files("dpsql.engines").joinpath("surveys", file_name(version))
     return found.read_text(encoding="utf-8") if found.is_file() else None
-
-
-def _file(version: str) -> str:
-    return f"duckdb-{version}.json"
 
 
 def _changes_nothing(node: _Node) -> bool:

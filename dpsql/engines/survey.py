@@ -11,15 +11,29 @@ from __future__ import annotations
 
 import itertools
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, edge_sql
-from dpsql.engines.evidence import FAILS, NULL, PATTERNED, SPECIFIED, TOTAL, call_of, calls
+from dpsql.engines.evidence import (
+    FAILS,
+    NULL,
+    PATTERNED,
+    SPECIFIED,
+    TOTAL,
+    call_of,
+    calls,
+    evidence_for,
+    file_name,
+    owners_directory,
+)
 from dpsql.engines.lockdown import lock_down
+from dpsql.errors import InterfaceError
 from dpsql.quoting import literal
 
 _PARTS = (
@@ -79,6 +93,35 @@ def survey() -> dict[str, Any]:
         "version": duckdb.__version__,
         "calls": dict(sorted(verdicts.items())),
     }
+
+
+def kept() -> str:
+    """Survey the engine of this process and keep the table, unless there is one; returns where.
+
+    Raises ``InterfaceError`` (``survey_not_kept``) if the table cannot be written.
+    """
+    try:
+        evidence_for(duckdb.__version__)
+    except InterfaceError:
+        return str(_made())
+    return f"DuckDB {duckdb.__version__} has been surveyed"
+
+
+def _made() -> Path:
+    directory = owners_directory()
+    path = directory / file_name(duckdb.__version__)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as whole:
+            whole.write(written(survey()))
+        Path(whole.name).replace(path)
+    except OSError:
+        raise InterfaceError(
+            f"what was found of the engine cannot be kept in {directory}",
+            code="survey_not_kept",
+            hint="Make the directory, or set XDG_DATA_HOME to one that this user may write to.",
+        ) from None
+    return path
 
 
 def written(table: dict[str, Any]) -> str:
