@@ -66,6 +66,7 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
             "is a view: dpsql cannot see whether its rows still belong to one unit each",
             "Confirm it, or list the tables below the view instead.",
         )
+    yield from _check_left_out(table)
     yield from _check_unit(policy, table)
     yield from _check_link(policy, table, schema)
     for name, column_policy in policy.columns.items():
@@ -74,6 +75,16 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
             yield _no_column(f"{policy.name}.{name}", name, table)
         else:
             yield from _check_column(f"{policy.name}.{column.name}", column_policy, column)
+
+
+def _check_left_out(table: Table) -> Iterator[Finding]:
+    for left in table.left_out:
+        yield Finding(
+            "warning",
+            f"{table.name}.{left.name}",
+            f"is left out, because {left.reason}: it does not exist for analysts",
+            "Store it in a column of a built-in type, under another name, if they should use it.",
+        )
 
 
 def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:

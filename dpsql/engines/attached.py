@@ -178,7 +178,8 @@ def _collated(plan: Plan | None, columns: int) -> list[bool]:
 def _left_out(sources: Sequence[_Source]) -> Iterator[LeftOut]:
     for source in sources:
         if source.plain is None:
-            reason = "its name is reserved" if _is_reserved(source.name) else "of its type"
+            reserved = _is_reserved(source.name)
+            reason = "its name is reserved" if reserved else "dpsql does not know its type"
             yield LeftOut(source.name, reason)
 
 
