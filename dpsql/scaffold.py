@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from dpsql.engines.base import Definition
 from dpsql.figures import printable
 from dpsql.policy import ColumnPolicy, Policy, TablePolicy, suggestion
 from dpsql.schema import (
@@ -39,10 +40,21 @@ class Finding:
     hint: str
 
 
-def check_policy(policy: Policy, schema: Schema) -> list[Finding]:
-    """Everything in the policy that does not fit the database, errors first."""
+Definitions: TypeAlias = Callable[[str], Definition]
+"""What each table of a schema is made of, by name."""
+
+
+def check_policy(
+    policy: Policy, schema: Schema, definitions: Definitions | None = None
+) -> list[Finding]:
+    """Everything in the policy that does not fit the database, errors first.
+
+    ``definitions`` are those of the engine the schema is of: without them, no view is looked into.
+    """
+    tables = policy.tables.values()
     findings = [
-        *(f for table in policy.tables.values() for f in _check_table(table, schema)),
+        *(f for table in tables for f in _check_table(table, schema)),
+        *(f for table in tables for f in _check_definition(table, schema, definitions)),
         *_check_unlisted(policy, schema),
         *_check_accounts(policy),
     ]
@@ -75,6 +87,26 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
             yield _no_column(f"{policy.name}.{name}", name, table)
         else:
             yield from _check_column(f"{policy.name}.{column.name}", column_policy, column)
+
+
+def _check_definition(
+    policy: TablePolicy, schema: Schema, definitions: Definitions | None
+) -> Iterator[Finding]:
+    """What a view does to rows, and whether that means the same on any rows at any time."""
+    table = schema.get(fold(policy.name))
+    if table is None or table.unreadable is not None or definitions is None:
+        return
+    found = definitions(table.name)
+    if found.refusal is not None:
+        yield Finding("error", table.name, found.refusal.reason, found.refusal.hint)
+        return
+    for remark in found.remarks:
+        yield Finding(
+            "warning",
+            table.name,
+            remark,
+            "Confirm that each of its rows depends on one unit's rows, or list what it reads.",
+        )
 
 
 def _check_left_out(table: Table) -> Iterator[Finding]:

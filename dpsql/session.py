@@ -383,7 +383,7 @@ def connect(
     engine = open_database(database) if isinstance(database, str | Path) else database
     try:
         _check(policy, engine)
-        engine.lock()
+        engine.lock(policy.tables)
         opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     except BaseException:
         if engine is not database:
@@ -412,7 +412,8 @@ def _policy(policies: str | Path | Policy) -> Policy:
 
 def _check(policy: Policy, engine: Engine) -> None:
     """Refuse a policy that does not fit the database."""
-    findings = [f for f in check_policy(policy, engine.schema()) if f.level == "error"]
+    found = check_policy(policy, engine.schema(), engine.definition)
+    findings = [f for f in found if f.level == "error"]
     if findings:
         first = findings[0]
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""

@@ -51,7 +51,7 @@ def check(
     policy = load_policy(policies)
     engine = open_database(database)
     try:
-        findings = check_policy(policy, engine.schema())
+        findings = check_policy(policy, engine.schema(), engine.definition)
     finally:
         engine.close()
     if format_ == "json":

@@ -12,20 +12,17 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.engines.plans import Plan, plan_of
 from dpsql.engines.types import is_scalar, plain_type
+from dpsql.engines.views import DATA
 from dpsql.errors import InterfaceError
 from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import literal, quote
 from dpsql.schema import Column, LeftOut, Table, Unreadable, fold
-
-DATA: Final = f"{INTERNAL_PREFIX}data"
-"""The catalog of the owner's data."""
 
 _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
 
@@ -171,8 +168,8 @@ def _columns(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Column, 
 
 
 def _collated(plan: Plan | None, columns: int) -> list[bool]:
-    """Which columns of a plan have a collation; all may, where there is no plan."""
-    return [True] * columns if plan is None else list(plan.collated)
+    """Which columns of a plan have a collation. What has no plan has none: it is files."""
+    return [False] * columns if plan is None else list(plan.collated)
 
 
 def _left_out(sources: Sequence[_Source]) -> Iterator[LeftOut]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.schema import Column, Schema
+from dpsql.schema import Column, Schema, Unreadable
 
 
 class ArrowStream(Protocol):
@@ -48,6 +48,20 @@ class Examined:
     objection: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a table or view of the owner's is made of, as far as an engine can tell.
+
+    ``refusal`` says why it cannot be listed in a policy. ``files`` and ``directories`` are those it
+    reads outside the database. ``remarks`` say what dpsql cannot answer for.
+    """
+
+    refusal: Unreadable | None
+    files: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
 class Stage(Protocol):
     """Where one query keeps intermediate private rows as tables, until it is left.
 
@@ -78,11 +92,18 @@ class Stage(Protocol):
 class Engine(Protocol):
     """A database that holds the owner's tables, open for reading only."""
 
-    def lock(self) -> None:
-        """Give up every way to change settings or to reach files and the network; idempotent."""
+    def lock(self, tables: Iterable[str] = ()) -> None:
+        """Give up every way to change settings or to reach files and the network; idempotent.
+
+        What ``tables`` read is left, and is proved to be readable. Raises ``InterfaceError`` if it
+        is not.
+        """
 
     def schema(self) -> Schema:
         """The tables of the database."""
+
+    def definition(self, table: str) -> Definition:
+        """What a table or view of the schema is made of."""
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         """The columns a query would return, found without reading any row.

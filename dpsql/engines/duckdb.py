@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,16 +20,17 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.engines.attached import DATA, attached, publish
-from dpsql.engines.base import ArrowStream, ExactRows, Examined
+from dpsql.engines.attached import attached, publish
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.evidence import evidence_for
-from dpsql.engines.lockdown import lock_down
+from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
+from dpsql.engines.views import DATA, definition
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
-from dpsql.schema import INTEGER_BITS, Column, Schema, base_type, canonical, schema_of
+from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, canonical, fold, schema_of
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"
@@ -57,6 +58,7 @@ class DuckDBEngine:
         self._locked = False
         self._schema: Schema | None = None
         self._schema_lock = threading.Lock()
+        self._definitions: dict[str, Definition] = {}
         self._cursors: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
         self._cursors_lock = threading.Lock()
 
@@ -98,15 +100,55 @@ class DuckDBEngine:
                 with contextlib.suppress(duckdb.Error):
                     self._connection.unregister(_FRAME)
         self._schema = None
+        self._definitions.clear()
 
     # -- engine protocol ----------------------------------------------------------------------
 
-    def lock(self) -> None:
+    def lock(self, tables: Iterable[str] = ()) -> None:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
-        self.schema()
+        schema = self.schema()
+        found = (schema.get(fold(name)) for name in tables)
+        listed = [table for table in found if table is not None and table.unreadable is None]
         if not self._locked:
+            made_of = [self.definition(table.name) for table in listed]
+            files = [file for each in made_of for file in each.files]
+            directories = [directory for each in made_of for directory in each.directories]
+            allow(self._connection, files, directories)
             lock_down(self._connection)
             self._locked = True
+        for table in listed:
+            self._prove(table)
+
+    def _prove(self, table: Table) -> None:
+        """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
+        if not table.is_view:
+            return
+        # Rows that are computed cost work; those of files are there.
+        made_of = self.definition(table.name)
+        rows = 1 if made_of.files or made_of.directories else 0
+        try:
+            self._cursor().execute(f"SELECT * FROM {quote(table.name)} LIMIT {rows}").fetchall()
+        except duckdb.Error:
+            failed = True
+        else:
+            failed = False
+        if failed:
+            raise InterfaceError(
+                f"the view {table.name} cannot be read",
+                code="view_unreadable",
+                hint="Look at its definition, and at the files it reads; load them as a table. An "
+                "engine that is in use already reaches the files of its first connection.",
+            )
+
+    def definition(self, table: str) -> Definition:
+        found = self.schema()[fold(table)]
+        with self._schema_lock:
+            if found.name not in self._definitions:
+                evidence = evidence_for(duckdb.__version__)
+                self._definitions[found.name] = definition(
+                    self._connection, found.name, found.is_view, evidence
+                )
+            return self._definitions[found.name]
 
     def schema(self) -> Schema:
         with self._schema_lock:

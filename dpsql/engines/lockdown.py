@@ -5,6 +5,7 @@ It stands apart from the engine because processes of their own need it and load 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import duckdb
@@ -62,6 +63,16 @@ SETTINGS: Final = {
     "lock_configuration": "true",
 }
 """What a locked connection's settings are: all that reach out, or decide values and errors."""
+
+
+def allow(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], directories: Sequence[str]
+) -> None:
+    """Let a connection that is about to be locked read some files all the same."""
+    for setting, paths in (("allowed_paths", files), ("allowed_directories", directories)):
+        if paths:
+            listed = ", ".join(map(literal, paths))
+            connection.execute(f"SET GLOBAL {setting} = [{listed}]")
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection) -> None:

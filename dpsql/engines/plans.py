@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -27,9 +28,12 @@ class Plan:
 
 def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
     """The plan of a query; None where the engine cannot write it down."""
-    ((text,),) = connection.execute(
-        "SELECT json_serialize_plan(?, optimize := false)", [sql]
-    ).fetchall()
+    try:
+        ((text,),) = connection.execute(
+            "SELECT json_serialize_plan(?, optimize := false)", [sql]
+        ).fetchall()
+    except duckdb.Error:
+        return None
     if len(text) > _MAX_PLAN:
         return None
     try:
@@ -39,15 +43,20 @@ def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
     return None if found["error"] or len(found["plans"]) != 1 else Plan(found["plans"][0])
 
 
-def has_collation(node: object) -> bool:
-    """True if a type, or anything else in a plan, names a collation."""
-    todo = [node]
+def nodes(plan: Node) -> Iterator[Node]:
+    """Every object in a plan: operators, expressions, types, values."""
+    todo: list[object] = [plan]
     while todo:
         each = todo.pop()
         if isinstance(each, list):
             todo.extend(each)
         elif isinstance(each, dict):
-            if each.get("collation"):
-                return True
+            yield each
             todo.extend(each.values())
-    return False
+
+
+def has_collation(node: object) -> bool:
+    """True if a type, or anything else in a plan, names a collation."""
+    if not isinstance(node, dict):
+        return False
+    return any(each.get("collation") for each in nodes(node))

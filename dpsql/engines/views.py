@@ -1,0 +1,379 @@
+"""What the owner's tables and views are made of, told from their plans: what can be known of them.
+
+A view is SQL of the owner's that runs inside every statement over it. So it must be bound, mean the
+same each time, never fail on a row, compare text as text, and read nothing but tables of the same
+file, or Parquet files and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import duckdb
+
+from dpsql.engines.base import Definition
+from dpsql.engines.evidence import Evidence
+from dpsql.engines.plans import Node, Plan, has_collation, nodes, plan_of
+from dpsql.query import INTERNAL_PREFIX
+from dpsql.quoting import literal, quote
+from dpsql.schema import Unreadable, fold
+
+DATA: Final = f"{INTERNAL_PREFIX}data"
+"""The catalog of the owner's data."""
+
+_ROW_BY_ROW: Final = frozenset(
+    f"LOGICAL_{name}"
+    for name in (
+        *("PROJECTION", "FILTER", "GET", "UNION", "ORDER_BY", "UNNEST", "EXPRESSION_GET"),
+        *("DUMMY_SCAN", "EMPTY_RESULT", "COLUMN_DATA_GET", "MATERIALIZED_CTE", "CTE_REF"),
+        *("COMPARISON_JOIN", "ANY_JOIN", "CROSS_PRODUCT", "DELIM_JOIN", "DELIM_GET"),
+    )
+)
+_OVER_SEVERAL: Final = {
+    "LOGICAL_AGGREGATE_AND_GROUP_BY": "aggregates rows, or asks whether others exist",
+    "LOGICAL_DISTINCT": "makes equal rows one",
+    "LOGICAL_EXCEPT": "leaves out rows that are elsewhere",
+    "LOGICAL_INTERSECT": "leaves out rows that are not elsewhere",
+    "LOGICAL_LIMIT": "keeps some rows out of all",
+    "LOGICAL_TOP_N": "keeps some rows out of all",
+    "LOGICAL_WINDOW": "computes over windows of rows",
+    "LOGICAL_ASOF_JOIN": "joins each row to the one before it",
+    "LOGICAL_POSITIONAL_JOIN": "joins rows by their position",
+}
+"""Parts of plans whose rows may depend on the rows of several units."""
+_COMPARES: Final = frozenset(
+    {"LOGICAL_DISTINCT", "LOGICAL_EXCEPT", "LOGICAL_INTERSECT", "LOGICAL_MATERIALIZED_CTE"}
+)
+_COUNTING: Final = frozenset({"range", "generate_series"})
+_PARQUET: Final = frozenset({"read_parquet", "parquet_scan"})
+_PARQUET_OPTIONS: Final = frozenset({"hive_partitioning", "union_by_name", "filename"})
+_TOTAL_WINDOWS: Final = frozenset({"WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE"})
+_TOTAL_AGGREGATES: Final = frozenset({"any_value", "first", "last", "bool_and", "bool_or"})
+_CHANGING: Final = frozenset({"reservoir_quantile", "version"})
+"""Functions that the engine calls consistent, of chance or of its own version."""
+_GLOB: Final = re.compile(r"[*?\[{]")
+_MAX_FILES: Final = 10_000
+
+_AS_TABLE = "Load what it reads into the database as a table, and list that."
+_TABLES_BELOW = "List the tables below it instead, or store its rows as a table."
+
+
+def definition(
+    connection: duckdb.DuckDBPyConnection, name: str, is_view: bool, evidence: Evidence
+) -> Definition:
+    """What reading one of the owner's tables or views comes to."""
+    source = f"{DATA}.main.{quote(name)}"
+    plan = plan_of(connection, f"SELECT * FROM {source}")
+    if plan is not None:
+        remarks = tuple(dict.fromkeys(_remarks(plan)))
+        return Definition(_refusal(connection, plan, evidence), remarks=remarks)
+    patterns = _parquet_patterns(connection, name) if is_view else None
+    if patterns is None:
+        return Definition(_UNKNOWN)
+    return _over_parquet(connection, patterns)
+
+
+_UNKNOWN = Unreadable(
+    "reads files, or what only one program can read, in a way that dpsql cannot look into",
+    "Load what it reads into the database as a table. A view that only selects columns of Parquet "
+    "files, with read_parquet and nothing else, is read as it stands.",
+)
+
+
+# -- plans ----------------------------------------------------------------------------------------
+
+
+def _refusal(
+    connection: duckdb.DuckDBPyConnection, plan: Plan, evidence: Evidence
+) -> Unreadable | None:
+    consistent = _consistent(connection)
+    for node in nodes(plan.root):
+        found = _operator(node) or _function(node, consistent)
+        if found is not None:
+            return found
+    if _compares_collated(plan):
+        return Unreadable(
+            "compares or computes text under a collation: different values are the same to it",
+            "Store the text without COLLATE, or select such columns as they are.",
+        )
+    failing = evidence.objection(_doubtful(plan.root))
+    if failing is not None:
+        return Unreadable(
+            f"computes {failing}, which can fail on a row: failing queries would tell of that row",
+            "Compute it inside TRY or TRY_CAST, which give NULL instead, or store its rows as a "
+            "table.",
+        )
+    return None
+
+
+def _doubtful(node: Any) -> Any:
+    """A plan without what says of itself that it never fails: its own arguments stay."""
+    if isinstance(node, list):
+        return [_doubtful(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _doubtful(value) for key, value in node.items()}
+    kind, name = node.get("expression_class"), (node.get("qname") or {"path": [""]})["path"][-1]
+    if (
+        node.get("type") in _TOTAL_WINDOWS
+        or (kind == "BOUND_AGGREGATE" and name in _TOTAL_AGGREGATES)
+        or kind == "BOUND_UNNEST"
+    ):
+        del kept["expression_class"]
+    return kept
+
+
+def _operator(node: Node) -> Unreadable | None:
+    kind = node.get("type")
+    if not isinstance(kind, str) or not kind.startswith("LOGICAL_"):
+        return None
+    if kind == "LOGICAL_SAMPLE":
+        return Unreadable("takes a sample: its rows are others each time", _TABLES_BELOW)
+    if kind not in _ROW_BY_ROW and kind not in _OVER_SEVERAL:
+        what = kind.removeprefix("LOGICAL_").lower().replace("_", " ")
+        return Unreadable(f"is made with {what}, which dpsql does not know", _TABLES_BELOW)
+    return _scan(node) if kind == "LOGICAL_GET" else None
+
+
+def _scan(node: Node) -> Unreadable | None:
+    """What is wrong with a leaf of a plan: a table, or a function that makes rows."""
+    path = _path(node)
+    if path == ["seq_scan"]:
+        read = node["function_data"]
+        if read["catalog"] == DATA and not fold(read["table"]).startswith(INTERNAL_PREFIX):
+            return None
+        return Unreadable(
+            f"reads a table whose name begins with {INTERNAL_PREFIX}, which is reserved",
+            "Rename that table.",
+        )
+    if path[:-1] == ["system", "main"] and path[-1] in _COUNTING:
+        return None
+    return Unreadable(f"reads {path[-1]}(), which is no table of the database", _AS_TABLE)
+
+
+def _function(node: Node, consistent: frozenset[str]) -> Unreadable | None:
+    """What is wrong with a call in a plan, if it is one."""
+    if "expression_class" not in node or node.get("qname") is None:
+        return None
+    path = _path(node)
+    if path[-1] == "error":  # of subqueries with several rows: it always means the same
+        return None
+    if len(path) == 1:  # an operator of the engine's: comparisons and casts
+        known = node["type"].startswith("COMPARE_") or node["type"] == "OPERATOR_CAST"
+    else:
+        known = path[:-1] == ["system", "main"]
+    if not known:
+        return Unreadable(f"calls {path[-1]}(), which is not the engine's own", _TABLES_BELOW)
+    clock = path[-1] == "age" and len(node["children"]) == 1
+    if len(path) > 1 and (path[-1] not in consistent or clock):
+        reason = f"calls {path[-1]}(), which gives another value another time"
+        return Unreadable(reason, "Compute it once, and store it in a table.")
+    return None
+
+
+def _path(node: Node) -> list[str]:
+    return list(node["qname"]["path"])
+
+
+def _consistent(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """The engine's functions that depend on their arguments alone, in all their forms."""
+    rows = connection.execute(
+        "SELECT function_name FROM duckdb_functions() "
+        "WHERE database_name = 'system' AND function_type IN ('scalar', 'aggregate') "
+        "GROUP BY function_name HAVING bool_and(stability = 'CONSISTENT' AND NOT has_side_effects)"
+    ).fetchall()
+    return frozenset(name for (name,) in rows) - _CHANGING
+
+
+def _compares_collated(plan: Plan) -> bool:
+    """True if a collation is more than handed on, from a table's column to a column of the view."""
+    operators = [node for node in nodes(plan.root) if _is_operator(node)]
+    handed = False
+    for node in operators:
+        own = {key: value for key, value in node.items() if key != "children"}
+        if node["type"] == "LOGICAL_GET":
+            own.pop("returned_types", None)
+        if not has_collation(own):
+            continue
+        handed = True
+        bare = node["type"] == "LOGICAL_PROJECTION" and not any(
+            has_collation(each) and each["expression_class"] != "BOUND_REF"
+            for each in node["expressions"]
+        )
+        if not bare:
+            return True
+    return handed and any(node["type"] in _COMPARES for node in operators)
+
+
+def _is_operator(node: Node) -> bool:
+    return isinstance(node.get("type"), str) and node["type"].startswith("LOGICAL_")
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    for node in nodes(plan.root):
+        if _is_operator(node) and node["type"] in _OVER_SEVERAL:
+            yield _OVER_SEVERAL[node["type"]]
+
+
+# -- views of Parquet files -------------------------------------------------------------------
+
+
+def _over_parquet(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> Definition:
+    if not all(os.path.isabs(pattern) and "://" not in pattern for pattern in patterns):
+        return Definition(
+            Unreadable(
+                "reads Parquet files of the network, or of whatever directory a program runs in",
+                "Give the whole paths of files of this computer, which begin with a slash.",
+            )
+        )
+    if not _is_uniform(connection, patterns):
+        return Definition(
+            Unreadable(
+                "reads Parquet files of different columns or types: a value could fail to fit",
+                "Write them again with the same columns and types, or load them as a table.",
+            )
+        )
+    return Definition(
+        None,
+        files=tuple(pattern for pattern in patterns if not _GLOB.search(pattern)),
+        directories=tuple(_directory(p) for p in patterns if _GLOB.search(p)),
+        remarks=("reads Parquet files: who can write them can change what it holds",),
+    )
+
+
+def _directory(pattern: str) -> str:
+    """The directory that has all files of a pattern somewhere below it."""
+    found = _GLOB.search(pattern)
+    assert found is not None
+    return os.path.dirname(pattern[: found.start()]) + "/"
+
+
+def _is_uniform(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> bool:
+    """True if there are such files, and all have the same columns of the same types."""
+    listed = ", ".join(map(literal, patterns))
+    try:
+        ((shapes, files),) = connection.execute(
+            "SELECT count(DISTINCT shape), count(*) FROM (SELECT list((name, type, type_length, "
+            "num_children, converted_type, scale, precision, logical_type)) AS shape "
+            f"FROM parquet_schema([{listed}]) GROUP BY file_name)"
+        ).fetchall()
+    except duckdb.Error:
+        return False
+    return bool(shapes == 1 and files <= _MAX_FILES)
+
+
+def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: str) -> list[str] | None:
+    """The files of a view that selects columns of Parquet files and does nothing else, or None.
+
+    The engine cannot write down the plan of such a view, but its text says it all.
+    """
+    select = _select_of(connection, name)
+    if select is None or _redefines(connection, [*_PARQUET, "list_value"]):
+        return None
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [select]).fetchall()
+    found = json.loads(text)
+    if found["error"] or len(found["statements"]) != 1:
+        return None
+    node = found["statements"][0]["node"]
+    plain = {"type": "SELECT_NODE", "aggregate_handling": "STANDARD_HANDLING"}
+    if any(node.get(key) != value for key, value in plain.items()):
+        return None
+    empty = ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample")
+    if any(node.get(key) for key in (*empty, "qualify")) or node["cte_map"]["map"]:
+        return None
+    if not all(map(_is_plain_column, node["select_list"])):
+        return None
+    patterns = _patterns(node["from_table"])
+    return None if patterns is None or _is_owned(connection, patterns) else patterns
+
+
+def _is_plain_column(node: Node) -> bool:
+    if node["class"] == "COLUMN_REF":
+        return True
+    lists = ("replace_list", "columns", "expr")
+    return node["class"] == "STAR" and not any(node.get(key) for key in lists)
+
+
+def _patterns(source: Node) -> list[str] | None:
+    """The files that the FROM clause of a view names, if it names Parquet files."""
+    if source.get("sample") is not None or source.get("at_clause") is not None:
+        return None
+    if source["type"] == "BASE_TABLE":
+        (*before, last) = source["qualified_name"]["path"]
+        return [last] if not before and last.lower().endswith(".parquet") else None
+    if source["type"] != "TABLE_FUNCTION" or source["with_ordinality"] != "WITHOUT_ORDINALITY":
+        return None
+    function = source["function"]
+    if function["qualified_name"]["path"][-1] not in _PARQUET or not function["arguments"]:
+        return None
+    first, *options = function["arguments"]
+    if not all(map(_is_known_option, options)) or first["name"]:
+        return None
+    return _texts(first["expression"])
+
+
+def _is_known_option(argument: Node) -> bool:
+    """True for ``filename => true`` and the like, in both of its spellings."""
+    name, value = argument["name"], argument["expression"]
+    if not name and value["type"] == "COMPARE_EQUAL":
+        (name,), value = value["left"].get("column_names", [""])[-1:], value["right"]
+    if value["class"] == "CAST":  # how the engine writes true and false
+        value = value["child"]
+    return name in _PARQUET_OPTIONS and value["class"] == "CONSTANT"
+
+
+def _texts(node: Node) -> list[str] | None:
+    """The texts of a constant, or of a list of constants."""
+    if node["class"] == "FUNCTION" and node["qualified_name"]["path"][-1] == "list_value":
+        parts = [_texts(argument["expression"]) for argument in node["arguments"]]
+        flat = [text for part in parts if part is not None for text in part]
+        return flat if flat and all(part is not None for part in parts) else None
+    text = node.get("literal")
+    if node["class"] == "CONSTANT" and isinstance(text, dict) and text["kind"] == "STRING":
+        return [str(text["text"])]
+    return None
+
+
+def _select_of(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """The query of a view: what stands after AS in its definition."""
+    rows: list[tuple[Any]] = connection.execute(
+        "SELECT sql FROM duckdb_views() "
+        f"WHERE database_name = '{DATA}' AND schema_name = 'main' AND view_name = ?",
+        [name],
+    ).fetchall()
+    if len(rows) != 1:
+        return None
+    found = _definition_pattern().match(rows[0][0])
+    return None if found is None else found[1]
+
+
+@cache
+def _definition_pattern() -> re.Pattern[str]:
+    word = r'(?:"(?:[^"]|"")*"|[^\s"().]+)'
+    names = rf"\({word}(?:, {word})*\)"
+    return re.compile(rf"CREATE VIEW {word}(?:\.{word})* (?:{names} )?AS (.*);\s*", re.DOTALL)
+
+
+def _redefines(connection: duckdb.DuckDBPyConnection, functions: list[str]) -> bool:
+    """True if the owner has a function of such a name, anywhere."""
+    listed = ", ".join(map(literal, functions))
+    ((found,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_functions() "
+        f"WHERE database_name = '{DATA}' AND lower(function_name) IN ({listed})"
+    ).fetchall()
+    return bool(found)
+
+
+def _is_owned(connection: duckdb.DuckDBPyConnection, names: list[str]) -> bool:
+    """True if the owner has a table or view that is called like a file."""
+    listed = ", ".join(literal(fold(name)) for name in names)
+    ((found,),) = connection.execute(
+        "SELECT count(*) FROM (SELECT table_name AS name FROM duckdb_tables() UNION ALL "
+        f"SELECT view_name FROM duckdb_views()) WHERE lower(name) IN ({listed})"
+    ).fetchall()
+    return bool(found)
