@@ -188,14 +188,15 @@ PARQUET = [
 
 @pytest.mark.parametrize("query", PARQUET)
 def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: None) -> None:
-    (tmp_path / "h" / "y=1").mkdir(parents=True)
-    (elsewhere := tmp_path / "elsewhere").mkdir()
+    files, elsewhere = tmp_path / "files", tmp_path / "elsewhere"
+    (files / "h" / "y=1").mkdir(parents=True)
+    elsewhere.mkdir()
     with duckdb.connect() as other:
         rows = "SELECT range AS unit, range % 3 AS k FROM range(60)"
-        other.execute(f"COPY ({rows}) TO '{tmp_path}/a.parquet'")
-        other.execute(f"COPY ({rows}) TO '{tmp_path}/h/y=1/a.parquet'")
+        other.execute(f"COPY ({rows}) TO '{files}/a.parquet'")
+        other.execute(f"COPY ({rows}) TO '{files}/h/y=1/a.parquet'")
         other.execute(f"COPY ({rows}) TO '{elsewhere}/c.csv'")
-    path = viewed(tmp_path, query.format(tmp_path))
+    path = viewed(tmp_path, query.format(files))
     assert answers(tmp_path, path, COUNT) == [(0, 20), (1, 20), (2, 20)]
     remarks = [f.message for f in findings(path) if f.level == "warning"]
     assert any("Parquet" in remark for remark in remarks)
