@@ -70,7 +70,7 @@ def definition(
     source = f"{DATA}.main.{quote(name)}"
     plan = plan_of(connection, f"SELECT * FROM {source}")
     if plan is not None:
-        remarks = tuple(dict.fromkeys(_remarks(plan)))
+        remarks = tuple(dict.fromkeys(_remarks(plan)))  # each once, in an order
         return Definition(_refusal(connection, plan, evidence), remarks=remarks)
     patterns = _parquet_patterns(connection, name) if is_view else None
     if patterns is None:
@@ -101,7 +101,7 @@ def _refusal(
             "compares or computes text under a collation: different values are the same to it",
             "Store the text without COLLATE, or select such columns as they are.",
         )
-    failing = evidence.objection(_doubtful(plan.root))
+    failing = evidence.objection(_passing(plan.root))
     if failing is not None:
         return Unreadable(
             f"computes {failing}, which can fail on a row: failing queries would tell of that row",
@@ -111,21 +111,17 @@ def _refusal(
     return None
 
 
-def _doubtful(node: Any) -> Any:
-    """A plan without what says of itself that it never fails: its own arguments stay."""
-    if isinstance(node, list):
-        return [_doubtful(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _doubtful(value) for key, value in node.items()}
-    kind, name = node.get("expression_class"), (node.get("qname") or {"path": [""]})["path"][-1]
-    if (
-        node.get("type") in _TOTAL_WINDOWS
-        or (kind == "BOUND_AGGREGATE" and name in _TOTAL_AGGREGATES)
-        or kind == "BOUND_UNNEST"
-    ):
-        del kept["expression_class"]
-    return kept
+def _passing(plan: Node) -> Node:
+    """The plan where calls that never fail are not told as calls; their arguments are."""
+    for node in nodes(plan):
+        kind, name = node.get("expression_class"), (node.get("qname") or {"path": [""]})["path"][-1]
+        if (
+            (kind == "BOUND_WINDOW" and node["type"] in _TOTAL_WINDOWS)
+            or (kind == "BOUND_AGGREGATE" and name in _TOTAL_AGGREGATES)
+            or kind == "BOUND_UNNEST"
+        ):
+            del node["expression_class"]
+    return plan
 
 
 def _operator(node: Node) -> Unreadable | None:
