@@ -214,7 +214,7 @@ def _errors() -> Iterator[str]:
     yield from ("| Class | Is a | Meaning |", "|---|---|---|")
     for name in dpsql.__all__:
         kind = getattr(dpsql, name)
-        if inspect.isclass(kind) and issubclass(kind, errors.Error | errors.Warning):
+        if inspect.isclass(kind) and issubclass(kind, errors.Error | errors.Warning | UserWarning):
             first, *more = text(kind).split("\n\n")
             meaning = " ".join([first, *more])
             yield f"| `{name}` | `{kind.__base__.__name__}` | {meaning} |"

@@ -277,7 +277,7 @@ def _policies() -> Path:
 
 
 def _fresh_ledger(directory: Path) -> Path:
-    ledger = directory / "demo-budget.db"
+    ledger = directory / "demo.budget.db"
     try:
         for suffix in ("", "-wal", "-shm"):
             ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)

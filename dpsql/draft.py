@@ -363,6 +363,10 @@ version: 1
 # The budget belongs to this name. Keep it for as long as the data: a new name is a new budget.
 dataset: {dataset}
 
+# Where it is kept: a file, relative to this one, or a postgresql:// URL. Another file is another
+# budget too.
+ledger: budget.db
+
 # What a query uses unless it says otherwise.
 defaults:
 {defaults}

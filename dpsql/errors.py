@@ -166,6 +166,10 @@ class QueryRefused(NotSupportedError):
     """SQL that is understood but cannot be answered under differential privacy."""
 
 
+class NewLedgerWarning(UserWarning):
+    """A ledger was created at a place that the call did not name: nothing has been spent in it."""
+
+
 class LedgerError(OperationalError):
     """The budget ledger cannot be opened, read or written. Nothing runs without it."""
 

@@ -1,6 +1,6 @@
 """Questions in notebooks: ``%load_ext dpsql.notebook``, then ``%dpsql`` and ``%%dpsql``.
 
-    %dpsql connect demo-data/demo.duckdb --ledger demo-data/demo-budget.db --analyst ana
+    %dpsql connect demo-data/demo.duckdb --analyst ana
 
     %%dpsql --into airports --plot
     SELECT dest, COUNT(DISTINCT tailnum) AS aircraft FROM flights
@@ -27,7 +27,9 @@ from IPython.display import Image, display
 from dpsql import render
 from dpsql.errors import Error, InterfaceError
 from dpsql.figures import printable
+from dpsql.ledger.place import announcement, usual_place
 from dpsql.policy import PARAMETER_NAMES
+from dpsql.policy_file import load_policy
 from dpsql.render.budget import headline
 from dpsql.result import Result, require_package
 from dpsql.session import Connection, connect
@@ -111,7 +113,11 @@ class DpsqlMagics(Magics):
         help="a DuckDB, Parquet or CSV file; or the variable that holds a connection",
     )
     @argument("--policies", default="policies.yaml", help="the data owner's policies file")
-    @argument("--ledger", default="budget.db", help="the file that keeps what has been spent")
+    @argument(
+        "--ledger",
+        help="what keeps what has been spent; without it, what the policies file names, or the "
+        "file beside the database",
+    )
     @argument("--analyst", help="whose account pays: a name under `accounts` in the policies file")
     @argument("--session", default="", help="an account of its own below the analyst's")
     @_parameters
@@ -178,10 +184,14 @@ class DpsqlMagics(Magics):
         if given.target is None or given.analyst is None:
             raise UsageError("%dpsql connect DATABASE --analyst NAME")
         chosen = _given(given, *PARAMETER_NAMES)
-        files = given.target, given.policies, given.ledger
+        policy = load_policy(given.policies)
+        place = given.ledger or usual_place(policy, given.target)
+        files = given.target, policy, place
         connection = connect(*files, given.analyst, session=given.session, **chosen)
         self.close()
         self._connection, self._opened = connection, True
+        if connection.ledger_created:
+            display({"text/plain": announcement(place)}, raw=True)
         _show_budget(connection)
 
     def _use(self, given: argparse.Namespace) -> None:

@@ -20,14 +20,16 @@ from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.schema import fold
 
 
-class _NotGiven(Enum):
+class NotGiven(Enum):
+    """The type of NOT_GIVEN."""
+
     NOT_GIVEN = "not given"
 
     def __repr__(self) -> str:
         return "NOT_GIVEN"
 
 
-NOT_GIVEN: Final = _NotGiven.NOT_GIVEN
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 """A setting left out. Distinct from None, which for ``max_groups_contributed`` is a choice."""
 
 UNLIMITED: Final = None
@@ -279,7 +281,8 @@ class Policy:
     ``tables`` is keyed by folded table name, ``accounts`` by exact name. Raises PolicyError
     (``policy_invalid``) if they are not, or if a link leads to no unit. ``total``, if any, bounds
     what all analysts together may learn; its composition is that of every account. ``limits``
-    bound the work of one private statement.
+    bound the work of one private statement. ``ledger`` is where the budget is kept, an absolute
+    path or a URL; without it, beside the database.
     """
 
     dataset: str
@@ -289,6 +292,7 @@ class Policy:
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
     total: AccountPolicy | None = None
     limits: Limits = field(default_factory=Limits)
+    ledger: str | None = None
 
     def __post_init__(self) -> None:
         links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]

@@ -37,6 +37,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, Place, PolicyError
+from dpsql.ledger.place import from_file, is_url
 from dpsql.policy import (
     COUNT_LIMITS,
     DELTA_LIMITS,
@@ -74,7 +75,10 @@ BOUND_LIMIT: Final = 2**53
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong."""
+    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
+
+    A ledger that it names by a relative path is in the file's own directory.
+    """
     source = os.fspath(path)
     data = _read_bytes(source)
     try:
@@ -88,7 +92,10 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
             place=place,
             hint="Save it as UTF-8.",
         ) from None
-    return parse_policy(text, source)
+    policy = parse_policy(text, source)
+    if policy.ledger is None:
+        return policy
+    return replace(policy, ledger=from_file(policy.ledger, source))
 
 
 def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
@@ -178,6 +185,19 @@ def _name(value: object) -> str:
         raise _problem(
             "must be 1 to 200 printable characters without spaces at the ends",
             "Choose a plain name.",
+        )
+    return value
+
+
+def _ledger(value: object) -> str:
+    if not isinstance(value, str):
+        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
+    if not value.strip() or value != value.strip() or not value.isprintable():
+        raise _problem("is not a path", "Write it like `ledger: budget.db`, or remove it.")
+    if is_url(value) and not value.startswith(("postgresql://", "postgres://")):
+        raise _problem(
+            "is neither a file nor a PostgreSQL database",
+            "Write it like `ledger: postgresql://host/database`.",
         )
     return value
 
@@ -338,6 +358,11 @@ def _or_name(schema: _Json) -> None:
 
 
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAMED)]
+LedgerPlace = Annotated[
+    str | None,
+    PlainValidator(_ledger),
+    WithJsonSchema({"type": "string", "pattern": r"^\S(.*\S)?$"}),
+]
 Bound = Annotated[float | int | None, PlainValidator(_bound), WithJsonSchema(_BOUND)]
 
 
@@ -612,6 +637,12 @@ class _File(_Section):
         description="The work one private statement may be.",
         json_schema_extra=_may_be_empty,
     )
+    ledger: LedgerPlace = Field(
+        default=None,
+        description="Where the budget is kept: a file, relative to this one's directory, or a "
+        "`postgresql://` URL. Without it, the file beside the database: `clinic.budget.db` beside "
+        "`clinic.duckdb`.",
+    )
     accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = Field(
         default_factory=dict,
         description="Analysts by name, and what each may learn over all queries, ever.",
@@ -695,6 +726,7 @@ class _File(_Section):
             tables=self._tables(),
             total=self._total(),
             limits=Limits(**self.limits.model_dump()),
+            ledger=self.ledger,
         )
 
     def _total(self) -> AccountPolicy | None:

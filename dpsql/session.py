@@ -7,6 +7,8 @@ reserved, and nothing is shown before the actual cost is settled.
 from __future__ import annotations
 
 import threading
+import warnings
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
     Error,
     InterfaceError,
+    NewLedgerWarning,
     ParameterError,
     Place,
     PolicyError,
@@ -26,9 +29,10 @@ from dpsql.errors import (
 )
 from dpsql.explain import Explanation
 from dpsql.ledger import Charge, Ledger
+from dpsql.ledger.place import announcement, usual_place
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.plan import BlockPlan
-from dpsql.policy import Overrides, Policy, check_setting, resolve
+from dpsql.policy import NOT_GIVEN, NotGiven, Overrides, Policy, check_setting, resolve
 from dpsql.prepare import Prepared, Preparer, Question
 from dpsql.read import read_and_release
 from dpsql.record import plan_record
@@ -109,6 +113,8 @@ class Connection(CursorConnection):
         self._progress = progress
         self._turn = threading.Lock()
         self._closed = False
+        self.ledger_created = owns_ledger and ledger is not None and ledger.created
+        """True if opening the connection has created its ledger: nothing had been spent in it."""
 
     def sql(
         self,
@@ -323,7 +329,7 @@ class Connection(CursorConnection):
             raise InterfaceError(
                 "the connection has no ledger, so it can only explain",
                 code="no_ledger",
-                hint="Pass the ledger's path to connect().",
+                hint="Leave out `ledger=None`, or pass the ledger's path to connect().",
             )
         return self._ledger
 
@@ -357,7 +363,7 @@ def _untold(percent: int) -> None:
 def connect(
     database: str | Path | Engine,
     policies: str | Path | Policy = "policies.yaml",
-    ledger: str | Path | Ledger | None = "budget.db",
+    ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
     analyst: str = "",
     *,
     session: str = "",
@@ -368,7 +374,9 @@ def connect(
 
     ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
     policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
-    ``postgresql://`` URL of one; None for a connection that can explain and do nothing else.
+    ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
+    out, it is the one that the policies file names, or ``clinic.budget.db`` beside
+    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
     ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
     analyst's, which pays too; the owner may limit it. ``progress``: told 0, 1, ..., 100 percent
     while a query for keys alone reads its rows, which takes long on large tables; the numbers are
@@ -380,26 +388,31 @@ def connect(
     payer(policy, analyst, session)
     settings = Overrides.of(parameters)
     resolve(policy, settings)
-    engine = open_database(database) if isinstance(database, str | Path) else database
-    try:
+    place = usual_place(policy, database) if isinstance(ledger, NotGiven) else ledger
+    with ExitStack() as owned:
+        engine = database
+        if isinstance(engine, str | Path):
+            engine = owned.enter_context(closing(open_database(engine)))
         _check(policy, engine)
         engine.lock(policy.tables)
-        opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
-    except BaseException:
-        if engine is not database:
-            engine.close()
-        raise
-    return Connection(
-        engine,
-        policy,
-        opened,
-        analyst,
-        session,
-        settings,
-        owns_engine=engine is not database,
-        owns_ledger=opened is not ledger,
-        progress=progress,
-    )
+        opened = place
+        if isinstance(opened, str | Path):
+            opened = owned.enter_context(closing(Ledger.open(opened)))
+            if opened.created and place is not ledger:
+                warnings.warn(announcement(str(place)), NewLedgerWarning, stacklevel=2)
+        connection = Connection(
+            engine,
+            policy,
+            opened,
+            analyst,
+            session,
+            settings,
+            owns_engine=engine is not database,
+            owns_ledger=opened is not place,
+            progress=progress,
+        )
+        owned.pop_all()  # from here on they are the connection's
+    return connection
 
 
 def _policy(policies: str | Path | Policy) -> Policy:

@@ -17,7 +17,7 @@ POLICIES = Path(__file__).parent.parent / "policies.yaml"
 
 def main(directory: Path) -> None:
     with dpsql.connect(
-        directory / "demo.duckdb", POLICIES, directory / "demo-budget.db", analyst="ana"
+        directory / "demo.duckdb", POLICIES, directory / "demo.budget.db", analyst="ana"
     ) as connection:
         price(connection)
         averages(connection)

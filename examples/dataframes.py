@@ -32,7 +32,7 @@ DECADES = """
 def main(directory: Path) -> None:
     mpl.use("Agg")
     with dpsql.connect(
-        directory / "demo.duckdb", POLICIES, directory / "demo-budget.db", analyst="ana"
+        directory / "demo.duckdb", POLICIES, directory / "demo.budget.db", analyst="ana"
     ) as connection:
         # One user's many ratings would drown in noise: 50 of each kind are enough.
         stars = connection.sql(STARS, epsilon=2.0, max_rows_contributed=50)

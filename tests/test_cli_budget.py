@@ -66,7 +66,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def world(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "policies.yaml").write_text(POLICY)
     monkeypatch.chdir(tmp_path)
-    for name, value in (("DATABASE", database), ("ANALYST", "ana"), ("OWNER", "olga")):
+    given = {"DATABASE": database, "LEDGER": "budget.db", "ANALYST": "ana", "OWNER": "olga"}
+    for name, value in given.items():
         monkeypatch.setenv(f"DPSQL_{name}", str(value))
     return tmp_path
 
@@ -759,6 +760,7 @@ def test_the_commands_of_the_ledgers_page_and_their_options_exist() -> None:
 
 def test_settings_reach_the_commands_of_the_budget(used, monkeypatch) -> None:
     monkeypatch.delenv("DPSQL_ANALYST")
+    monkeypatch.delenv("DPSQL_LEDGER")
     os.rename("budget.db", "other.db")
     (used / "dpsql.toml").write_text('[dpsql]\nledger = "other.db"\nanalyst = "ana"\n')
     assert budget().startswith("3 queries")

@@ -214,6 +214,7 @@ def test_a_table_has_intervals_as_columns_when_asked(world: Path) -> None:
 
 
 def test_verbose_tells_cost_and_mechanism_beside_the_answer(world: Path) -> None:
+    Ledger.open(world / "budget.db").close()
     plain, told = run(GROUPED, "-f", "csv"), run(GROUPED, "-f", "csv", "-v", "--fresh")
     assert plain.stderr == ""
     assert "known_domain · paid ε 1 " in told.stderr
@@ -224,6 +225,7 @@ def test_verbose_tells_cost_and_mechanism_beside_the_answer(world: Path) -> None
 
 
 def test_an_answer_goes_to_a_new_file_and_nothing_else_is_left(world: Path) -> None:
+    Ledger.open(world / "budget.db").close()
     done = run(GROUPED, "-f", "csv", "-o", "a.csv")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "Wrote a.csv.\n")
     assert (world / "a.csv").read_text().startswith("color,n,cost\n")

@@ -84,7 +84,7 @@ def test_the_demo_shows_every_section_in_order(played):
 @pytest.mark.slow
 def test_the_budget_after_is_the_sum_of_what_was_settled(played):
     directory, text = played
-    with Ledger.open(directory / "demo-data" / "demo-budget.db") as ledger:
+    with Ledger.open(directory / "demo-data" / "demo.budget.db") as ledger:
         entries = ledger.history("dpsql-demo/ana")
         spent = ledger.spent("dpsql-demo/ana")
     assert len(entries) == spent.queries == 7
@@ -144,7 +144,7 @@ def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(played):
     assert data.stat().st_mtime_ns == built
     assert "0 queries charged" in section(text, "The budget before")
     assert "7 queries charged" in section(text, "The budget after")
-    assert {path.name for path in data.parent.iterdir()} == {"demo.duckdb", "demo-budget.db"}
+    assert {path.name for path in data.parent.iterdir()} == {"demo.duckdb", "demo.budget.db"}
 
 
 @pytest.mark.slow

@@ -121,13 +121,19 @@ def spent(line: dict[str, Any]) -> float:
 
 
 def test_connecting_tells_where_the_account_stands(notebook: Notebook) -> None:
-    (line,) = notebook.shows("%dpsql connect clinic.duckdb --analyst ana")
+    new, line = notebook.shows("%dpsql connect clinic.duckdb --analyst ana")
+    place = Path("clinic.budget.db").absolute()
+    assert new["text/plain"] == (f"a new ledger was created: {place}: nothing has been spent in it")
     assert spent(line) == 0
     assert line["text/plain"].startswith("clinic/ana: 0 of ")
+    (line,) = notebook.shows("%dpsql connect clinic.duckdb --analyst ana")
+    assert spent(line) == 0
+    notebook.shows("%dpsql connect clinic.duckdb --analyst ana --ledger other.db")
+    assert Path("other.db").exists()
 
 
 def test_a_connection_of_the_notebook_can_be_used_and_stays_open(notebook: Notebook) -> None:
-    with dpsql.connect("clinic.duckdb", analyst="ana") as connection:
+    with dpsql.connect("clinic.duckdb", ledger="budget.db", analyst="ana") as connection:
         notebook.shell.user_ns["con"] = connection
         notebook.shows("%dpsql use con")
         assert notebook.shows(f"%%dpsql\n{WARDS}")
@@ -152,7 +158,7 @@ def test_a_session_of_its_own_pays_too(notebook: Notebook) -> None:
     notebook.shows("%dpsql connect clinic.duckdb --analyst ana --session tuesday")
     _, budget = notebook.shows(f"%%dpsql\n{WARDS}")
     assert "clinic/ana" in budget["text/plain"]
-    with Ledger.open("budget.db") as ledger:
+    with Ledger.open("clinic.budget.db") as ledger:
         assert ledger.spent("clinic/ana/tuesday") == ledger.spent("clinic/ana")
 
 

@@ -71,6 +71,8 @@ def clinic(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DPSQL_ANALYST", "ana")
     monkeypatch.setenv("DPSQL_DATABASE", str(database))
+    monkeypatch.setenv("DPSQL_LEDGER", "budget.db")
+    Ledger.open("budget.db").close()  # a new one would be announced
     return tmp_path
 
 
@@ -205,7 +207,7 @@ def test_a_failed_query_says_what_it_took(clinic):
 
 def test_a_person_is_asked_about_what_costs_and_only_about_that(clinic, database):
     asked: list[str] = []
-    target = Target(database, clinic / "policies.yaml", clinic / "budget.db", "ana")
+    target = Target(database, clinic / "policies.yaml", str(clinic / "budget.db"), "ana")
     with opened(target, lambda percent: None) as source:
         screen = Screen(io.StringIO(), io.StringIO(), interactive=False)
         shell = Shell(

@@ -27,11 +27,11 @@ class _Showing(click.Group):
 @click.group(
     cls=_Showing,
     epilog=options.examples(
-        "dpsql budget -a ana",
+        "dpsql budget -d demo-data/demo.duckdb -a ana",
         'dpsql budget estimate -d demo-data/demo.duckdb -a ana "SELECT COUNT(*) FROM flights"',
-        "dpsql budget history -a ana --limit 5",
-        "dpsql budget verify",
-        "dpsql budget owner window dpsql-demo/ana --as olga",
+        "dpsql budget history -d demo-data/demo.duckdb -a ana --limit 5",
+        "dpsql budget verify -d demo-data/demo.duckdb",
+        "dpsql budget owner window dpsql-demo/ana -d demo-data/demo.duckdb --as olga",
     ),
 )
 def budget() -> None:

@@ -12,7 +12,7 @@ import click
 from dpsql.cli import options
 from dpsql.cli.failures import FAILED
 from dpsql.cli.files import new_file
-from dpsql.cli.ledgers import existing
+from dpsql.cli.ledgers import existing, located
 from dpsql.cli.printing import progress_bar, remark, show
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @click.command(
     short_help="Check the ledger's chain, sums and rules.",
     epilog=options.examples(
-        "dpsql budget verify",
-        "dpsql budget verify --heads heads.txt",
+        "dpsql budget verify -d demo-data/demo.duckdb",
+        "dpsql budget verify -d demo-data/demo.duckdb --heads heads.txt",
     ),
 )
-@options.ledger
+@options.place_of_ledger
 @options.formats("table", "json")
 @click.option("--head", "heads", multiple=True, help="A head that was written down; repeatable.")
 @click.option(
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 @click.pass_context
 def verify(
     ctx: click.Context,
-    ledger: str,
+    database: Path | None,
+    policies: Path,
+    ledger: str | None,
     format_: str,
     heads: tuple[str, ...],
     file: Path | None,
@@ -51,7 +53,8 @@ def verify(
     older copy that was put back does not.
     """
     anchors = _heads([*heads, *([] if file is None else _lines(file))])
-    with existing(ledger) as opened, progress_bar(quiet, "Verifying"):
+    place = located(ledger, policies, database)
+    with existing(place) as opened, progress_bar(quiet, "Verifying"):
         found = opened.verify(anchors)
     if format_ == "json":
         from dpsql.output_budget import to_json, verification_dict
@@ -67,13 +70,13 @@ def verify(
 
 @click.command(
     short_help="Print the end of the chain, to be kept elsewhere.",
-    epilog=options.examples("dpsql budget head >> heads.txt"),
+    epilog=options.examples("dpsql budget head -d demo-data/demo.duckdb >> heads.txt"),
 )
-@options.ledger
+@options.place_of_ledger
 @options.formats("table", "json")
-def head(ledger: str, format_: str) -> None:
+def head(database: Path | None, policies: Path, ledger: str | None, format_: str) -> None:
     """Print the end of the chain, to be written down where the ledger's users cannot write."""
-    with existing(ledger) as opened:
+    with existing(located(ledger, policies, database)) as opened:
         found = opened.head()
     if format_ == "json":
         from dpsql.output_budget import to_json
@@ -86,12 +89,11 @@ def head(ledger: str, format_: str) -> None:
 @click.command(
     short_help="Write all accounts and questions as JSON or CSV.",
     epilog=options.examples(
-        "dpsql budget export -o ledger.json",
-        "dpsql budget export -f csv --table accounts",
+        "dpsql budget export -d demo-data/demo.duckdb -o ledger.json",
+        "dpsql budget export -d demo-data/demo.duckdb -f csv --table accounts",
     ),
 )
-@options.ledger
-@options.policies
+@options.place_of_ledger
 @options.formats("json", "csv")
 @click.option(
     "--table",
@@ -109,8 +111,9 @@ def head(ledger: str, format_: str) -> None:
 @click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
 @options.quiet
 def export(
-    ledger: str,
+    database: Path | None,
     policies: Path,
+    ledger: str | None,
     format_: str,
     table: str,
     output: Path | None,
@@ -119,7 +122,7 @@ def export(
 ) -> None:
     """Write all accounts and all questions with their costs; not the answers that are stored."""
     with ExitStack() as stack:
-        opened = stack.enter_context(existing(ledger))
+        opened = stack.enter_context(existing(located(ledger, policies, database)))
         write = None if output is None else stack.enter_context(new_file(output, force))
         for text in _exported(opened, policies, format_, table):
             write(text.encode()) if write else click.echo(text, nl=False)

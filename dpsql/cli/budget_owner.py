@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpsql.cli import options
-from dpsql.cli.ledgers import existing
+from dpsql.cli.ledgers import announce, existing, located
 from dpsql.cli.printing import remark
 
 if TYPE_CHECKING:
@@ -44,8 +46,13 @@ def owner() -> None:
 
 
 def _action(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every action."""
-    return options.ledger(_AS(options.quiet(function)))
+    """The options of every action, which is told in ``ledger`` where the ledger is."""
+
+    @wraps(function)
+    def act(*, database: Path | None, policies: Path, ledger: str | None, **others: Any) -> None:
+        function(ledger=located(ledger, policies, database), **others)
+
+    return options.place_of_ledger(_AS(options.quiet(act)))
 
 
 @owner.command(
@@ -59,6 +66,7 @@ def create(path: str, ledger: str, name: str, quiet: bool) -> None:
     from dpsql.ledger import Ledger
 
     with Ledger.open(ledger, who=name) as opened:
+        announce(opened.created, ledger)
         opened.owner(name).create(path)
         _done(opened, quiet)
 

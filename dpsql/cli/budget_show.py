@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpsql.cli import options
-from dpsql.cli.ledgers import any_ledger, existing
+from dpsql.cli.ledgers import any_ledger, existing, located
 from dpsql.cli.printing import remark
 from dpsql.cli.printing import show as print_for_people
 
@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Show where an account stands; so does the budget without a command.",
-    epilog=options.examples("dpsql budget show -a ana --compare", "dpsql budget --all"),
+    epilog=options.examples(
+        "dpsql budget show -d demo-data/demo.duckdb -a ana --compare",
+        "dpsql budget -d demo-data/demo.duckdb --all",
+    ),
 )
-@options.policies
-@options.ledger
+@options.place_of_ledger
 @options.optional_analyst
 @options.session
 @options.formats("table", "json")
 @click.option("--all", "everybody", is_flag=True, help="All accounts of the ledger.")
 @click.option("--compare", is_flag=True, help="Add what other theorems would say of all queries.")
 def show(
+    database: Path | None,
     policies: Path,
-    ledger: str,
+    ledger: str | None,
     analyst: str | None,
     session: str,
     format_: str,
@@ -46,16 +49,17 @@ def show(
     An analyst is shown the accounts that nobody else pays from: what others were charged in the end
     depends on what they were answered. With --all, the data owner sees everything.
     """
+    place = located(ledger, policies, database)
     if everybody:
-        _show_all(policies, ledger, format_)
+        _show_all(policies, place, format_)
         return
     from dpsql.budget import budget_report
 
     policy, name = _policy(policies), _required(analyst)
-    with any_ledger(ledger) as opened:
+    with any_ledger(place) as opened:
         if opened is None:
             policy.account(name)
-            remark(f"There is no ledger {ledger} yet: the first query creates it.")
+            remark(f"There is no ledger {place} yet: the first query creates it.")
         report = budget_report(policy, name, opened, session, compare=compare)
     if compare and not report.analyses:
         remark("There is nothing to compare, or more than can be: over 10,000 queries.")
@@ -94,7 +98,7 @@ def estimate(
     sql: str,
     database: Path,
     policies: Path,
-    ledger: str,
+    ledger: str | None,
     analyst: str,
     session: str,
     format_: str,
@@ -106,7 +110,7 @@ def estimate(
     from dpsql.session import connect
 
     text, policy = options.query_text(sql), _policy(policies)
-    with any_ledger(ledger) as opened:
+    with any_ledger(located(ledger, policies, database)) as opened:
         with connect(database, policy, opened, analyst, session=session) as connection:
             plan = connection.explain(text, **options.chosen(given))
         asking = [question_of(plan)] if plan.blocks else []
@@ -128,13 +132,12 @@ def estimate(
 
 @click.command(
     epilog=options.examples(
-        "dpsql budget history -a ana",
-        "dpsql budget history --all --limit 100 --before 4711",
-        "dpsql budget history --account dpsql-demo/ana/notebook -f csv",
+        "dpsql budget history -d demo-data/demo.duckdb -a ana",
+        "dpsql budget history -d demo-data/demo.duckdb --all --limit 100 --before 4711",
+        "dpsql budget history -d demo-data/demo.duckdb --account dpsql-demo/ana/notebook -f csv",
     )
 )
-@options.policies
-@options.ledger
+@options.place_of_ledger
 @options.optional_analyst
 @options.formats("table", "json", "csv")
 @click.option("--account", help="An account by its path; those below it are told as well.")
@@ -144,8 +147,9 @@ def estimate(
 )
 @click.option("--before", type=click.IntRange(1), help="Only those before this entry.")
 def history(
+    database: Path | None,
     policies: Path,
-    ledger: str,
+    ledger: str | None,
     analyst: str | None,
     format_: str,
     account: str | None,
@@ -167,7 +171,7 @@ def history(
     path = account
     if path is None and analyst and not everybody:
         path = payer(_policy(policies), analyst).path
-    with existing(ledger) as opened:
+    with existing(located(ledger, policies, database)) as opened:
         whose = None if everybody else path
         entries = latest_entries(opened, whose, limit, before)
         since = entries[-1].entry if len(entries) == limit else 0

@@ -27,9 +27,9 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dpsql.cli import options
-from dpsql.cli.ledgers import without_password
 from dpsql.cli.options import Setting
 from dpsql.errors import InterfaceError, Place
+from dpsql.ledger.place import without_password
 from dpsql.policy import PARAMETER_NAMES, suggestion
 
 FILE_NAME: Final = "dpsql.toml"
@@ -283,6 +283,8 @@ def config(ctx: click.Context, /, **values: Any) -> None:
         value = values[str(option.name)]
         given = value not in (None, "")
         unset = "policies file" if option.key in PARAMETER_NAMES else "not set"
+        if option.key == "ledger":
+            unset = "policies file, or beside the database"
         source = _source(ctx, option) if given else unset
         shown = without_password(str(value)) if given else ""
         table.add_row(*map(Text, (option.key, shown, source)))

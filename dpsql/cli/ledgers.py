@@ -1,15 +1,38 @@
-"""The ledger that a command looks at: reports never create one."""
+"""The ledger that a command looks at: where it is, and that reports never create one."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dpsql.cli.printing import remark
 
 if TYPE_CHECKING:
     from dpsql.ledger import Ledger
+
+
+def located(ledger: str | None, policies: Path, database: Path | None) -> str:
+    """The place that was named, or else the one for these policies and this database.
+
+    Raises ``InterfaceError`` (``ledger_not_given``) if nothing tells.
+    """
+    if ledger is not None:
+        return ledger
+    from dpsql.ledger.place import usual_place
+    from dpsql.policy_file import load_policy
+
+    return usual_place(load_policy(policies) if policies.exists() else None, database)
+
+
+def announce(created: bool, place: str) -> None:
+    """Say on stderr that a ledger was created, if it was: another one may have been expected."""
+    if created:
+        from dpsql.ledger.place import announcement
+
+        remark(announcement(place))
 
 
 @contextmanager
@@ -25,8 +48,8 @@ def existing(place: str, who: str | None = None) -> Iterator[Ledger]:
         raise LedgerError(
             f"there is no ledger {place}",
             code="ledger_missing",
-            hint="name it with --ledger; the first query creates one, and so does "
-            "`dpsql budget owner create`",
+            hint="name it with --ledger, or its --database; the first query creates one, and so "
+            "does `dpsql budget owner create`",
         )
     with Ledger.open(place, who=who) as ledger:
         yield ledger
@@ -42,17 +65,8 @@ def any_ledger(place: str) -> Iterator[Ledger | None]:
         yield None
 
 
-def without_password(place: str) -> str:
-    """A ledger's place as it may be shown: a URL's password is left out."""
-    scheme, separator, rest = place.partition("://")
-    if not separator:
-        return place
-    login, at, host = rest.rpartition("@")
-    name, colon, _ = login.partition(":")
-    shown = f"{name}{':***' * bool(colon)}{at}{host}"
-    return f"{scheme}://" + re.sub(r"(?i)([?&][a-z]*password=)[^&]*", r"\1***", shown)
-
-
 def is_there(place: str) -> bool:
     """True for a file that exists, and for every URL."""
-    return "://" in place or os.path.lexists(place)
+    from dpsql.ledger.place import is_url
+
+    return is_url(place) or os.path.lexists(place)

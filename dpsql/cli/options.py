@@ -128,8 +128,7 @@ policies = _setting(
 ledger = _setting(
     "--ledger",
     "-l",
-    default="budget.db",
-    show_default=True,
+    show_default="the policies file's, or the one beside the database",
     path=True,
     help="What keeps what has been spent: a file, or a postgresql:// URL.",
 )
@@ -144,6 +143,11 @@ confidence = _setting(
     callback=_checked_confidence,
     help="Confidence of the intervals.",
 )
+
+
+def place_of_ledger(command: Command) -> Command:
+    """What says where the ledger is: itself, the policies file, or the database beside it."""
+    return _stacked((optional_database, policies, ledger))(command)
 
 
 def formats(*names: str) -> Decorator:

@@ -12,6 +12,7 @@ import click
 
 from dpsql.cli import options
 from dpsql.cli.files import new_file
+from dpsql.cli.ledgers import announce, located
 from dpsql.cli.printing import progress_bar, remark, show
 from dpsql.errors import InterfaceError
 
@@ -61,7 +62,7 @@ def query(
     sql: str,
     database: Path,
     policies: Path,
-    ledger: str,
+    ledger: str | None,
     analyst: str,
     session: str,
     fresh: bool,
@@ -87,13 +88,15 @@ def query(
         _explain(options.query_text(sql), database, policies, analyst, format_, chosen)
         return
     with ExitStack() as stack:
+        place = located(ledger, policies, database)
         write = _destination(stack, format_, output, force)
         text = options.query_text(sql)
         bar = stack.enter_context(ExitStack())
         tell = bar.enter_context(progress_bar(quiet))
         connection = stack.enter_context(
-            connect(database, policies, ledger, analyst, session=session, progress=tell)
+            connect(database, policies, place, analyst, session=session, progress=tell)
         )
+        announce(connection.ledger_created, place)
         result = connection.sql(text, fresh=fresh, **chosen)
         bar.close()
         _write_result(result, format_, confidence, intervals, write)

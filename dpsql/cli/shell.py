@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dpsql.cli import failures, options
+from dpsql.cli.ledgers import located
 
 
 @click.command(
@@ -41,7 +42,7 @@ def shell(
     place: Path | None,
     database: Path | None,
     policies: Path,
-    ledger: str,
+    ledger: str | None,
     analyst: str,
     session: str,
     commands: tuple[str, ...],
@@ -63,7 +64,7 @@ def shell(
     if chosen is None:
         raise click.UsageError("name a database: dpsql shell DB")
     outcome = start(
-        Target(chosen, policies, ledger, analyst, session),
+        Target(chosen, policies, located(ledger, policies, chosen), analyst, session),
         Settings(format=Format(format_), confidence=confidence),
         commands,
         keep_going=keep_going,

@@ -48,6 +48,10 @@ class Backend(Protocol):
 class Home(Protocol):
     """Where a ledger lives: it makes connections."""
 
+    @property
+    def created(self) -> bool:
+        """True if connecting has created the ledger."""
+
     def connect(self) -> Backend:
         """A connection to the ledger that is there."""
 

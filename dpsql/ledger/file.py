@@ -36,11 +36,12 @@ class SQLiteHome:
         self._patience = patience
         self._who = who
         self._identity: tuple[int, int] | None = None
+        self.created = False
 
     def connect(self) -> Backend:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
-            _create(self._path, self._who)
+            self.created = _create(self._path, self._who)
         backend = SQLiteBackend(_connect(self._path, self._patience))
         try:
             require_whole(backend)
@@ -128,11 +129,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         )
 
 
-def _create(path: Path, who: str) -> None:
+def _create(path: Path, who: str) -> bool:
     """Put a new, empty, complete ledger at ``path``, readable by its owner only.
 
     It is built under another name and linked into place, so that no process ever sees half a
-    ledger, and a ledger that appears meanwhile wins.
+    ledger, and a ledger that appears meanwhile wins: then this returns False.
     """
     for suffix in ("-wal", "-shm", "-journal"):
         if os.path.lexists(f"{path}{suffix}"):
@@ -148,9 +149,9 @@ def _create(path: Path, who: str) -> None:
         raise _cannot_create() from None
     try:
         _fill(Path(name), who)
-        with contextlib.suppress(FileExistsError):
-            os.link(name, path, follow_symlinks=False)
+        created = _link(name, path)
         _sync(path.parent)
+        return created
     except sqlite3.Error as error:
         raise ledger_error(error) from None
     except (OSError, ValueError):
@@ -158,6 +159,14 @@ def _create(path: Path, who: str) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(name)
+
+
+def _link(name: str, path: Path) -> bool:
+    try:
+        os.link(name, path, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _fill(path: Path, who: str) -> None:

@@ -155,6 +155,7 @@ class PostgresHome:
         self._patience = patience
         self._who = who
         self._ledger = ""
+        self.created = False
 
     def connect(self) -> Backend:
         """Connect; the first time, create the ledger if the database has none."""
@@ -182,7 +183,7 @@ class PostgresHome:
     def _prepare(self, backend: PostgresBackend) -> None:
         _make_durable(backend, self._patience)
         if not self._ledger:
-            _create_if_missing(backend, self._who)
+            self.created = _create_if_missing(backend, self._who)
             _bring_up_to_date(backend)
         name = _require_ledger(backend)
         if self._ledger not in ("", name):
@@ -215,18 +216,20 @@ def _make_durable(backend: PostgresBackend, patience: float) -> None:
         backend.execute("SELECT set_config(?, ?, false)", (setting, str(value)))
 
 
-def _create_if_missing(backend: PostgresBackend, who: str) -> None:
+def _create_if_missing(backend: PostgresBackend, who: str) -> bool:
     """Create the ledger whole or not at all; of several clients at once, one does."""
     if _exists(backend):
-        return
+        return False
     backend.execute("BEGIN")
     try:
         backend.execute("SELECT pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
-        if not _exists(backend):
+        missing = not _exists(backend)
+        if missing:
             backend.execute(f"CREATE SCHEMA {SCHEMA_NAME}")
             backend.execute(POSTGRES_SCHEMA)
             begin_chain(backend, secrets.token_hex(16), backend.now(), who)
         backend.commit()
+        return missing
     finally:
         backend.rollback()
 

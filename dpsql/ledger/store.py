@@ -62,9 +62,11 @@ class Ledger:
     :class:`LedgerError`, in fixed words, when the ledger cannot be used.
     """
 
-    def __init__(self, link: Link, who: str) -> None:
+    def __init__(self, link: Link, who: str, created: bool) -> None:
         self._link = link
         self._who = who
+        self.created = created
+        """True if opening it has created it: nothing had been spent in it."""
 
     @classmethod
     def open(
@@ -87,7 +89,8 @@ class Ledger:
         check_name("name of the user", name)
         home = _home(place, busy_timeout, name)
         with forks.opening:
-            return cls(Link(home, home.connect(), busy_timeout), name)
+            backend = home.connect()
+            return cls(Link(home, backend, busy_timeout), name, home.created)
 
     def close(self) -> None:
         """Close the ledger. Closing twice does nothing; any other later call is refused."""

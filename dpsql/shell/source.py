@@ -25,7 +25,7 @@ class Target:
 
     database: Path
     policies: Path
-    ledger: str | Path
+    ledger: str
     analyst: str
     session: str = ""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from dpsql.errors import InterfaceError
+from dpsql.ledger.place import announcement
 from dpsql.shell.command import Leave
 from dpsql.shell.loop import interact, known, toolbar
 from dpsql.shell.screen import Screen
@@ -31,6 +32,8 @@ def start(
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
     with opened(target, screen.progress) as source:
+        if source.connection.ledger_created:
+            screen.warn(announcement(target.ledger))
         shell = Shell(source, screen, settings)
         try:
             if interactive:
