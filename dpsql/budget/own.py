@@ -76,7 +76,7 @@ class OwnAccount:
     def history(self, limit: int) -> tuple[Entry, ...]:
         """The analyst's latest entries, in any session, newest first.
 
-        Their numbers are those of the ledger, not to be shown: they tell how much others have asked.
+        Their numbers are those of the ledger, not to be shown: they tell how much others asked.
         """
         return () if self.ledger is None else self.ledger.history(self.payer.analyst, limit)
 

@@ -49,13 +49,13 @@ def show(
     An analyst is shown the accounts that nobody else pays from: what others were charged in the end
     depends on what they were answered. With --all, the data owner sees everything.
     """
-    place = located(ledger, policies, database)
     if everybody:
-        _show_all(policies, place, format_)
+        _show_all(policies, located(ledger, policies, database), format_)
         return
     from dpsql.budget import budget_report
 
     policy, name = _policy(policies), _required(analyst)
+    place = located(ledger, policies, database)
     with any_ledger(place) as opened:
         if opened is None:
             policy.account(name)
