@@ -161,7 +161,7 @@ def test_a_warning_that_is_an_error_leaves_nothing_open(clinic: Path) -> None:
 def test_without_any_place_nothing_is_opened(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = dpsql.DuckDBEngine()
     engine.register("visits", {"uid": [1]})
-    monkeypatch.setattr(engine, "lock", lambda: pytest.fail("it was opened"))
+    monkeypatch.setattr(engine, "lock", lambda tables: pytest.fail("it was opened"))
     policy = load_policy(clinic / "policies.yaml")
     with pytest.raises(dpsql.InterfaceError) as refusal:
         dpsql.connect(engine, policy, analyst="ana")
