@@ -58,9 +58,14 @@ def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> Failing
             "SELECT json_serialize_plan(?, optimize := false)", [sql]
         ).fetchall()[0]
         plan = json.loads(text)
-        parts = [] if plan["error"] else list(_parts(plan))
+        return None if plan["error"] else failing_part(connection, plan)
     except RecursionError:
         return None
+
+
+def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingConstant | None:
+    """The same for a plan that was written down before optimization."""
+    parts = list(_parts(plan))
     constants = [part for part in parts if isinstance(part, _Constant)]
     for first in range(0, len(constants), _AT_ONCE):
         some = constants[first : first + _AT_ONCE]

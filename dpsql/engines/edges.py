@@ -92,6 +92,10 @@ def _edges() -> dict[str, tuple[str, ...]]:
         "VARCHAR[]": ["[]", "[NULL]", "[a, '']"],
         "INTEGER[2]": ["[1, NULL]", "[2147483647, -1]"],
         "STRUCT(a INTEGER)": ["{'a': NULL}", "{'a': 1}"],
+        "UNION(a INTEGER, b VARCHAR)": [
+            f"{_SQL}union_value(a := 1)::UNION(a INTEGER, b VARCHAR)",
+            f"{_SQL}union_value(b := '')::UNION(a INTEGER, b VARCHAR)",
+        ],
         "MAP(VARCHAR, INTEGER)": ["{}", "{a=1}", "{a=NULL}"],
     }
     return {kind: tuple(values) for kind, values in found.items()}
@@ -100,7 +104,9 @@ def _edges() -> dict[str, tuple[str, ...]]:
 EDGES: Final = _edges()
 """Type -> values at the ends of its range and around, for :func:`edge_sql`."""
 SCALARS: Final = tuple(
-    kind for kind in EDGES if not kind.endswith("]") and not kind.startswith(("STRUCT", "MAP"))
+    kind
+    for kind in EDGES
+    if not kind.endswith("]") and not kind.startswith(("STRUCT", "MAP", "UNION"))
 )
 """The types of ``EDGES`` that are not nested."""
 

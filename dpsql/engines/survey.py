@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -88,6 +88,9 @@ def survey() -> dict[str, Any]:
     verdicts: dict[str, str] = {}
     for form in _forms():
         verdicts |= surveyor.verdict(form, known=verdicts)
+    # What is bound to several calls tells about the one that has no form of its own.
+    for form in _forms():
+        verdicts |= surveyor.verdict(form, known=verdicts, beside=True)
     return {
         "engine": "duckdb",
         "version": duckdb.__version__,
@@ -228,22 +231,26 @@ class _Surveyor:
         lock_down(connection)  # for its settings
         return connection
 
-    def verdict(self, form: _Form, known: dict[str, str]) -> dict[str, str]:
-        """The verdict of the call that a form is bound to; nothing if it is not bound at all."""
+    def verdict(
+        self, form: _Form, known: Mapping[str, str], *, beside: bool = False
+    ) -> dict[str, str]:
+        """The verdict on the call that a form is bound to; nothing if it is not bound at all.
+
+        ``beside``: on the one call of several that is not known yet; else nothing for several.
+        """
         types = form.types or ("INTEGER",)
         self._create(types, [])
-        sql = form.sql(f"a{i}" for i in range(len(form.types)))
-        plan = self._plan(f"SELECT {sql} FROM edges")
-        if plan is None:
+        plan = self._plan(f"SELECT {form.sql(f'a{i}' for i in range(len(form.types)))} FROM edges")
+        names = set() if plan is None else {call_of(node) for node in calls(plan)}
+        if beside:
+            names = names - known.keys() if len(names) > 1 else set()
+        if len(names) != 1:
             return {}
-        names = {call_of(node) for node in calls(plan)} - {None}
-        if len(names) > 1:  # with implicit casts: what is bound has a form of its own
+        (name,) = names
+        former = known.get(name, TOTAL)
+        if former.startswith(FAILS):
             return {}
-        name = next(iter(names), None)
-        if name is None or known.get(name, "").startswith(FAILS):
-            return {}
-        found = self._judged(form, types)
-        return {name: max(found, known.get(name, TOTAL), key=_severity)}
+        return {name: max(self._judged(form, types), former, key=_severity)}
 
     def _judged(self, form: _Form, types: Sequence[str]) -> str:
         rows = _rows(types)

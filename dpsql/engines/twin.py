@@ -15,7 +15,7 @@ from typing import Any, Final
 import duckdb
 
 from dpsql.engines.base import Examined
-from dpsql.engines.constants import type_text
+from dpsql.engines.constants import failing_part, type_text
 from dpsql.engines.edges import edge_sql, edges_of
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
@@ -65,6 +65,7 @@ class Twin:
             plan = self._plan(f"SELECT {', '.join(expressions)} FROM {source}")
             objection = self._evidence.objection(plan)
             if objection is None:
+                self._compute_constants(plan)
                 self._try(source, expressions)
         types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
         return Examined(tuple(types), objection)
@@ -81,18 +82,19 @@ class Twin:
             raise _does_not_bind(str(plan["error_message"]).split("\n", 1)[_FIRST])
         return plan
 
+    def _compute_constants(self, plan: dict[str, Any]) -> None:
+        """Compute what depends on constants alone, also where a condition stands before it."""
+        found = failing_part(self._connection, plan)
+        if found is not None:
+            raise _fails(found.reason)
+
     def _try(self, source: str, expressions: Sequence[str]) -> None:
         """Compute the expressions on synthetic rows, every one of them."""
         computed = f"SELECT hash({', '.join(expressions)}) FROM {source} LIMIT {_TRIED}"
         try:
             self._connection.execute(computed).fetchnumpy()
         except duckdb.Error as error:
-            raise QueryRefused(
-                "a part of the query fails on values that its columns can have: "
-                f"{first_line(error)}",
-                code="fails",
-                hint="Write a constant of the type that is needed there, or leave the part out.",
-            ) from None
+            raise _fails(first_line(error)) from None
 
     def _fill(self) -> None:
         """Give every table its synthetic rows, if they have none yet."""
@@ -138,6 +140,14 @@ def _value(type_: str, place: int) -> str:
 def _type_of(expression: dict[str, Any]) -> str | None:
     found = expression.get("return_type") or expression.get("value", {}).get("type")
     return type_text(found)
+
+
+def _fails(reason: str) -> QueryRefused:
+    return QueryRefused(
+        f"a part of the query fails, whatever the data or for values they may hold: {reason}",
+        code="fails",
+        hint="Write a constant of the type that is needed there, or leave the part out.",
+    )
 
 
 def _does_not_bind(reason: str) -> QueryRefused:
