@@ -23,6 +23,31 @@ class Attack:
 
 
 _ATTACKS: dict[str, list[tuple[str, str]]] = {
+    "no condition can make the engine fail on the rows that it holds for": [
+        ("select count(*) from visits where dayofweek(ts - d) = 1", "can_fail"),
+        ("select count(*) from visits where nullif('x', 1) is null", "fails"),
+        (
+            "select count(*) from visits where case when uid = 27 and n >= 3 then week(interval 1 day) is null else true end",
+            "can_fail",
+        ),
+        (
+            "select count(*) from visits where uid <> 27 or n < 3 or extract(timezone from d) = 0",
+            "can_fail",
+        ),
+        (
+            "select count(*) from visits where case when uid = 27 then date_trunc('era', ts - d) is null else true end",
+            "can_fail",
+        ),
+        (
+            "select count(*) from visits v join shops s on v.k = s.k and case when uid = 27 then isodow(ts - d) = 1 else true end",
+            "can_fail",
+        ),
+        (
+            "select count(case when uid = 27 then date_diff('day', ts::time, ts::time) end) from visits",
+            "can_fail",
+        ),
+        ("select count(*) from visits where week(d) = 1 and date_trunc('week', d) = d", ANSWERS),
+    ],
     "a name cannot be made to mean another table or column": [
         ("select count(*) from visits v", ANSWERS),
         ("select v.k, count(*) from visits v group by v.k", ANSWERS),

@@ -144,7 +144,7 @@ def _type_of(expression: dict[str, Any]) -> str | None:
 
 def _fails(reason: str) -> QueryRefused:
     return QueryRefused(
-        f"a part of the query fails, whatever the data or for values they may hold: {reason}",
+        f"a part of the query cannot be computed for all values there can be: {reason}",
         code="fails",
         hint="Write a constant of the type that is needed there, or leave the part out.",
     )
