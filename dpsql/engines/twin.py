@@ -8,6 +8,7 @@ must be total by evidence, and they must run on synthetic rows of edge values.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -27,6 +28,7 @@ from dpsql.schema import Column, Schema
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on
 _FIRST: Final = 0
+_ONE_TABLE: Final = re.compile(r'"[^"]+"')  # whose rows are few
 _LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
 _ROW: Final = quote(f"{INTERNAL_PREFIX}row")
 
@@ -90,7 +92,9 @@ class Twin:
 
     def _try(self, source: str, expressions: Sequence[str]) -> None:
         """Compute the expressions on synthetic rows, every one of them."""
-        computed = f"SELECT hash({', '.join(expressions)}) FROM {source} LIMIT {_TRIED}"
+        computed = f"SELECT hash({', '.join(expressions)}) FROM {source}"
+        if not _ONE_TABLE.fullmatch(source):
+            computed += f" LIMIT {_TRIED}"
         try:
             self._connection.execute(computed).fetchnumpy()
         except duckdb.Error as error:
