@@ -16,13 +16,13 @@ from typing import Final
 
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.figures import printable
+from dpsql.names import is_account_name, look_alikes
 from dpsql.policy import (
     ColumnPolicy,
     Link,
     Parameters,
     PrivacyUnit,
     check_value,
-    is_account_name,
     suggestion,
 )
 from dpsql.policy_file import parse_policy
@@ -76,7 +76,7 @@ class Draft:
 
     def with_dataset(self, name: str) -> Draft:
         """What the budget belongs to. Raises ``ParameterError`` for what cannot be a name."""
-        if plain_name(name, "") != name or not name:
+        if not is_account_name(name):
             raise _wrong(f"not a name: {name[:80]}", "Choose a plain name.")
         return replace(self, dataset=name)
 
@@ -134,7 +134,7 @@ class Draft:
         """An analyst's budget. Raises ``ParameterError`` for a name that cannot be or is taken."""
         if not is_account_name(name):
             raise _wrong(f"not a name of an account: {name[:80]}", "Choose a plain name without /.")
-        if name in self.accounts:
+        if name in self.accounts or any(look_alikes((*self.accounts, name))):
             raise _wrong(f"the account {name} is given twice", "Keep one of the two.")
         return replace(self, accounts={**self.accounts, name: (epsilon, delta)})
 
@@ -414,7 +414,7 @@ def _head(draft: Draft) -> str:
     accounts = (draft.accounts or _ACCOUNTS).items()
     return _HEAD.format(
         origin=_SEEN if draft.seen else _UNSEEN,
-        dataset=_quoted(plain_name(draft.dataset, "my-dataset")),
+        dataset=_quoted(draft.dataset if is_account_name(draft.dataset) else "my-dataset"),
         defaults="\n".join(defaults),
         epsilon=max(draft.epsilon, _MAXIMA["epsilon"]),
         delta=max(draft.delta, _MAXIMA["delta"]),

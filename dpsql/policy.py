@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, PolicyError, UnknownName
+from dpsql.names import RULE, is_account_name, look_alikes
 from dpsql.schema import fold
 
 
@@ -279,7 +280,8 @@ class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
     ``tables`` is keyed by folded table name, ``accounts`` by exact name. Raises PolicyError
-    (``policy_invalid``) if they are not, or if a link leads to no unit. ``total``, if any, bounds
+    (``policy_invalid``) if they are not, if a link leads to no unit, or for names of the dataset
+    and of accounts that could pass for another (:mod:`dpsql.names`). ``total``, if any, bounds
     what all analysts together may learn; its composition is that of every account. ``limits``
     bound the work of one private statement. ``ledger`` is where the budget is kept, an absolute
     path or a URL; without it, beside the database.
@@ -295,6 +297,8 @@ class Policy:
     ledger: str | None = None
 
     def __post_init__(self) -> None:
+        for reason, hint in self._name_problems():
+            raise PolicyError(reason, code="policy_invalid", hint=hint)
         links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]
         for _, reason, hint in link_problems(links, self.tables):
             raise PolicyError(reason, code="policy_invalid", hint=hint)
@@ -305,6 +309,18 @@ class Policy:
                     code="policy_invalid",
                     hint=f"Tables are listed by folded names, here {_show(fold(table.name))}.",
                 )
+
+    def _name_problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the names that paths of accounts are made of: reasons and hints."""
+        for what, name in (("dataset", self.dataset), *(("account", n) for n in self.accounts)):
+            if not is_account_name(name):
+                yield f"the name of the {what} {_show(name)} is not one: it {RULE}", PLAIN_NAME
+        for name, account in self.accounts.items():
+            if account.name != name:
+                reason = f"the account {_show(account.name)} is listed as {_show(name)}"
+                yield reason, "Accounts are listed by their names."
+        for first, second in look_alikes(self.accounts):
+            yield look_alike_problem(first, second)
 
     def table(self, name: str) -> TablePolicy | None:
         """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
@@ -335,6 +351,15 @@ class Policy:
                 or "Ask the owner of the data to add it under `accounts` in the policies file.",
             )
         return account
+
+
+PLAIN_NAME: Final = "Choose a plain name."
+
+
+def look_alike_problem(first: str, second: str) -> tuple[str, str]:
+    """What is wrong with two accounts that look the same: reason and hint."""
+    reason = f"the accounts {_show(first)} and {_show(second)} look the same, and are two budgets"
+    return reason, "Keep one of the two, or choose names that differ by more."
 
 
 class Linkable(Protocol):
@@ -402,12 +427,6 @@ def _in_a_circle(child: str, parents: Mapping[str, str]) -> bool:
 
 
 PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))
-
-
-def is_account_name(name: str) -> bool:
-    """True for what may be one part of an account's path: an analyst's name or a session's."""
-    plain = name.isprintable() and name == name.strip() and "/" not in name
-    return plain and 0 < len(name) <= 200
 
 
 def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = None) -> Parameters:

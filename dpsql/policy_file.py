@@ -38,6 +38,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, Place, PolicyError
 from dpsql.ledger.place import from_file, is_url
+from dpsql.names import RULE, is_account_name, look_alikes
 from dpsql.policy import (
     COUNT_LIMITS,
     DELTA_LIMITS,
@@ -45,6 +46,7 @@ from dpsql.policy import (
     MEMORY,
     MEMORY_LIMITS,
     PARAMETER_NAMES,
+    PLAIN_NAME,
     PRIVATE_RELATIONS_LIMITS,
     SECONDS_LIMIT,
     AccountPolicy,
@@ -60,9 +62,9 @@ from dpsql.policy import (
     TablePolicy,
     check_maximum,
     check_value,
-    is_account_name,
     limit_problem,
     link_problems,
+    look_alike_problem,
     suggestion,
 )
 from dpsql.schema import fold
@@ -200,6 +202,13 @@ def _ledger(value: object) -> str:
             "Write it like `ledger: postgresql://host/database`.",
         )
     return value
+
+
+def _dataset(value: object) -> str:
+    name = _name(value)
+    if not is_account_name(name):
+        raise _problem(f"the name {RULE}", PLAIN_NAME)
+    return name
 
 
 def _column_name(value: object) -> str:
@@ -362,6 +371,9 @@ LedgerPlace = Annotated[
     str | None,
     PlainValidator(_ledger),
     WithJsonSchema({"type": "string", "pattern": r"^\S(.*\S)?$"}),
+]
+DatasetName = Annotated[
+    str, PlainValidator(_dataset), WithJsonSchema({"type": "string", **_ACCOUNT_NAMED})
 ]
 Bound = Annotated[float | int | None, PlainValidator(_bound), WithJsonSchema(_BOUND)]
 
@@ -564,10 +576,7 @@ class _Column(_Section):
         return self
 
 
-_ACCOUNT_NAME: Final = _problem(
-    "an account's name has 1 to 200 printable characters, no `/`, and no spaces at its ends",
-    "Choose a plain name.",
-)
+_ACCOUNT_NAME: Final = _problem(f"an account's name {RULE}", PLAIN_NAME)
 _NEEDS_UNIT: Final = "a table needs either privacy_unit or public: true"
 _UNIT_HINT: Final = "Name the column that says whose row it is; public tables get no protection."
 
@@ -618,7 +627,7 @@ class _File(_Section):
     version: Annotated[int, PlainValidator(_version)] = Field(
         description="The version of this format.", json_schema_extra={"const": 1}
     )
-    dataset: Name = Field(
+    dataset: DatasetName = Field(
         description="What the budget belongs to: keep it for as long as the data. A new name is a "
         "new budget; a renamed or copied file is not.",
     )
@@ -689,6 +698,8 @@ class _File(_Section):
     def _accounts_are_one_part(cls, accounts: dict[str, _Account]) -> dict[str, _Account]:
         # The ledger joins names by slashes: a/b would be the account b below the analyst a.
         _raise_all([((name,), _ACCOUNT_NAME) for name in accounts if not is_account_name(name)])
+        alike = look_alikes(accounts)
+        _raise_all([((two,), _problem(*look_alike_problem(one, two))) for one, two in alike])
         return accounts
 
     @field_validator("total", mode="after")

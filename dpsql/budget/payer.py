@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from dpsql.accounting import Budget
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account
-from dpsql.policy import AccountPolicy, Policy, is_account_name
+from dpsql.names import RULE, is_account_name
+from dpsql.policy import AccountPolicy, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def _budget(account: AccountPolicy) -> Budget:
 def _part(what: str, name: object) -> str:
     if not isinstance(name, str) or not is_account_name(name):
         raise ParameterError(
-            f"the name of the {what} must be 1 to 200 printable characters without /",
+            f"the name of the {what} is not one: it {RULE}",
             code="bad_parameter",
-            hint="give it a plain name, without spaces at its ends",
+            hint="give it a plain name, in Unicode's normal form C",
         )
     return name

@@ -19,7 +19,7 @@ from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.link import Link
-from dpsql.ledger.values import check_json, check_limit, check_path, line_of
+from dpsql.ledger.values import check_json, check_limit, check_new_path, check_path, line_of
 from dpsql.ledger.windows import Renewal, period
 
 
@@ -39,7 +39,7 @@ class Owner:
 
         Raises :class:`LedgerError` (``ledger_account_exists``) if it exists.
         """
-        check_path(path)
+        check_new_path(path)
         with self._acting() as journal:
             known = nodes_of(journal.sql, line_of(path))
             if path in known:

@@ -44,6 +44,7 @@ from dpsql.ledger.values import (
     check_json,
     check_limits,
     check_name,
+    check_new_path,
     check_path,
     line_of,
 )
@@ -139,7 +140,7 @@ class Ledger:
         composition before, or the clock went back, and :class:`ParameterError` for malformed
         arguments.
         """
-        check_path(account)
+        check_new_path(account)
         given = check_limits(account, limits)
         check_charge(amount)
         check_name("query's fingerprint", query)

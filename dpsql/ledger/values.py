@@ -11,6 +11,7 @@ from typing import Never
 from dpsql.accounting import Amount, Composition
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.windows import Renewal
+from dpsql.names import RULE, is_account_name
 
 MAX_PATH = 512
 """The longest account path, in characters."""
@@ -228,6 +229,16 @@ def check_path(path: str) -> None:
             "an account path is made of non-empty printable parts joined by '/'",
             hint="write it like 'dataset/analyst', without spaces around a part",
         )
+
+
+def check_new_path(path: str) -> None:
+    """Refuse a path whose parts could pass for another's (:mod:`dpsql.names`).
+
+    For what may make an account: those of older ledgers can still be looked at.
+    """
+    check_path(path)
+    if not all(map(is_account_name, path.split("/"))):
+        _refuse(f"each part of an account path {RULE}", hint="choose plain names")
 
 
 def line_of(path: str) -> tuple[str, ...]:
