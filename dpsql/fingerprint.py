@@ -44,14 +44,17 @@ def fingerprint(plans: Sequence[BlockPlan]) -> str:
 
 
 def _canonical(value: object) -> str:
-    """A text that two values share only if they are equal."""
+    """A text that two values share only if they are equal and of the same types.
+
+    Every part says where it ends: text is quoted, all else is a name, a number or in brackets.
+    """
     match value:
         case None:
             return "-"
         case exp.Column():
             return f"Column({value.table!r},{value.name!r})"
         case exp.Expr():
-            return repr(_plainly(value))
+            return _of_tree(_plainly(value))
         case Enum():
             return f"{type(value).__name__}.{value.name}"
         case tuple():
@@ -64,6 +67,18 @@ def _canonical(value: object) -> str:
             parts = ",".join(f"{name}={_canonical(getattr(value, name))}" for name in names)
             return f"{type(value).__name__}({parts})"
     raise TypeError(f"a plan holds a {type(value).__name__}, which has no fingerprint")
+
+
+def _of_tree(part: object) -> str:
+    """The same of an expression: its node types and arguments, those left out apart."""
+    match part:
+        case exp.Expr():
+            given = {k: v for k, v in part.args.items() if v is not None and v != []}
+            parts = ",".join(f"{name}={_of_tree(given[name])}" for name in sorted(given))
+            return f"{type(part).__name__}[{parts}]"
+        case list() | tuple():
+            return f"[{','.join(map(_of_tree, part))}]"
+    return _canonical(part)
 
 
 def _plainly(tree: exp.Expr) -> exp.Expr:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import datetime
+import importlib
+import itertools
+import pkgutil
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
 from support import planned
 
+from dpsql import mechanisms
 from dpsql.accounting import Composition
-from dpsql.fingerprint import fingerprint
+from dpsql.fingerprint import _canonical, fingerprint
 from dpsql.planner import plan_query
 from dpsql.policy import AccountPolicy, ColumnPolicy, Link, Parameters, Policy, PrivacyUnit
 from dpsql.policy import TablePolicy as Rules
@@ -154,3 +164,105 @@ def test_compositions_that_plan_differently_are_told_apart() -> None:
     query = planned(ASKED, SCHEMA, POLICY).query
     prints = {fingerprint(plan_query(query, None, c).blocks) for c in Composition}
     assert len(prints) == len(Composition)
+
+
+# -- no two questions share one ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    one: object
+    two: object
+
+
+SHARP = st.text(st.sampled_from("(),=[]'\"\\-1a. \n"), max_size=4)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.floats(-2, 2, allow_nan=False).map(lambda x: round(x, 1))
+    | SHARP
+    | SHARP.map(str.encode)
+    | st.sampled_from([Decimal(1), Decimal("1.0"), Decimal("1.00"), Fraction(1), Fraction(1, 2)])
+    | st.sampled_from([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)])
+    | st.sampled_from([*Composition])
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple)
+        | st.builds(Pair, inner, inner)
+        | st.builds(lambda text: exp.Literal.string(text), SHARP)
+        | st.builds(lambda text: exp.to_identifier(text or "x", quoted=False), SHARP)
+        | st.builds(lambda one, two: exp.Anonymous(this=one, expressions=[two]), SHARP, LEAVES)
+    ),
+    max_leaves=6,
+)
+
+
+def typed(value: object) -> object:
+    """A value with the types of all its parts, which Python compares by value: 1 == 1.0 == True."""
+    match value:
+        case tuple():
+            return ("tuple", *map(typed, value))
+        case Pair():
+            return "pair", typed(value.one), typed(value.two)
+        case exp.Expr():
+            parts = ((name, typed(part)) for name, part in value.args.items() if part is not None)
+            return type(value), *sorted(parts, key=lambda part: part[0])
+        case list():
+            return ("list", *(typed(part) for part in value if part is not None))
+    return type(value), repr(value)
+
+
+@given(st.lists(VALUES, min_size=2, max_size=30))
+@settings(max_examples=300, deadline=None)
+def test_values_share_a_text_only_if_they_and_their_types_are_the_same(values) -> None:
+    for one, other in itertools.combinations(values, 2):
+        assert (_canonical(one) == _canonical(other)) == (typed(one) == typed(other))
+
+
+KEYS = ["k", "n", "lower(k)", "k || 'a'", "k || 'a,b'", "k || ('a' || 'b')"]
+LITERALS = ["1", "1.0", "1e0", "'1'", "true", "'a'", "'a'')'", "DATE '2024-01-01'", "'2024-01-01'"]
+CONDITIONS = ["TRUE", *(f"k = CAST({literal} AS VARCHAR)" for literal in LITERALS)]
+CONDITIONS += ["k IN ('a', 'b')", "k IN ('a'', ''b')", "n > 1 AND n > 2", "n > 2 AND n > 1"]
+AGGREGATES = ["count(*)", "count(n)", "count(DISTINCT uid)", "sum(n)", "sum(x)", "avg(x)"]
+AGGREGATES += ["sum(x) FILTER (n > 1)", "sum(x, contribution_bounds_per_row => (0, 0.5))"]
+SETTINGS = [{}, {"epsilon": 0.25}, {"max_groups_contributed": 2}, {"min_units_per_group": 2}]
+QUESTIONS = st.tuples(
+    st.lists(st.sampled_from(KEYS), max_size=2, unique=True).map(tuple),
+    st.sampled_from(CONDITIONS),
+    st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=2, unique=True).map(tuple),
+    st.sampled_from(SETTINGS),
+)
+
+
+def written(question, shout: bool) -> str:
+    keys, condition, aggregates, _ = question
+    named = [f"{key} AS g{i}" for i, key in enumerate(keys)]
+    named += [f"{aggregate} AS a{i}" for i, aggregate in enumerate(aggregates)]
+    text = f"SELECT {', '.join(named)} FROM visits WHERE {condition}"
+    text += f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
+    return f"/* again */ {text.replace(' AS a', ' AS other')}  -- the same" if shout else text
+
+
+@given(QUESTIONS, QUESTIONS, st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_different_questions_have_different_fingerprints_and_the_same_one_has_one(
+    one, another, changed
+) -> None:
+    other = (*one[:changed], another[changed], *one[changed + 1 :])
+    prints = [of(written(each, False), **each[-1]) for each in (one, other)]
+    assert (prints[0] == prints[1]) == (one == other)
+    assert of(written(one, True), **one[-1]) == prints[0]
+
+
+def test_names_of_what_a_plan_is_made_of_are_each_of_one_class() -> None:
+    """Fingerprints tell classes by name."""
+    found: dict[str, set[type]] = {}
+    names = [f"dpsql.mechanisms.{m.name}" for m in pkgutil.iter_modules(mechanisms.__path__)]
+    for name in (*names, "dpsql.plan", "dpsql.fingerprint"):
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, type) and value.__module__.startswith("dpsql"):
+                found.setdefault(value.__name__, set()).add(value)
+    assert all(len(classes) == 1 for classes in found.values())
