@@ -228,7 +228,7 @@ CONDITIONS = ["TRUE", *(f"k = CAST({literal} AS VARCHAR)" for literal in LITERAL
 CONDITIONS += ["k IN ('a', 'b')", "k IN ('a'', ''b')", "n > 1 AND n > 2", "n > 2 AND n > 1"]
 AGGREGATES = ["count(*)", "count(n)", "count(DISTINCT uid)", "sum(n)", "sum(x)", "avg(x)"]
 AGGREGATES += ["sum(x) FILTER (n > 1)", "sum(x, contribution_bounds_per_row => (0, 0.5))"]
-SETTINGS = [{}, {"epsilon": 0.25}, {"max_groups_contributed": 2}, {"min_units_per_group": 2}]
+SETTINGS = [{}, {"epsilon": 0.25}, {"max_rows_contributed": 2}, {"min_units_per_group": 2}]
 QUESTIONS = st.tuples(
     st.lists(st.sampled_from(KEYS), max_size=2, unique=True).map(tuple),
     st.sampled_from(CONDITIONS),
