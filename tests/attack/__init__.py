@@ -1,0 +1,14 @@
+"""A standing attacker: statements nobody meant to write, on databases that differ in one unit.
+
+``python tests/attack --statements 100000 --seed 1 --report attack.json`` runs it at length.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# What the other tests share (audit, support, fuzzing …) is imported by plain names.
+_TESTS = str(Path(__file__).resolve().parents[1])
+if _TESTS not in sys.path:
+    sys.path.insert(0, _TESTS)

@@ -1,0 +1,134 @@
+"""Where the attacker touches the insides of dpsql: what may have to follow when these change.
+
+Everything goes through the product's own code: preparing, generating SQL, and reading it with the
+engine that a connection holds. Only the salt is fixed, so that two databases can be compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dpsql
+from dpsql.mechanisms.set_union import SetUnion
+from dpsql.plan import BlockPlan
+from dpsql.prepare import Prepared
+from dpsql.quoting import quote
+from dpsql.read import read_and_release
+from dpsql.session import _Arguments
+from dpsql.sql.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.set_union import set_union_sql
+
+SALT = 7
+LARGE = 2**31 - 1
+
+
+def prepare(
+    connection: dpsql.Connection, text: str, values: object, parameters: dict[str, object]
+) -> Prepared:
+    """The statement made ready, as a connection does it."""
+    given = dict(parameters)
+    mechanism = given.pop("mechanism", None)
+    asked = _Arguments(values, mechanism, given)  # type: ignore[arg-type]
+    return connection._preparer.prepare(connection._question(text, asked))
+
+
+def statement_of(plan: BlockPlan) -> str:
+    """The generated SQL of a block with a fixed salt, and without the LIMIT of a top-k."""
+    table = plan.block.source.table
+    if isinstance(plan.selection, SetUnion):
+        return set_union_sql(plan, table, SALT).sql
+    if plan.quantiles:
+        return rewrite_quantiles(plan, table, SALT).sql
+    statement = rewrite(plan, table, SALT)
+    fetch = plan.selection.fetch
+    if fetch is not None:
+        assert f" LIMIT {fetch}" in statement
+        statement = statement.replace(f" LIMIT {fetch}", f" LIMIT {LARGE}")
+    return statement
+
+
+def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Any) -> None:
+    """Run a block's statement as the product does, its rows as the product wants them."""
+    measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
+    if isinstance(plan.selection, SetUnion) or plan.quantiles:
+        measures = []
+    named = () if plan.declared else keys
+    if plan.declared:
+        measures = [*(k.name for k in keys), *measures]
+    connection._engine.exact(statement, named, measures)
+
+
+def rows(connection: dpsql.Connection, plan: BlockPlan, statement: str) -> list[tuple[Any, ...]]:
+    """The same rows without their numbers, keys as text: one spelling is one value."""
+    names = [quote(plan.block.key_column(i)) for i in range(len(plan.block.keys))]
+    if plan.declared and names:
+        spelled = names
+    else:
+        spelled = [f"CAST({name} AS VARCHAR)" for name in names]
+    replaced = ", ".join(f"{text} AS {name}" for text, name in zip(spelled, names, strict=True))
+    columns = f"* REPLACE ({replaced})" if names else "*"
+    return _cursor(connection).execute(f"SELECT {columns} FROM ({statement})").fetchall()
+
+
+def engine_message(connection: dpsql.Connection, statement: str) -> str:
+    """What the engine itself says of a statement that fails: for the attacker's report only."""
+    import duckdb
+
+    try:
+        _cursor(connection).execute(statement).fetchall()
+    except duckdb.Error as error:
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+    return "runs when it is run alone"
+
+
+def _cursor(connection: dpsql.Connection) -> Any:
+    return connection._engine._cursor()  # type: ignore[attr-defined]
+
+
+def release(connection: dpsql.Connection, prepared: Prepared) -> None:
+    """Read and release every block as it is answered, noise included."""
+    for block in prepared.blocks():
+        read_and_release(connection._engine, *block, connection._source, lambda _: None)
+
+
+def forget(connection: dpsql.Connection) -> None:
+    """Undo SET, and forget what was planned."""
+    connection._session.clear()
+    connection._preparer._remembered.clear()
+
+
+# -- what can be taken away ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A replacement of one name of a module, which may not be there (yet)."""
+
+    module: str
+    name: str
+    make: Callable[[Any], Any]
+
+    @contextlib.contextmanager
+    def applied(self) -> Any:
+        """Replace it; yields whether it was there."""
+        import importlib
+
+        try:
+            target: Any = importlib.import_module(self.module)
+            *path, last = self.name.split(".")
+            for part in path:
+                target = getattr(target, part)
+            original = target.__dict__[last] if isinstance(target, type) else getattr(target, last)
+        except (ImportError, AttributeError, KeyError):
+            yield False
+            return
+        setattr(target, last, self.make(original))
+        try:
+            yield True
+        finally:
+            setattr(target, last, original)

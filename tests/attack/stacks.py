@@ -1,0 +1,212 @@
+"""A statement through a whole stack, as its users send it: paid for, answered and printed.
+
+Noise differs from side to side, so what must be the same is what does not depend on it: columns,
+types, the reservation, the refusal. An answer may fail over released rows (a tail that divides by
+them), which tells nothing; reading must not fail at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+import dpsql
+from dpsql.cli import cli
+from dpsql.output import encoded
+from dpsql.policy import Policy
+
+from .grammar import Statement
+from .nets import WATCH, Finding
+from .values import MARKS
+from .world import ANALYST, Pair
+
+STACKS = ("api", "api", "api", "dbapi", "sqlalchemy", "shell", "query", "explain")
+FORMATS = ("csv", "json", "jsonl", "table", "markdown")
+
+
+def through(stack: str, pair: Pair, statement: Statement) -> tuple[str, list[Finding]]:
+    """Send a statement on both sides; the label of what became of it, and findings."""
+    run = {
+        "api": _api,
+        "dbapi": _dbapi,
+        "sqlalchemy": _sqlalchemy,
+        "shell": _shell,
+        "query": _query,
+        "explain": _explain,
+    }[stack]
+    said: list[tuple[str, str]] = []
+    found: list[Finding] = []
+    stop = [c.interrupt for c in pair.sides]
+    WATCH.start(lambda: [s() for s in stop] and None)
+    try:
+        for side in (0, 1):
+            try:
+                said.append(("answered", run(pair, side, statement)))
+            except dpsql.Error as error:
+                said.append((_label(error), f"{type(error).__name__} {error}"))
+            except sa.exc.DBAPIError as error:
+                inner = error.orig
+                label = _label(inner) if isinstance(inner, dpsql.Error) else "raw"
+                said.append((label, str(inner)))
+            except Exception as error:  # noqa: BLE001
+                said.append(("raw", f"{type(error).__name__}: {str(error)[:120]}"))
+    finally:
+        WATCH.end()
+    labels = [label for label, _ in said]
+    if WATCH.stopped:
+        pair.reopen()
+        return f"{stack}: stopped", []
+    for label, text in said:
+        if label == "raw":
+            found.append(Finding("exception", f"{stack}: {text}"))
+            break
+    if "engine" in labels:
+        where = "on both sides" if labels == ["engine"] * 2 else "on one side"
+        found.append(Finding("totality", f"{stack}: the engine failed {where} after payment"))
+    if labels == ["refused"] * 2 or labels == ["answered"] * 2:
+        if said[0][1] != said[1][1]:
+            found.append(Finding("cost", f"{stack}: sides differ", f"{said[0][1][:90]} {said[1][1][:90]}"))  # noqa: E501
+    elif set(labels) == {"refused", "answered"}:
+        found.append(Finding("cost", f"{stack}: refused on one side"))
+    for label, text in said:
+        if label != "answered" and any(mark in text for mark in MARKS):
+            found.append(Finding("leak", f"{stack}: a value of a row in an error", text[:120]))
+            break
+    if "engine" in labels or "budget" in labels:
+        pair.reopen()
+    return f"{stack}: {labels[1]}", found
+
+
+def _label(error: dpsql.Error) -> str:
+    if isinstance(error, dpsql.EngineError):
+        return "engine"
+    if isinstance(error, dpsql.BudgetExceeded):
+        return "budget"
+    return "tail" if isinstance(error, dpsql.DataError) else "refused"
+
+
+def _values(statement: Statement) -> Any:
+    return statement.values
+
+
+def _api(pair: Pair, side: int, statement: Statement) -> str:
+    result = pair.sides[side].sql(
+        statement.text, _values(statement), fresh=True, **statement.parameters  # type: ignore[arg-type]
+    )
+    result.fetchall()
+    str(result)
+    with contextlib.suppress(dpsql.Error):
+        result.intervals()
+    for name in ("csv", "jsonl"):
+        encoded(result, name, 0.95, False)
+    return repr((result.columns, result.types, result.cost.reserved))
+
+
+def _explain(pair: Pair, side: int, statement: Statement) -> str:
+    explained = pair.sides[side].explain(
+        statement.text, _values(statement), **statement.parameters  # type: ignore[arg-type]
+    )
+    figures = [(b.mechanism, b.loss if hasattr(b, "loss") else "") for b in explained.blocks]
+    return repr((figures, explained.tail, explained.reserved))
+
+
+def _dbapi(pair: Pair, side: int, statement: Statement) -> str:
+    cursor = pair.sides[side].cursor()
+    cursor.execute(statement.text, _values(statement))  # type: ignore[arg-type]
+    cursor.fetchmany(2)
+    cursor.fetchall()
+    return repr(cursor.description)
+
+
+def _files(pair: Pair, side: int) -> tuple[Path, Path, Path]:
+    policies = pair.directory / "policies.json"
+    if not policies.exists():
+        policies.write_text(json.dumps(as_file(pair.world.policy), default=str), "utf-8")
+    name = ("without", "with_unit")[side]
+    return pair.directory / f"{name}.duckdb", policies, pair.directory / f"{name}.files.ledger"
+
+
+def _sqlalchemy(pair: Pair, side: int, statement: Statement) -> str:
+    database, policies, ledger = _files(pair, side)
+    url = f"dpsql:///{database}?policies={policies}&ledger={ledger}&analyst={ANALYST}"
+    engine = sa.create_engine(url)
+    try:
+        with warnings.catch_warnings(), engine.connect() as connection:
+            warnings.simplefilter("ignore")
+            found = connection.exec_driver_sql(statement.text, tuple(statement.values))  # type: ignore[arg-type]
+            found.fetchall()
+            return repr(list(found.keys()))
+    finally:
+        engine.dispose()
+
+
+def _invoke(*arguments: str, text: str | None = None) -> str:
+    done = CliRunner().invoke(cli, list(arguments), input=text)
+    raised = done.exception
+    if raised is not None and not isinstance(raised, SystemExit):
+        raise raised
+    if "Traceback" in done.output:
+        raise RuntimeError("a traceback is shown")
+    if done.exit_code:
+        if "[engine_failed]" in done.output:
+            raise dpsql.EngineError()
+        if any(mark in done.stderr for mark in MARKS):
+            raise RuntimeError("a value of a row is shown")
+    return str(done.exit_code)
+
+
+def _shell(pair: Pair, side: int, statement: Statement) -> str:
+    database, policies, ledger = map(str, _files(pair, side))
+    where = ["-d", database, "-p", policies, "-l", ledger, "-a", ANALYST]
+    return _invoke("shell", *where, "--keep-going", text=f"{statement.text};\nSHOW TABLES;")
+
+
+def _query(pair: Pair, side: int, statement: Statement) -> str:
+    database, policies, ledger = map(str, _files(pair, side))
+    format_ = FORMATS[len(statement.text) % len(FORMATS)]
+    where = ["-d", database, "-p", policies, "-l", ledger, "-a", ANALYST]
+    return _invoke("query", *where, "-f", format_, "--intervals", "--", statement.text)
+
+
+def as_file(policy: Policy) -> dict[str, Any]:
+    """A policy as its file says it."""
+    tables: dict[str, Any] = {}
+    for table in policy.tables.values():
+        entry: dict[str, Any] = {}
+        if table.privacy_unit is not None:
+            unit = table.privacy_unit
+            entry["privacy_unit"] = {"name": unit.name, "column": unit.column}
+        elif table.link is not None:
+            link = table.link
+            entry["link"] = {
+                "column": link.column,
+                "references": f"{link.parent}.{link.parent_column}",
+            }
+        else:
+            entry["public"] = True
+        columns = dict(_columns(table.columns.items()))
+        if columns:
+            entry["columns"] = columns
+        tables[table.name] = entry
+    return {
+        "version": 1,
+        "dataset": policy.dataset,
+        "defaults": {"epsilon": policy.defaults.epsilon, "delta": policy.defaults.delta},
+        "accounts": {n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()},
+        "tables": tables,
+    }
+
+
+def _columns(columns: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, column in columns:
+        if column.domain is not None:
+            yield name, {"domain": list(column.domain)}
+        elif column.lower is not None:
+            yield name, {"lower": column.lower, "upper": column.upper}
