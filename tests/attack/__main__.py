@@ -20,7 +20,7 @@ from attack.world import WORLDS
 def main() -> int:
     """Attack, print, write; 1 if anything was found."""
     parser = argparse.ArgumentParser(prog="attack", description=__doc__)
-    parser.add_argument("--statements", type=int, default=2000)
+    parser.add_argument("--statements", type=int, help="2000; of a sweep, all")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--full", type=float, default=0.02, help="share that is paid and answered")
@@ -34,13 +34,13 @@ def main() -> int:
     if given.twins:
         from attack.twins import report_twins
 
-        return report_twins(given.seed, given.statements, given.report)
+        return report_twins(given.seed, given.statements or 700, given.report)
     if given.sweep:
         from attack.sweep import report_sweep
 
         return report_sweep(given.report, given.statements)
     plan = Plan(
-        given.statements,
+        given.statements or 2000,
         given.minutes,
         given.seed,
         tuple(given.worlds),

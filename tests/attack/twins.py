@@ -1,0 +1,265 @@
+"""Broken twins: one net taken out of dpsql at a time, which the attacker has to notice.
+
+What a twin lets through is a finding, or a statement that the whole of dpsql refuses and the twin
+accepts: with several nets over each other, the next one may catch what the first let fall.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .grammar import Grammar, Statement
+from .nets import examine
+from .report import Report
+from .run import known_statements
+from .seams import Patch
+from .world import WORLDS, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A net of dpsql's and how it is taken away; the attacker's nets that should notice."""
+
+    name: str
+    patches: tuple[Patch, ...]
+    notices: tuple[str, ...]
+
+
+def _constant(value: Any) -> Callable[[Any], Any]:
+    return lambda original: lambda *args, **kwargs: value
+
+
+def _first(original: Any) -> Any:
+    """In place of a function that makes its first argument safe: the argument as it is."""
+    return lambda node, *args, **kwargs: node.copy()
+
+
+def _uncapped(original: Any) -> Any:
+    return lambda self, rows: f"({rows})"
+
+
+def _owners_macros(original: Any) -> Any:
+    """Names in generated SQL are looked up among the owner's, as in one database with the data."""
+
+    def publish(connection: Any) -> Any:
+        macros = connection.execute(
+            "SELECT function_name, parameters, macro_definition FROM duckdb_functions() "
+            "WHERE database_name LIKE '%data%' AND function_type = 'macro'"
+        ).fetchall()
+        found = original(connection)
+        for name, parameters, definition in macros:
+            given = ", ".join(parameters)
+            connection.execute(f"CREATE MACRO memory.main.{name}({given}) AS {definition}")
+        return found
+
+    return publish
+
+
+def _as_they_are(original: Any) -> Any:
+    """Types as the owner has them, dictionaries of ENUMs among them."""
+    return lambda type_: str(type_)
+
+
+def _leaks(original: Any) -> Any:
+    def bind(self: Any, sql: str) -> Any:
+        from dpsql.errors import QueryRefused
+
+        try:
+            return original(self, sql)
+        except QueryRefused as refused:
+            values = self._cursor().execute("SELECT max(s) FROM t").fetchall()
+            raise QueryRefused(f"{refused.reason} {values}", code=refused.code) from None
+
+    return bind
+
+
+def _counts_rows(original: Any) -> Any:
+    """A plan that looks at the data: more rows, a higher reservation."""
+
+    def plan(self: Any, question: Any) -> Any:
+        from dataclasses import replace
+
+        found = original(self, question)
+        if not found.plan.blocks:
+            return found
+        ((rows,),) = self._engine._cursor().execute("SELECT count(*) FROM t").fetchall()
+        reserved = found.plan.reserved
+        dearer = replace(reserved, delta=reserved.delta * (1 + rows))
+        return replace(found, plan=replace(found.plan, reserved=dearer))
+
+    return plan
+
+
+def _raises(original: Any) -> Any:
+    def validate(tree: Any, *args: Any) -> Any:
+        from sqlglot import exp
+
+        if tree.find(exp.Between):
+            raise KeyError("between")
+        return original(tree, *args)
+
+    return validate
+
+
+def _burns(original: Any) -> Any:
+    def validate(tree: Any, *args: Any) -> Any:
+        import time
+
+        large = sum(1 for _ in tree.walk()) > 30
+        until = time.process_time() + (1.2 if large else 0)
+        while time.process_time() < until:
+            pass
+        return original(tree, *args)
+
+    return validate
+
+
+TRY = (
+    Patch("dpsql.sql.rows", "total", _first),
+    Patch("dpsql.sql.rows", "total_condition", _first),
+    Patch("dpsql.sql.rewrite", "total", _first),
+    Patch("dpsql.sql.histograms", "total", _first),
+    Patch("dpsql.sql.lineage", "total", _first),
+    Patch("dpsql.sql.lineage", "total_condition", _first),
+    Patch("dpsql.sql.preaggregate", "total", _first),
+)
+TWINS: tuple[Twin, ...] = (
+    Twin("TRY", TRY, ("totality", "ranges")),
+    Twin(
+        "contribution cap",
+        (Patch("dpsql.sql.rows", "PrivateRows.capped", _uncapped),),
+        ("sensitivity",),
+    ),
+    Twin(
+        "clamped rows",
+        (Patch("dpsql.sql.rewrite", "clamped", lambda _: lambda measure, name, rows: name),),
+        ("sensitivity", "ranges"),
+    ),
+    Twin(
+        "engine isolation",
+        (Patch("dpsql.engines.duckdb", "publish", _owners_macros),),
+        ("names",),
+    ),
+    Twin(
+        "plain types",
+        (Patch("dpsql.engines.attached", "plain_type", _as_they_are),),
+        ("schema", "leak", "cost"),
+    ),
+    Twin(
+        "proven ranges",
+        (Patch("dpsql.sql.ranged", "Ranged.__post_init__", lambda _: lambda self: None),),
+        ("ranges",),
+    ),
+    Twin("a price without the data", (Patch("dpsql.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
+    Twin("quiet messages", (Patch("dpsql.engines.duckdb", "DuckDBEngine.bind", _leaks),), ("leak", "schema")),
+    Twin("dpsql's own errors", (Patch("dpsql.prepare", "validate", _raises),), ("exception",)),
+    Twin("planning in bounded work", (Patch("dpsql.prepare", "validate", _burns),), ("time",)),
+)  # fmt: skip
+
+
+@dataclass
+class Shown:
+    """What a twin let through."""
+
+    name: str
+    present: bool
+    statements: int = 0
+    findings: dict[str, int] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)  # refused by the whole
+
+    @property
+    def caught(self) -> bool:
+        """True if the attacker noticed."""
+        return bool(self.findings or self.accepted)
+
+
+def statements(seed: int, most: int) -> list[Statement]:
+    """What twins are asked: what was found before, then what comes by the seed."""
+    grammar = Grammar(seed, tuple(WORLDS))
+    return [*known_statements(), *(grammar.draw() for _ in range(most))]
+
+
+@contextlib.contextmanager
+def without(twin: Twin) -> Iterator[bool]:
+    """dpsql without one of its nets; yields whether it has it."""
+    with contextlib.ExitStack() as stack:
+        yield any([stack.enter_context(patch.applied()) for patch in twin.patches])
+
+
+def try_twin(twin: Twin, asked: Sequence[Statement], whole: dict[str, str], enough: int = 5) -> Shown:
+    """Ask a twin, until ``enough`` findings tell it from the whole."""
+    with without(twin) as present, tempfile.TemporaryDirectory() as place:
+        shown = Shown(twin.name, present)
+        if not present:
+            return shown
+        pairs = {n: Pair.open(w, Path(place) / n) for n, w in WORLDS.items()}
+        report = Report(0)
+        for statement in asked:
+            pair = pairs[statement.world]
+            if not pair.usable:
+                continue
+            shown.statements += 1
+            outcome = examine(pair, statement)
+            known = whole.get(f"{statement.world}: {statement.text}", "")
+            new = [f for f in outcome.findings if f.signature not in known]
+            for finding in new:
+                shown.findings[finding.net] = shown.findings.get(finding.net, 0) + 1
+                if len(shown.examples) < 4:
+                    shown.examples.append(f"{statement.text[:200]} → {finding.detail[:120]}")
+            if known.startswith("refused") and outcome.kind == "answered":
+                shown.accepted.append(statement.text[:200])
+            if sum(shown.findings.values()) >= enough:
+                break
+        del report
+        for pair in pairs.values():
+            pair.close()
+        return shown
+
+
+def whole_of(asked: Sequence[Statement]) -> dict[str, str]:
+    """What becomes of the statements with every net in place."""
+    found = {}
+    with tempfile.TemporaryDirectory() as place:
+        pairs = {n: Pair.open(w, Path(place) / n) for n, w in WORLDS.items()}
+        for statement in asked:
+            pair = pairs[statement.world]
+            if pair.usable:
+                outcome = examine(pair, statement)
+                signatures = " ".join(f.signature for f in outcome.findings)
+                found[f"{statement.world}: {statement.text}"] = f"{outcome.kind} {signatures}"
+        for pair in pairs.values():
+            pair.close()
+    return found
+
+
+def report_twins(seed: int, most: int, path: Path | None) -> int:
+    """Try every twin, print, write; 1 if one went unnoticed."""
+    asked = statements(seed, most)
+    whole = whole_of(asked)
+    shown = [try_twin(twin, asked, whole) for twin in TWINS]
+    for one in shown:
+        state = "caught" if one.caught else ("NOT CAUGHT" if one.present else "absent")
+        print(f"{one.name}: {state} after {one.statements}: {one.findings}, {len(one.accepted)} accepted")
+        for example in [*one.examples, *one.accepted[:2]]:
+            print(f"    {example}")
+    if path is not None:
+        figures = {
+            one.name: {
+                "present": one.present,
+                "caught": one.caught,
+                "statements": one.statements,
+                "findings": one.findings,
+                "examples": one.examples,
+                "accepted": one.accepted[:4],
+            }
+            for one in shown
+        }
+        path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 0 if all(one.caught or not one.present for one in shown) else 1
