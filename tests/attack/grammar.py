@@ -123,7 +123,7 @@ class Grammar:
             "grouping sets": (3, self._grouping_sets),
             "tails": (0.6, self._tail),
             "corpus": (6, self._corpus),
-            "statements": (2, self._beside),
+            "statements": (0.8, self._beside),
         }
 
     # -- one statement ------------------------------------------------------------------------
@@ -135,12 +135,14 @@ class Grammar:
         self.rng = random.Random(f"{self.seed}:{self._count}")
         self._count += 1
         self._made, self._values = [], []
-        world = "plain"
+        world = self.worlds[0]
         if len(self.worlds) > 1 and self.rng.random() < 0.12:
             world = self.rng.choice(self.worlds[1:])
         self._enter(world)
         names = list(self._shapes)
         shape = self.rng.choices(names, [self._shapes[n][0] for n in names])[0]
+        if shape == "corpus" and "plain" in self.worlds:
+            world = "plain"
         text = self._shapes[shape][1]()
         text = self._optioned(text)
         return Statement(
@@ -202,7 +204,11 @@ class Grammar:
         if kinds is None:
             kinds = [self.rng.choice(list(KINDS.values()))]
         text = self.rng.choice(self.rng.choice(kinds).constants)
-        if text.startswith("CAST('") and base in ("DATE", "TIMESTAMP", "TIME", "UUID") and self._chance(0.4):
+        if (
+            text.startswith("CAST('")
+            and base in ("DATE", "TIMESTAMP", "TIME", "UUID")
+            and self._chance(0.4)
+        ):
             text = text[5:].split("' AS ")[0] + "'"
         if text.startswith("CAST('") and base in _FAMILY["integer"] and self._chance(0.6):
             text = text[6:].split("' AS ")[0]
@@ -265,14 +271,18 @@ class Grammar:
             "negative": lambda: f"-({value()})",
             "truth": lambda: f"({self._condition(depth)})",
             "collate": lambda: f"({value()} COLLATE {self.rng.choice(_COLLATIONS)})",
-            "subscript": lambda: f"({value()})[{self.rng.choice(['1', '-1', '1:2', '0', value()])}]",
+            "subscript": lambda: (
+                f"({value()})[{self.rng.choice(['1', '-1', '1:2', '0', value()])}]"
+            ),
             "field": lambda: f"({value()}).a",
             "at time zone": lambda: f"({value()} AT TIME ZONE 'America/New_York')",
             "try": lambda: f"try({value()})",
             "list": lambda: f"[{value()}, {value()}]",
             "struct": lambda: f"{{'a': {value()}}}",
             "lambda": lambda: f"list_transform([{value()}], lambda q: q + {value()})",
-            "interval": lambda: f"({value()} + INTERVAL ({self._value('INTEGER', 0)}) {self.rng.choice(date_parts())})",  # noqa: E501
+            "interval": lambda: (
+                f"({value()} + INTERVAL ({self._value('INTEGER', 0)}) {self.rng.choice(date_parts())})"
+            ),  # noqa: E501
             "unit": lambda: f"CASE WHEN {self._condition(depth)} THEN uid END",
         }
         names = list(forms)
@@ -329,7 +339,9 @@ class Grammar:
 
     def _date_part(self, depth: int) -> str:
         part = self.rng.choice(date_parts())
-        type_ = self.rng.choice([r.type for r in self.scope if r.type.startswith(("DATE", "TIM", "INT"))] or ["DATE"])  # noqa: E501
+        type_ = self.rng.choice(
+            [r.type for r in self.scope if r.type.startswith(("DATE", "TIM", "INT"))] or ["DATE"]
+        )  # noqa: E501
         value, other = self._value(type_, depth // 2), self._value(type_, 0)
         form = self.rng.choice(
             (
@@ -364,7 +376,9 @@ class Grammar:
                 f"{self._value(type_, depth - 1)} AND {self._value(type_, depth - 1)}"
             )
         if draw < 0.68:
-            items = [self._value(type_, rng.choice((0, 0, depth - 1))) for _ in range(rng.randint(1, 4))]  # noqa: E501
+            items = [
+                self._value(type_, rng.choice((0, 0, depth - 1))) for _ in range(rng.randint(1, 4))
+            ]  # noqa: E501
             return f"{self._value(type_, depth)} {rng.choice(('', 'NOT '))}IN ({', '.join(items)})"
         if draw < 0.74:
             word = rng.choice(_PREDICATES)
@@ -384,7 +398,9 @@ class Grammar:
         column = self.rng.choice(self.scope)
         reached = f"uid = {TARGET}"
         if self._chance(0.5):
-            reached += f" AND {column.name} {self.rng.choice(_COMPARISONS)} {self._constant(column.type)}"  # noqa: E501
+            reached += (
+                f" AND {column.name} {self.rng.choice(_COMPARISONS)} {self._constant(column.type)}"  # noqa: E501
+            )
         tested = self._call(depth) if self._chance(0.7) else self._value(column.type, depth)
         return f"CASE WHEN {reached} THEN {tested} IS NULL ELSE TRUE END"
 
@@ -392,7 +408,11 @@ class Grammar:
 
     def _numeric(self, depth: int = 1) -> str:
         """What may be summed."""
-        numeric = [r for r in self.scope if r.type.split("(", 1)[0] in (*_FAMILY["integer"], "FLOAT", "DOUBLE", "DECIMAL")]  # noqa: E501
+        numeric = [
+            r
+            for r in self.scope
+            if r.type.split("(", 1)[0] in (*_FAMILY["integer"], "FLOAT", "DOUBLE", "DECIMAL")
+        ]  # noqa: E501
         if not numeric or self._chance(0.1):
             return self._value("ANY", depth)
         type_ = self.rng.choice(numeric).type
@@ -406,7 +426,9 @@ class Grammar:
         if self._chance(0.9):
             ends.sort(key=float)
         if self._chance(0.03):
-            ends[0] = rng.choice(("NULL", "'1'", "uid", "1e", "0x1F", "- -1", "(1)", "TRUE", "1_000"))
+            ends[0] = rng.choice(
+                ("NULL", "'1'", "uid", "1e", "0x1F", "- -1", "(1)", "TRUE", "1_000")
+            )
         return f"({ends[0]}, {ends[1]})"
 
     def _aggregate(self) -> str:
@@ -422,12 +444,28 @@ class Grammar:
             text = f"count_if({self._condition(1)})"
         elif draw < 0.95:
             name = rng.choice(
-                ("sum", "sum", "sum", "avg", "avg", "var_pop", "variance", "stddev", "median", "quantile_cont", "quantile_disc", "stddev_pop", "var_samp")  # noqa: E501
+                (
+                    "sum",
+                    "sum",
+                    "sum",
+                    "avg",
+                    "avg",
+                    "var_pop",
+                    "variance",
+                    "stddev",
+                    "median",
+                    "quantile_cont",
+                    "quantile_disc",
+                    "stddev_pop",
+                    "var_samp",
+                )  # noqa: E501
             )
             bounds = self._bound("per_row", 0.6)
             if name == "sum":
                 bounds += self._bound("per_group", 0.35)
-            fraction = f", {rng.choice(('0.5', '0', '1', '0.99', '1e-9'))}" if "quantile" in name else ""
+            fraction = (
+                f", {rng.choice(('0.5', '0', '1', '0.99', '1e-9'))}" if "quantile" in name else ""
+            )
             text = f"{name}({self._numeric()}{fraction}{bounds})"
             self._note(f"aggregate {name}")
         else:
@@ -448,7 +486,10 @@ class Grammar:
     # -- shapes -------------------------------------------------------------------------------
 
     def _keys(self, most: int = 2) -> list[str]:
-        return [self._value("ANY", self.rng.choice((0, 0, 1, 2))) for _ in range(self.rng.randint(0, most))]  # noqa: E501
+        return [
+            self._value("ANY", self.rng.choice((0, 0, 1, 2)))
+            for _ in range(self.rng.randint(0, most))
+        ]  # noqa: E501
 
     def _where(self, probability: float = 0.5) -> str:
         return f" WHERE {self._condition()}" if self._chance(probability) else ""
@@ -493,7 +534,9 @@ class Grammar:
     def _bounds(self) -> str:
         """Sums and averages with the extremes of bounds, over plain columns above all."""
         column = self._numeric(0)
-        name = self.rng.choice(("sum", "sum", "avg", "variance", "stddev", "median", "quantile_cont"))
+        name = self.rng.choice(
+            ("sum", "sum", "avg", "variance", "stddev", "median", "quantile_cont")
+        )
         fraction = ", 0.5" if name == "quantile_cont" else ""
         bounds = self._bound("per_row", 0.85 if name == "sum" else 1.0)
         if name == "sum":
@@ -511,7 +554,9 @@ class Grammar:
         bounds = self._bound("per_row", 0.9)
         word = self.rng.choice(("median({})", "quantile_cont({}, 0.5)", "quantile_disc({}, 0.9)"))
         asked = word.format(self._numeric(1)).removesuffix(")") + f"{bounds})"
-        return self._select(self.table, self._keys(1), [asked, *([self._aggregate()] if self._chance(0.4) else [])])  # noqa: E501
+        return self._select(
+            self.table, self._keys(1), [asked, *([self._aggregate()] if self._chance(0.4) else [])]
+        )  # noqa: E501
 
     def _union(self) -> str:
         keys = self._keys() or [self._column()]
@@ -571,7 +616,9 @@ class Grammar:
             on = f"a.{left} {rng.choice(('=', '<', '<>', 'IS NOT DISTINCT FROM'))} p.{right}"
             source = f"{self.table} a {kind} pub p ON {on}"
             if self._chance(0.4):
-                source += f" AND {self._call(1)} IS NULL" if kind == "SEMI JOIN" else f" AND a.{left} > 0"
+                source += (
+                    f" AND {self._call(1)} IS NULL" if kind == "SEMI JOIN" else f" AND a.{left} > 0"
+                )
         key = rng.choice(("", "", f"a.{self._column()}"))
         head = f"{key}, " if key else ""
         return f"SELECT {head}count(*) FROM {source}{' GROUP BY 1' if key else ''}"
@@ -614,7 +661,9 @@ class Grammar:
 
     def _set_operation(self) -> str:
         rng = self.rng
-        word = rng.choice(("UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "UNION BY NAME"))
+        word = rng.choice(
+            ("UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "UNION BY NAME")
+        )
         type_ = rng.choice(self.scope).type
         sides = [
             f"SELECT uid, {self._value(type_, 1)} AS x FROM {self.table}{self._where(0.4)}"
@@ -622,7 +671,9 @@ class Grammar:
         ]
         self._note(f"set operation {word}")
         rows = f"{sides[0]} {word} {sides[1]}"
-        asked = rng.choice(("count(*)", "x, count(*)", "count(DISTINCT x)", "x, count(DISTINCT uid)"))
+        asked = rng.choice(
+            ("count(*)", "x, count(*)", "count(DISTINCT x)", "x, count(DISTINCT uid)")
+        )
         grouped = " GROUP BY x" if asked.startswith("x") else ""
         if self._chance(0.5):
             return f"WITH r AS ({rows}) SELECT {asked} FROM r{grouped}"
@@ -631,7 +682,12 @@ class Grammar:
     def _grouping_sets(self) -> str:
         one, other = self._column(), self._value("ANY", 1)
         form = self.rng.choice(
-            ("ROLLUP (1, 2)", "CUBE (1, 2)", "GROUPING SETS ((1), (2), ())", "GROUPING SETS ((1, 2))")
+            (
+                "ROLLUP (1, 2)",
+                "CUBE (1, 2)",
+                "GROUPING SETS ((1), (2), ())",
+                "GROUPING SETS ((1, 2))",
+            )
         )
         form = form.replace("1", one).replace("2", other)
         self._note(f"grouping {form.split(' ')[0]}")
@@ -644,7 +700,10 @@ class Grammar:
     def _tail(self) -> str:
         """Anything at all over released rows."""
         inner = f"SELECT {self._column()} AS s, count(*) AS i32, sum(i32) AS f64 FROM {self.table} GROUP BY 1"  # noqa: E501
-        scope, self.scope = self.scope, [Ref("s", "VARCHAR"), Ref("i32", "BIGINT"), Ref("f64", "HUGEINT")]
+        scope, self.scope = (
+            self.scope,
+            [Ref("s", "VARCHAR"), Ref("i32", "BIGINT"), Ref("f64", "HUGEINT")],
+        )
         made, self._made = self._made, []
         what = self.rng.choice(
             (
@@ -665,7 +724,6 @@ class Grammar:
         rng = self.rng
         text = rng.choice(CORPUS)
         self._note("corpus")
-        self._enter("plain")
         from fuzzing import _GENTLE, _PIECE, FRAGMENTS
 
         pieces = _PIECE.findall(text)
@@ -686,7 +744,16 @@ class Grammar:
     def _beside(self) -> str:
         """EXPLAIN, DESCRIBE, SHOW, SET and RESET."""
         rng = self.rng
-        name = rng.choice(("epsilon", "delta", "max_groups_contributed", "k_bar", "contribution_bounding", "nonsense"))  # noqa: E501
+        name = rng.choice(
+            (
+                "epsilon",
+                "delta",
+                "max_groups_contributed",
+                "k_bar",
+                "contribution_bounding",
+                "nonsense",
+            )
+        )  # noqa: E501
         return rng.choice(
             (
                 f"EXPLAIN {self._block()}", f"EXPLAIN {self._guarded()}", f"EXPLAIN {self._bounds()}",

@@ -144,9 +144,7 @@ def examine(pair: Pair, statement: Statement) -> Outcome:
 def _said(connection: dpsql.Connection, statement: Statement) -> _Said:
     began = time.process_time()
     try:
-        prepared = seams.prepare(
-            connection, statement.text, statement.values, statement.parameters
-        )
+        prepared = seams.prepare(connection, statement.text, statement.values, statement.parameters)
     except dpsql.Error as error:
         seconds = time.process_time() - began
         raw = "" if not isinstance(error, dpsql.EngineError) else "the engine failed in planning"
@@ -156,7 +154,11 @@ def _said(connection: dpsql.Connection, statement: Statement) -> _Said:
         seconds = time.process_time() - began
         last = traceback.extract_tb(error.__traceback__)[-1]
         inside = [f for f in traceback.extract_tb(error.__traceback__) if "/dpsql/" in f.filename]
-        where = f"{inside[-1].filename.rpartition('/dpsql/')[2]}:{inside[-1].name}" if inside else last.name  # noqa: E501
+        where = (
+            f"{inside[-1].filename.rpartition('/dpsql/')[2]}:{inside[-1].name}"
+            if inside
+            else last.name
+        )  # noqa: E501
         text = f"{type(error).__name__}: {str(error)[:100]}"
         return _Said(None, text, "raw", seconds, f"{type(error).__name__} in {where}")
     return _Said(prepared, "", "", time.process_time() - began)
@@ -201,14 +203,23 @@ def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
 def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
     for (plan, _, keys), _ in zip(one.blocks(), other.blocks(), strict=True):
         statement = seams.statement_of(plan)
-        failed = [_fails(c, plan, statement, keys) for c in pair.sides]
-        if any(failed):
-            yield from _failure(pair, failed, statement)
-            return
-        try:
-            found = [seams.rows(c, plan, statement) for c in pair.sides]
-        except Exception:  # noqa: BLE001
-            continue  # keys that cannot be cast to text: read well above, so no hole
+        found = []
+        for connection in pair.sides:
+            # Rows leave the product another way than here; a third of them goes it as well.
+            if len(statement) % 3 == 0:
+                failed = _fails(connection, plan, statement, keys)
+                if failed:
+                    yield from _failure(pair, failed, statement)
+                    return
+            try:
+                found.append(seams.rows(connection, plan, statement, keys))
+            except Exception:  # noqa: BLE001
+                failed = _fails(connection, plan, statement, keys)
+                if failed:
+                    yield from _failure(pair, failed, statement)
+                    return
+        if len(found) < 2:
+            continue  # keys that cannot be cast to text, and were read: no hole
         moved = _moves(plan, found[0], found[1])
         named = pair.world.name in ("macros", "collations")
         yield from (replace(f, net="names") if named else f for f in moved)
@@ -224,20 +235,21 @@ def _fails(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: 
     return ""
 
 
-def _failure(pair: Pair, failed: list[str], statement: str) -> Iterator[Finding]:
-    side = 1 if failed[1] else 0
+def _failure(pair: Pair, failed: str, statement: str) -> Iterator[Finding]:
     if WATCH.stopped:
         return
-    message = seams.engine_message(pair.sides[side], statement)
-    where = {(True, True): "both sides", (False, True): "with the unit only"}.get(
-        (bool(failed[0]), bool(failed[1])), "without the unit only"
+    messages = [seams.engine_message(c, statement) for c in pair.sides]
+    sound = [message == seams.RUNS for message in messages]
+    message = messages[1] if sound[0] or not sound[1] else messages[0]
+    where = {(False, False): "on both sides", (True, False): "with the unit only"}.get(
+        (sound[0], sound[1]), "on the way out" if all(sound) else "without the unit only"
     )
     generated = re.search(r"[Oo]verflow|out of range|sum is out", message) is not None
     net = "ranges" if generated and "TRY" not in message else "totality"
     if pair.world.name == "macros":
         net = "names"
-    if failed[side] != "engine_failed":
-        net = "exception" if ":" in failed[side] else net
+    if ":" in failed:
+        net, message = "exception", failed
     for mark in MARKS:
         message = message.replace(mark, "…")
     yield Finding(net, f"fails {where}: {message}"[:220])

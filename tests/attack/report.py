@@ -77,7 +77,12 @@ class Report:
     @property
     def nets(self) -> Counter[str]:
         """Findings by net."""
-        return Counter({net: sum(h.count for h in self.holes.values() if h.net == net) for net in {h.net for h in self.holes.values()}})  # noqa: E501
+        return Counter(
+            {
+                net: sum(h.count for h in self.holes.values() if h.net == net)
+                for net in {h.net for h in self.holes.values()}
+            }
+        )  # noqa: E501
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""

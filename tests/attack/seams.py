@@ -7,7 +7,7 @@ engine that a connection holds. Only the salt is fixed, so that two databases ca
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,14 @@ from dpsql.plan import BlockPlan
 from dpsql.prepare import Prepared
 from dpsql.quoting import quote
 from dpsql.read import read_and_release
+from dpsql.schema import Column, canonical
 from dpsql.session import _Arguments
 from dpsql.sql.rewrite import rewrite, rewrite_quantiles
 from dpsql.sql.set_union import set_union_sql
 
 SALT = 7
 LARGE = 2**31 - 1
+RUNS = "runs when it is run alone"
 
 
 def prepare(
@@ -61,13 +63,14 @@ def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: A
     connection._engine.exact(statement, named, measures)
 
 
-def rows(connection: dpsql.Connection, plan: BlockPlan, statement: str) -> list[tuple[Any, ...]]:
-    """The same rows without their numbers, keys as text: one spelling is one value."""
-    names = [quote(plan.block.key_column(i)) for i in range(len(plan.block.keys))]
-    if plan.declared and names:
-        spelled = names
-    else:
-        spelled = [f"CAST({name} AS VARCHAR)" for name in names]
+def rows(
+    connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Sequence[Column]
+) -> list[tuple[Any, ...]]:
+    """The same rows, keys as text, in the spelling in which the engine hands them out."""
+    names = [quote(key.name) for key in keys]
+    spelled = names
+    if not plan.declared:
+        spelled = [f"CAST({canonical(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
     replaced = ", ".join(f"{text} AS {name}" for text, name in zip(spelled, names, strict=True))
     columns = f"* REPLACE ({replaced})" if names else "*"
     return _cursor(connection).execute(f"SELECT {columns} FROM ({statement})").fetchall()
@@ -83,7 +86,7 @@ def engine_message(connection: dpsql.Connection, statement: str) -> str:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
-    return "runs when it is run alone"
+    return RUNS
 
 
 def _cursor(connection: dpsql.Connection) -> Any:

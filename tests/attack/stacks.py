@@ -72,7 +72,9 @@ def through(stack: str, pair: Pair, statement: Statement) -> tuple[str, list[Fin
         found.append(Finding("totality", f"{stack}: the engine failed {where} after payment"))
     if labels == ["refused"] * 2 or labels == ["answered"] * 2:
         if said[0][1] != said[1][1]:
-            found.append(Finding("cost", f"{stack}: sides differ", f"{said[0][1][:90]} {said[1][1][:90]}"))  # noqa: E501
+            found.append(
+                Finding("cost", f"{stack}: sides differ", f"{said[0][1][:90]} {said[1][1][:90]}")
+            )  # noqa: E501
     elif set(labels) == {"refused", "answered"}:
         found.append(Finding("cost", f"{stack}: refused on one side"))
     for label, text in said:
@@ -98,7 +100,10 @@ def _values(statement: Statement) -> Any:
 
 def _api(pair: Pair, side: int, statement: Statement) -> str:
     result = pair.sides[side].sql(
-        statement.text, _values(statement), fresh=True, **statement.parameters  # type: ignore[arg-type]
+        statement.text,
+        _values(statement),
+        fresh=True,
+        **statement.parameters,  # type: ignore[arg-type]
     )
     result.fetchall()
     str(result)
@@ -111,7 +116,9 @@ def _api(pair: Pair, side: int, statement: Statement) -> str:
 
 def _explain(pair: Pair, side: int, statement: Statement) -> str:
     explained = pair.sides[side].explain(
-        statement.text, _values(statement), **statement.parameters  # type: ignore[arg-type]
+        statement.text,
+        _values(statement),
+        **statement.parameters,  # type: ignore[arg-type]
     )
     figures = [(b.mechanism, b.loss if hasattr(b, "loss") else "") for b in explained.blocks]
     return repr((figures, explained.tail, explained.reserved))
@@ -199,7 +206,9 @@ def as_file(policy: Policy) -> dict[str, Any]:
         "version": 1,
         "dataset": policy.dataset,
         "defaults": {"epsilon": policy.defaults.epsilon, "delta": policy.defaults.delta},
-        "accounts": {n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()},
+        "accounts": {
+            n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()
+        },
         "tables": tables,
     }
 

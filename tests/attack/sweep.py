@@ -35,9 +35,7 @@ _SECOND = tuple(
 _BY_BASE: dict[str, list[str]] = {}
 for _kind in (*SCALARS, *_SECOND):
     _BY_BASE.setdefault(_kind.type.split("(", 1)[0], []).append(_kind.name)
-_DATED = tuple(
-    base for base in _BY_BASE if base.startswith(("DATE", "TIME", "INTERVAL"))
-)
+_DATED = tuple(base for base in _BY_BASE if base.startswith(("DATE", "TIME", "INTERVAL")))
 
 
 def world() -> World:
@@ -120,7 +118,11 @@ def _calls(overload: Overload) -> Iterator[str]:
                 found += ["0", "-1", "9223372036854775807"]
         choices.append(found)
     if not _named(overload.name):
-        unary = [f"({overload.name} {a})" for (a,) in itertools.product(*choices)] if len(choices) == 1 else []  # noqa: E501
+        unary = (
+            [f"({overload.name} {a})" for (a,) in itertools.product(*choices)]
+            if len(choices) == 1
+            else []
+        )  # noqa: E501
         yield from unary[:_MOST]
         if len(choices) == 2:
             for one, other in itertools.islice(itertools.product(*choices), _MOST):

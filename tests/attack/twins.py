@@ -193,7 +193,9 @@ def without(twin: Twin) -> Iterator[bool]:
         yield any([stack.enter_context(patch.applied()) for patch in twin.patches])
 
 
-def try_twin(twin: Twin, asked: Sequence[Statement], whole: dict[str, str], enough: int = 5) -> Shown:
+def try_twin(
+    twin: Twin, asked: Sequence[Statement], whole: dict[str, str], enough: int = 5
+) -> Shown:
     """Ask a twin, until ``enough`` findings tell it from the whole."""
     with without(twin) as present, tempfile.TemporaryDirectory() as place:
         shown = Shown(twin.name, present)
@@ -246,7 +248,9 @@ def report_twins(seed: int, most: int, path: Path | None) -> int:
     shown = [try_twin(twin, asked, whole) for twin in TWINS]
     for one in shown:
         state = "caught" if one.caught else ("NOT CAUGHT" if one.present else "absent")
-        print(f"{one.name}: {state} after {one.statements}: {one.findings}, {len(one.accepted)} accepted")
+        print(
+            f"{one.name}: {state} after {one.statements}: {one.findings}, {len(one.accepted)} accepted"
+        )
         for example in [*one.examples, *one.accepted[:2]]:
             print(f"    {example}")
     if path is not None:

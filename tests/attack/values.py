@@ -28,7 +28,9 @@ class Kind:
     @property
     def constants(self) -> tuple[str, ...]:
         """Values that may stand in a statement: the nasty ones but for the markers."""
-        plain = [v for v in self.nasty if not any(mark in v for mark in MARKS) and "repeat" not in v]
+        plain = [
+            v for v in self.nasty if not any(mark in v for mark in MARKS) and "repeat" not in v
+        ]
         return tuple(self._literal(value) for value in plain)
 
     def _literal(self, value: str) -> str:
@@ -45,16 +47,53 @@ def _integers(name: str, type_: str, low: int, high: int) -> Kind:
     return Kind(name, type_, "i % 20", tuple(values))
 
 
-_DATES = ("'5877642-06-25 (BC)'", "'5881580-07-10'", "'infinity'", "'-infinity'", "'0001-01-01 (BC)'", "'1970-01-01'", "'2024-02-29'", "'9999-12-31'", "'0000-01-01'")
-_STAMPS = ("'290309-12-22 (BC) 00:00:00'", "'294247-01-10 04:00:54.775806'", "'infinity'", "'-infinity'", "'1969-12-31 23:59:59.999999'", "'2024-02-29 12:00:00'", "'0044-03-15 (BC) 10:00:00'")
+_DATES = (
+    "'5877642-06-25 (BC)'",
+    "'5881580-07-10'",
+    "'infinity'",
+    "'-infinity'",
+    "'0001-01-01 (BC)'",
+    "'1970-01-01'",
+    "'2024-02-29'",
+    "'9999-12-31'",
+    "'0000-01-01'",
+)
+_STAMPS = (
+    "'290309-12-22 (BC) 00:00:00'",
+    "'294247-01-10 04:00:54.775806'",
+    "'infinity'",
+    "'-infinity'",
+    "'1969-12-31 23:59:59.999999'",
+    "'2024-02-29 12:00:00'",
+    "'0044-03-15 (BC) 10:00:00'",
+)
 _WHOLE = (_STAMPS[0], "'294247-01-10 04:00:54'", *_STAMPS[2:])
-_NANOS = ("'1677-09-22 00:00:00'", "'2262-04-11 23:47:16.854775806'", "'infinity'", "'-infinity'", "'1970-01-01'")
+_NANOS = (
+    "'1677-09-22 00:00:00'",
+    "'2262-04-11 23:47:16.854775806'",
+    "'infinity'",
+    "'-infinity'",
+    "'1970-01-01'",
+)
 _TEXTS = (
     "''", "' '", "'bad'", "chr(0)", "'a' || chr(0) || 'b'", "repeat('9', 100000)", f"'{MARKS[0]}'", "'😀'", "'é'", "'e' || chr(769)", "'HIV'", "'hiv'",
     "'NaN'", "'inf'", "'1e400'", "'-9223372036854775809'", "'true'", "' 3 '", "'0x1F'", "'2024-13-45'", "'infinity'", "'5877642-06-25 (BC)'", "'%'", "'_'", "'\\'", "'[1, 2]'", "'{\"a\": 1}'",
     "'340282366920938463463374607431768211455'", "'1 day'", "'00:00:00'", "'year'", "'(((('", "chr(1114111)", "'1.5'", "'9'",
 )  # fmt: skip
-_FLOATS = ("'nan'", "'inf'", "'-inf'", "'-0.0'", "0.0", "1.0", "-1.0", "0.1", "9007199254740993", "'9223372036854775807'", "'1e15'", "'-1e15'")
+_FLOATS = (
+    "'nan'",
+    "'inf'",
+    "'-inf'",
+    "'-0.0'",
+    "0.0",
+    "1.0",
+    "-1.0",
+    "0.1",
+    "9007199254740993",
+    "'9223372036854775807'",
+    "'1e15'",
+    "'-1e15'",
+)
 _INTERVALS = (
     "INTERVAL '-178956970 years -8 months'", "INTERVAL '178956970 years 7 months'", "INTERVAL '2147483647 days'", "INTERVAL '-2147483648 days'", "INTERVAL '9223372036854775807 microseconds'",
     "INTERVAL '-9223372036854775807 microseconds'", "INTERVAL '0 days'", "INTERVAL '30 days'", "INTERVAL '1 month'", "INTERVAL '720 hours'", "INTERVAL '178956970 years 7 months 2147483647 days 9223372036854775807 microseconds'",

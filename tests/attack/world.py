@@ -39,7 +39,11 @@ UNITS, ROWS = 40, 5  # ordinary units, and rows of each in the wide tables
 _RANDOM_ROWS = 90
 
 _BOUNDS: Final = {
-    **{k.name: ColumnPolicy(-5, 100) for k in SCALARS if k.name in ("i8", "i16", "i32", "i64", "i128")},
+    **{
+        k.name: ColumnPolicy(-5, 100)
+        for k in SCALARS
+        if k.name in ("i8", "i16", "i32", "i64", "i128")
+    },
     **{name: ColumnPolicy(0, 100) for name in ("u8", "u16", "u32", "u64", "u128")},
     **{name: ColumnPolicy(-2.5, 10.0) for name in ("f32", "f64")},
     **{name: ColumnPolicy(0, 50) for name in ("dec4", "dec18", "dec38", "deep")},
@@ -142,9 +146,45 @@ def _nasty_corpus() -> Iterator[str]:
     """Rows of the unit in the tables that other tests have statements over."""
     for k, s, n, big, x, amount, d, ts, flag, c, order in (
         ("3", "'1'", "5", "7", "1.5", "3", "'2024-01-01'", "'2024-01-01'", "TRUE", "'red'", "1"),
-        ("'-2147483648'", "''", "2147483647", "'9223372036854775807'", "'nan'", "'9999999999.99'", "'5877642-06-25 (BC)'", "'infinity'", "FALSE", "'other'", "'-2147483648'"),
-        ("2147483647", f"'{MARKS[0]}'", "'-2147483648'", "'-9223372036854775808'", "'-inf'", "'-9999999999.99'", "'infinity'", "'290309-12-22 (BC)'", "NULL", "''", "2147483647"),
-        ("0", "'bad'", "0", "0", "'-0.0'", "0", "'5881580-07-10'", "'294247-01-10 04:00:54.775806'", "TRUE", "NULL", "0"),
+        (
+            "'-2147483648'",
+            "''",
+            "2147483647",
+            "'9223372036854775807'",
+            "'nan'",
+            "'9999999999.99'",
+            "'5877642-06-25 (BC)'",
+            "'infinity'",
+            "FALSE",
+            "'other'",
+            "'-2147483648'",
+        ),
+        (
+            "2147483647",
+            f"'{MARKS[0]}'",
+            "'-2147483648'",
+            "'-9223372036854775808'",
+            "'-inf'",
+            "'-9999999999.99'",
+            "'infinity'",
+            "'290309-12-22 (BC)'",
+            "NULL",
+            "''",
+            "2147483647",
+        ),
+        (
+            "0",
+            "'bad'",
+            "0",
+            "0",
+            "'-0.0'",
+            "0",
+            "'5881580-07-10'",
+            "'294247-01-10 04:00:54.775806'",
+            "TRUE",
+            "NULL",
+            "0",
+        ),
         ("NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL"),
     ):
         yield f"INSERT INTO visits VALUES ({TARGET}, {k}, {s}, {n}, {big}, {x}, {x}, {amount}, {d}, {ts}, {flag}, {c}, {order})"
@@ -186,7 +226,10 @@ def _plain() -> World:
     pub = ", ".join(f"{k.name} {k.type}" for k in SCALARS)
     values = ", ".join(f"CAST({k.ordinary} AS {k.type})" for k in SCALARS)
     before = [*_CREATE.values(), *_CORPUS_FILL]
-    before += [f"CREATE TABLE pub (k INTEGER, {pub})", f"INSERT INTO pub SELECT i, {values} FROM range(8) t(i)"]
+    before += [
+        f"CREATE TABLE pub (k INTEGER, {pub})",
+        f"INSERT INTO pub SELECT i, {values} FROM range(8) t(i)",
+    ]
     for wide in WIDE:
         before += [wide.create, wide.fill]
     nasty = [f"INSERT INTO {wide.name} VALUES {row}" for wide in WIDE for row in wide.nasty()]
@@ -195,14 +238,20 @@ def _plain() -> World:
         **{name: POLICY_TABLES[name] for name in ("visits", "mails")},
         "t": TablePolicy("t", PERSON, _BOUNDS),
         "w": TablePolicy("w", PERSON, {"i32": ColumnPolicy(-5, 100)}),
-        "v": TablePolicy("v", PERSON, {n: b for n, b in _BOUNDS.items() if n in ("i32", "f64", "u128")}),
+        "v": TablePolicy(
+            "v", PERSON, {n: b for n, b in _BOUNDS.items() if n in ("i32", "f64", "u128")}
+        ),
         "pub": TablePolicy("pub", None, {"i32": ColumnPolicy(-5, 100), "f64": ColumnPolicy(0, 10)}),
     }
-    views = ("CREATE VIEW v AS SELECT uid, i32, f64, u128, s, d, upper(s2) AS up FROM t WHERE i8 IS NOT NULL",)
+    views = (
+        "CREATE VIEW v AS SELECT uid, i32, f64, u128, s, d, upper(s2) AS up FROM t WHERE i8 IS NOT NULL",
+    )
     return World("plain", tuple(before), (*nasty, *_nasty_corpus()), views, tables)
 
 
-_SMALL_CREATE = "CREATE TABLE t (uid BIGINT, i32 INTEGER, f64 DOUBLE, s VARCHAR, d DATE, u128 UHUGEINT)"
+_SMALL_CREATE = (
+    "CREATE TABLE t (uid BIGINT, i32 INTEGER, f64 DOUBLE, s VARCHAR, d DATE, u128 UHUGEINT)"
+)
 _FILL = "INSERT INTO t SELECT i % 40 + 100, i % 20, i % 13 - 2.0, CASE WHEN i % 3 = 0 THEN 'HIV' ELSE 'flu' END, DATE '2024-01-01' + CAST(i % 9 AS INTEGER), i % 7 FROM range(200) r(i)"
 _SMALL = (
     _SMALL_CREATE,
@@ -214,7 +263,11 @@ _SMALL_NASTY = (
     f"INSERT INTO t VALUES ({TARGET}, -2147483648, 1e308, '{MARKS[0]}', 'infinity', '{2**127}'), ({TARGET}, 5, -1e308, '', NULL, 0)",
     f"INSERT INTO t SELECT {TARGET}, i, i, 'k' || i, DATE '2024-01-01', i FROM range(50) r(i)",
 )  # fmt: skip
-_SMALL_BOUNDS = {"i32": ColumnPolicy(-5, 20), "f64": ColumnPolicy(-2.5, 10.0), "u128": ColumnPolicy(0, 9)}
+_SMALL_BOUNDS = {
+    "i32": ColumnPolicy(-5, 20),
+    "f64": ColumnPolicy(-2.5, 10.0),
+    "u128": ColumnPolicy(0, 9),
+}
 _SMALL_TABLES = {
     "t": TablePolicy("t", PERSON, _SMALL_BOUNDS),
     "pub": TablePolicy("pub", None, {"i32": ColumnPolicy(0, 9)}),
@@ -227,8 +280,13 @@ _REPLACED = {
 
 
 def _macros() -> World:
-    made = tuple(f"CREATE MACRO {name}{body}" for name, body in _REPLACED.items() if name != "coalesce")
-    aggregate = ("CREATE MACRO sum(a) AS max(a) * 1000", "CREATE MACRO count_if(a) AS max(length(CAST(a AS VARCHAR)))")
+    made = tuple(
+        f"CREATE MACRO {name}{body}" for name, body in _REPLACED.items() if name != "coalesce"
+    )
+    aggregate = (
+        "CREATE MACRO sum(a) AS max(a) * 1000",
+        "CREATE MACRO count_if(a) AS max(length(CAST(a AS VARCHAR)))",
+    )
     return World("macros", _SMALL, _SMALL_NASTY, (_FILL, *made, *aggregate), _SMALL_TABLES)
 
 
@@ -249,7 +307,10 @@ def _collations() -> World:
         "CREATE VIEW folded AS SELECT uid, i32, f64, s COLLATE NOCASE AS s FROM t",
         "CREATE TABLE kept AS SELECT uid, i32, s FROM t",
     )
-    tables = {name: TablePolicy(name, PERSON, {"i32": ColumnPolicy(-5, 20)}) for name in ("folded", "kept")}
+    tables = {
+        name: TablePolicy(name, PERSON, {"i32": ColumnPolicy(-5, 20)})
+        for name in ("folded", "kept")
+    }
     return World("collations", _SMALL, _SMALL_NASTY, after, {**_SMALL_TABLES, **tables})
 
 
@@ -259,7 +320,9 @@ def _views() -> World:
         "CREATE VIEW sums AS SELECT uid, i32, i32 * i32 AS f64, CAST(i32 AS VARCHAR) AS s FROM t",
         "CREATE VIEW weeks AS SELECT uid, i32, f64, s, week(d) AS w FROM t",
     )
-    tables = {name: TablePolicy(name, PERSON, {"i32": ColumnPolicy(-5, 20)}) for name in ("sums", "weeks")}
+    tables = {
+        name: TablePolicy(name, PERSON, {"i32": ColumnPolicy(-5, 20)}) for name in ("sums", "weeks")
+    }
     return World("views", _SMALL, _SMALL_NASTY, after, {**_SMALL_TABLES, **tables})
 
 
@@ -271,7 +334,10 @@ def _crowd() -> World:
     return World("crowd", _SMALL, (*many, *_SMALL_NASTY), (_FILL,), _SMALL_TABLES)
 
 
-WORLDS: Final = {world.name: world for world in (_plain(), _macros(), _types(), _collations(), _views(), _crowd())}
+WORLDS: Final = {
+    world.name: world
+    for world in (_plain(), _macros(), _types(), _collations(), _views(), _crowd())
+}
 
 
 @dataclass
