@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check bench utility ledger-bench tpch pictures clean
+.PHONY: demo test lint types slow check attack bench utility ledger-bench tpch pictures clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -26,6 +26,10 @@ slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow
 
 check: lint types test slow
+
+# The standing attacker at length: random statements on databases that differ in one unit.
+attack: $(READY)
+	$(BIN)/python tests/attack --statements 100000 --report benchmarks/results/attack.json
 
 # Speed, as ratios to plain DuckDB in the same run. Writes benchmarks/results/.
 bench: $(READY)

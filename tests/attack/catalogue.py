@@ -17,6 +17,8 @@ _WORDS = """ms us ns s m h d w y c sec secs min mins hr hrs mon mons yr yrs dec 
     millennia msec usec doy dow isodow q qtr timezone_hour timezone_minute epoch_s week weeks
     isoweek isoyear weekyear tz utc""".split()  # noqa: SIM905
 
+_DATED = ("DATE", "TIME", "INTERVAL")
+
 
 @dataclass(frozen=True, slots=True)
 class Overload:
@@ -62,7 +64,8 @@ def overloads() -> tuple[Overload, ...]:
 @cache
 def date_parts() -> tuple[str, ...]:
     """Every word that the engine takes as a part of a date, a time or an interval."""
-    words = sorted({o.name for o in overloads() if _NAME.fullmatch(o.name)} | set(_WORDS))
+    dated = {o.name for o in overloads() if len(o.types) == 1 and o.types[0].startswith(_DATED)}
+    words = sorted({name for name in dated if _NAME.fullmatch(name)} | set(_WORDS))
     with duckdb.connect(":memory:") as connection:
         return tuple(word for word in words if _is_part(connection, word))
 

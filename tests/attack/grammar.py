@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Random statements of the grammar, made of what the engine's catalogue and the parser know.
 
 What a statement consists of is noted as *productions* (a function with the types of its arguments,
@@ -55,7 +56,7 @@ for _kind in KINDS.values():
 _FAMILY: Final = {
     "integer": ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
     "number": ("INTEGER", "DOUBLE", "FLOAT", "DECIMAL", "BIGINT", "UHUGEINT", "HUGEINT"),
-}  # fmt: skip # noqa: E501
+}  # fmt: skip
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 _PREDICATES: Final = ("LIKE", "NOT LIKE", "ILIKE", "SIMILAR TO", "GLOB", "~", "^@", "LIKE '%' ||")
 _ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%", "**", "^", "||", "&", "|", "<<", ">>")
@@ -233,7 +234,7 @@ class Grammar:
                 5e-324, 1e308, True, None, "", "x", "\x00", "\ud800", "é" * 50, b"x", bytearray(b""),
                 decimal.Decimal("1E+30"), decimal.Decimal("1E+999999999"), decimal.Decimal("NaN"),
                 datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.time(23, 59),
-                datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(9),
+                datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.timedelta(9),
                 np.int8(3), np.uint64(2**64 - 1), np.float32(0.1), np.datetime64("2024-01-01"),
                 np.datetime64("NaT"), np.str_("s"), np.bool_(True), [1], (1, 2), {"a": 1}, {1}, object(),
                 Small(7), 1j, range(3), type,
@@ -282,7 +283,7 @@ class Grammar:
             "lambda": lambda: f"list_transform([{value()}], lambda q: q + {value()})",
             "interval": lambda: (
                 f"({value()} + INTERVAL ({self._value('INTEGER', 0)}) {self.rng.choice(date_parts())})"
-            ),  # noqa: E501
+            ),
             "unit": lambda: f"CASE WHEN {self._condition(depth)} THEN uid END",
         }
         names = list(forms)
@@ -341,7 +342,7 @@ class Grammar:
         part = self.rng.choice(date_parts())
         type_ = self.rng.choice(
             [r.type for r in self.scope if r.type.startswith(("DATE", "TIM", "INT"))] or ["DATE"]
-        )  # noqa: E501
+        )
         value, other = self._value(type_, depth // 2), self._value(type_, 0)
         form = self.rng.choice(
             (
@@ -369,7 +370,7 @@ class Grammar:
         if draw < 0.45:
             return f"{self._call(depth)} IS {rng.choice(('', 'NOT '))}NULL"
         if draw < 0.52:
-            return f"{self._value(type_, depth)} IS {rng.choice(('NULL', 'NOT NULL', 'TRUE', 'NOT FALSE', 'UNKNOWN'))}"  # noqa: E501
+            return f"{self._value(type_, depth)} IS {rng.choice(('NULL', 'NOT NULL', 'TRUE', 'NOT FALSE', 'UNKNOWN'))}"
         if draw < 0.60:
             return (
                 f"{self._value(type_, depth)} {rng.choice(('', 'NOT '))}BETWEEN "
@@ -378,7 +379,7 @@ class Grammar:
         if draw < 0.68:
             items = [
                 self._value(type_, rng.choice((0, 0, depth - 1))) for _ in range(rng.randint(1, 4))
-            ]  # noqa: E501
+            ]
             return f"{self._value(type_, depth)} {rng.choice(('', 'NOT '))}IN ({', '.join(items)})"
         if draw < 0.74:
             word = rng.choice(_PREDICATES)
@@ -399,7 +400,7 @@ class Grammar:
         reached = f"uid = {TARGET}"
         if self._chance(0.5):
             reached += (
-                f" AND {column.name} {self.rng.choice(_COMPARISONS)} {self._constant(column.type)}"  # noqa: E501
+                f" AND {column.name} {self.rng.choice(_COMPARISONS)} {self._constant(column.type)}"
             )
         tested = self._call(depth) if self._chance(0.7) else self._value(column.type, depth)
         return f"CASE WHEN {reached} THEN {tested} IS NULL ELSE TRUE END"
@@ -412,7 +413,7 @@ class Grammar:
             r
             for r in self.scope
             if r.type.split("(", 1)[0] in (*_FAMILY["integer"], "FLOAT", "DOUBLE", "DECIMAL")
-        ]  # noqa: E501
+        ]
         if not numeric or self._chance(0.1):
             return self._value("ANY", depth)
         type_ = self.rng.choice(numeric).type
@@ -458,7 +459,7 @@ class Grammar:
                     "quantile_disc",
                     "stddev_pop",
                     "var_samp",
-                )  # noqa: E501
+                )
             )
             bounds = self._bound("per_row", 0.6)
             if name == "sum":
@@ -489,7 +490,7 @@ class Grammar:
         return [
             self._value("ANY", self.rng.choice((0, 0, 1, 2)))
             for _ in range(self.rng.randint(0, most))
-        ]  # noqa: E501
+        ]
 
     def _where(self, probability: float = 0.5) -> str:
         return f" WHERE {self._condition()}" if self._chance(probability) else ""
@@ -498,7 +499,7 @@ class Grammar:
         """HAVING, ORDER BY and LIMIT."""
         rng, text = self.rng, ""
         if keys and self._chance(0.15):
-            text += f" HAVING {rng.choice(('count(*) > 3', 'count(DISTINCT uid) >= 2', 'sum(i32) / count(*) > 0.5', 'avg(f64) IS NOT NULL'))}"  # noqa: E501
+            text += f" HAVING {rng.choice(('count(*) > 3', 'count(DISTINCT uid) >= 2', 'sum(i32) / count(*) > 0.5', 'avg(f64) IS NOT NULL'))}"
         if self._chance(0.25):
             position = rng.randint(1, len(keys) + 1)
             text += f" ORDER BY {position}{rng.choice((' DESC', ' DESC', ''))}"
@@ -556,7 +557,7 @@ class Grammar:
         asked = word.format(self._numeric(1)).removesuffix(")") + f"{bounds})"
         return self._select(
             self.table, self._keys(1), [asked, *([self._aggregate()] if self._chance(0.4) else [])]
-        )  # noqa: E501
+        )
 
     def _union(self) -> str:
         keys = self._keys() or [self._column()]
@@ -699,7 +700,7 @@ class Grammar:
 
     def _tail(self) -> str:
         """Anything at all over released rows."""
-        inner = f"SELECT {self._column()} AS s, count(*) AS i32, sum(i32) AS f64 FROM {self.table} GROUP BY 1"  # noqa: E501
+        inner = f"SELECT {self._column()} AS s, count(*) AS i32, sum(i32) AS f64 FROM {self.table} GROUP BY 1"
         scope, self.scope = (
             self.scope,
             [Ref("s", "VARCHAR"), Ref("i32", "BIGINT"), Ref("f64", "HUGEINT")],
@@ -753,7 +754,7 @@ class Grammar:
                 "contribution_bounding",
                 "nonsense",
             )
-        )  # noqa: E501
+        )
         return rng.choice(
             (
                 f"EXPLAIN {self._block()}", f"EXPLAIN {self._guarded()}", f"EXPLAIN {self._bounds()}",

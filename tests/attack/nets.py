@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What must hold for every statement, on both databases; what does not is a finding.
 
 | net | what |
@@ -158,7 +159,7 @@ def _said(connection: dpsql.Connection, statement: Statement) -> _Said:
             f"{inside[-1].filename.rpartition('/dpsql/')[2]}:{inside[-1].name}"
             if inside
             else last.name
-        )  # noqa: E501
+        )
         text = f"{type(error).__name__}: {str(error)[:100]}"
         return _Said(None, text, "raw", seconds, f"{type(error).__name__} in {where}")
     return _Said(prepared, "", "", time.process_time() - began)

@@ -105,7 +105,7 @@ def _candidates(text: str) -> Iterator[str]:
                 break
             try:
                 yield _written(copy)
-            except Exception:  # noqa: BLE001, S112
+            except Exception:  # noqa: BLE001
                 continue
 
 

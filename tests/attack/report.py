@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What was tried and found, as figures and as JSON."""
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Report:
                 net: sum(h.count for h in self.holes.values() if h.net == net)
                 for net in {h.net for h in self.holes.values()}
             }
-        )  # noqa: E501
+        )
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""

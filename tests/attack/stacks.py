@@ -74,7 +74,7 @@ def through(stack: str, pair: Pair, statement: Statement) -> tuple[str, list[Fin
         if said[0][1] != said[1][1]:
             found.append(
                 Finding("cost", f"{stack}: sides differ", f"{said[0][1][:90]} {said[1][1][:90]}")
-            )  # noqa: E501
+            )
     elif set(labels) == {"refused", "answered"}:
         found.append(Finding("cost", f"{stack}: refused on one side"))
     for label, text in said:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Every function × argument types × constants of the catalogue, on every edge of its arguments.
 
 Each stands in a CASE guard, as an attacker would put it, over one unit's rows: the edges of every
@@ -73,7 +74,7 @@ def combinations() -> Iterator[tuple[str, str]]:
                 f"extract({part} FROM {one})", f"date_part('{part}', {one})", f"date_trunc('{part}', {one})",
                 f"date_diff('{part}', {one}, {other})", f"date_sub('{part}', {one}, {other})",
                 f"datetrunc('{part}', {one})", f"{one} + INTERVAL 1 {part}", f"{part}({one})",
-            ):  # fmt: skip # noqa: E501
+            ):  # fmt: skip
                 yield "date parts", form
     for kind in SCALARS:
         for name in type_names():
@@ -122,7 +123,7 @@ def _calls(overload: Overload) -> Iterator[str]:
             [f"({overload.name} {a})" for (a,) in itertools.product(*choices)]
             if len(choices) == 1
             else []
-        )  # noqa: E501
+        )
         yield from unary[:_MOST]
         if len(choices) == 2:
             for one, other in itertools.islice(itertools.product(*choices), _MOST):

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Broken twins: one net taken out of dpsql at a time, which the attacker has to notice.
 
 What a twin lets through is a finding, or a statement that the whole of dpsql refuses and the twin
@@ -129,7 +130,12 @@ TRY = (
     Patch("dpsql.sql.lineage", "total_condition", _first),
     Patch("dpsql.sql.preaggregate", "total", _first),
 )
+EVIDENCE = Patch("dpsql.engines.evidence", "Evidence.objection", _constant(None))
+DRY_RUN = Patch("dpsql.engines.twin", "Twin._try", _constant(None))
 TWINS: tuple[Twin, ...] = (
+    Twin("typed allow-list", (EVIDENCE,), ("totality",)),
+    Twin("dry run", (DRY_RUN,), ("totality",)),
+    Twin("typed allow-list and dry run", (EVIDENCE, DRY_RUN), ("totality",)),
     Twin("TRY", TRY, ("totality", "ranges")),
     Twin(
         "contribution cap",
@@ -190,7 +196,8 @@ def statements(seed: int, most: int) -> list[Statement]:
 def without(twin: Twin) -> Iterator[bool]:
     """dpsql without one of its nets; yields whether it has it."""
     with contextlib.ExitStack() as stack:
-        yield any([stack.enter_context(patch.applied()) for patch in twin.patches])
+        there = [stack.enter_context(patch.applied()) for patch in twin.patches]
+        yield any(there)
 
 
 def try_twin(
