@@ -104,6 +104,7 @@ def test_what_can_fail_on_a_row_is_refused_before_anything_is_paid(
         *("week(d)", "weekofyear(d)", "extract(isoyear FROM d)", "extract(yearweek FROM d)"),
         *("date_trunc('week', d)", "date_trunc('month', ts)", "date_diff('day', d, d)"),
         *("u8 + 1", "u8 - 200", "dec * 2", "d + 1", "d - INTERVAL 1 MONTH", "ts + iv"),
+        *("abs(CAST('nan' AS DOUBLE)) IN (1, 2)", "salary > CAST('-inf' AS DOUBLE)"),
         *("CAST(s AS INT)", "s || 'x'", "d = '2024-01-01'"),
     ],
 )

@@ -7,13 +7,13 @@ of it that depends on constants alone is computed here, by itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import duckdb
 
+from dpsql.engines.plans import read_plan
 from dpsql.quoting import literal, quote
 
 _Node: TypeAlias = dict[str, Any]
@@ -57,7 +57,7 @@ def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> Failing
         (text,) = connection.execute(
             "SELECT json_serialize_plan(?, optimize := false)", [sql]
         ).fetchall()[0]
-        plan = json.loads(text)
+        plan = read_plan(text)
         return None if plan["error"] else failing_part(connection, plan)
     except RecursionError:
         return None

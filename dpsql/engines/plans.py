@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -26,6 +27,26 @@ class Plan:
         return tuple(has_collation(each["return_type"]) for each in self.root["expressions"])
 
 
+def read_plan(text: str) -> Node:
+    """The object in what ``json_serialize_plan`` returns. Raises ``RecursionError`` if too deep.
+
+    DuckDB writes some constants as bare words that JSON does not have: nan, inf and -inf.
+    """
+    try:
+        found: Node = json.loads(text)
+    except json.JSONDecodeError:
+        found = json.loads(_STRING_OR_WORD.sub(_as_python_writes, text))
+    return found
+
+
+_STRING_OR_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:nan|inf)\b', re.IGNORECASE)
+_WORDS: Final = {"nan": "NaN", "inf": "Infinity"}
+
+
+def _as_python_writes(match: re.Match[str]) -> str:
+    return _WORDS.get(match.group().lower(), match.group())
+
+
 def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
     """The plan of a query; None where the engine cannot write it down."""
     try:
@@ -37,7 +58,7 @@ def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
     if len(text) > _MAX_PLAN:
         return None
     try:
-        found: Node = json.loads(text)
+        found = read_plan(text)
     except RecursionError:
         return None
     return None if found["error"] or len(found["plans"]) != 1 else Plan(found["plans"][0])

@@ -33,6 +33,7 @@ from dpsql.engines.evidence import (
     owners_directory,
 )
 from dpsql.engines.lockdown import lock_down
+from dpsql.engines.plans import read_plan
 from dpsql.errors import InterfaceError
 from dpsql.quoting import literal
 
@@ -316,7 +317,7 @@ class _Surveyor:
         (text,) = self._connection.execute(
             "SELECT json_serialize_plan(?, optimize := false)", [sql]
         ).fetchall()[0]
-        plan: dict[str, Any] = json.loads(text)
+        plan = read_plan(text)
         return None if plan["error"] else plan
 
     def _failure(self, sql: str) -> str | None:

@@ -7,7 +7,6 @@ must be total by evidence, and they must run on synthetic rows of edge values.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from dpsql.engines.constants import failing_part, type_text
 from dpsql.engines.edges import edge_sql, edges_of
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
+from dpsql.engines.plans import read_plan
 from dpsql.errors import QueryRefused
 from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import quote
@@ -79,7 +79,14 @@ class Twin:
             ).fetchall()[_FIRST]
         except duckdb.Error as error:
             raise _does_not_bind(first_line(error)) from None
-        plan: dict[str, Any] = json.loads(text)
+        try:
+            plan = read_plan(text)
+        except (RecursionError, ValueError):
+            raise QueryRefused(
+                "the query is too involved to be examined before it runs",
+                code="not_examined",
+                hint="Nest expressions less deeply.",
+            ) from None
         if plan["error"]:
             raise _does_not_bind(str(plan["error_message"]).split("\n", 1)[_FIRST])
         return plan
