@@ -42,7 +42,9 @@ MEANINGS = {
     "bad_option": "An option of WITH DIFFERENTIAL_PRIVACY whose value is not a plain literal.",
     "bounds_do_not_apply": "Contribution bounds for an aggregate that has no use for them.",
     "bounds_not_private": "Contribution bounds on an aggregate over released rows.",
-    "bounds_too_large": "Sums with bounds so wide that noise in proportion would be useless.",
+    "bounds_too_large": "Bounds so wide, or per row and per group so far apart, that noise "
+    "in proportion would be useless, or sums of many rows no integers of the engine.",
+    "bounds_too_small": "Bounds so close to zero that computers tell the values apart no more.",
     "clause_not_allowed": "A clause that picks private rows by looking at other people's.",
     "column_not_grouped": "A column that is neither a key nor inside an aggregate would release "
     "values of single rows.",

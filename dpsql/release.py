@@ -25,6 +25,7 @@ from dpsql.sql.histograms import HistogramSQL, chosen_groups
 from dpsql.sql.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
+_LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
 
 Percent = Callable[[int], None]
 """Told 0, 1, ..., 100 in this order while a set union reads private rows.
@@ -276,5 +277,6 @@ def _plain(measure: Measure, values: Steps) -> Values:
     if not measure.integral:
         return values * measure.step
     if measure.weights is not None:
-        return np.rint(values * measure.step).astype(np.int64)
-    return np.rint(values).astype(np.int64) * int(measure.step)
+        return np.rint(np.clip(values * measure.step, -_LARGEST, _LARGEST)).astype(np.int64)
+    step = int(measure.step)
+    return np.rint(np.clip(values, -_LARGEST // step, _LARGEST // step)).astype(np.int64) * step

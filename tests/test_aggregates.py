@@ -433,8 +433,8 @@ BROKEN = {
     "squares clamped too wide": (
         f"var_pop(f, {PER_ROW} => (-2, 2))",
         lambda text: re.sub(
-            r"\b2\.0\b",
-            "4.0",
+            r"2\.0e0 THEN (-?)1073741824\b",
+            r"4.0e0 THEN \g<1>2147483648",
             re.sub(r'greatest\(-\d+, least\(\d+, ("__dpsql_m2")\)\)', r"\1", text),
         ),
     ),

@@ -546,7 +546,7 @@ CROWDED = [
 BROKEN_WEIGHTS = {
     "whole weights": whole_weights,
     "weights without a root": lambda s: re.sub(
-        r"floor\(sqrt\((\d+) // (.*?)\)\)", r"\1 // \2 // 256", s
+        r"floor\(sqrt\(\((\d+) // (.*?)\)\)\)", r"\1 // \2 // 256", s
     ),
     "too many kept": lambda s: re.sub(r'"__dpsql_rank" <= \d+', "TRUE", s),
     "crowded units kept whole": lambda s: re.sub(

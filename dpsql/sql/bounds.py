@@ -17,6 +17,7 @@ FINE_STEPS = 2**30  # row values are rounded to about this many steps across the
 _MOST_STEPS = 2**60  # what a row holds at most, so that it is an integer of 64 bits
 _ROOM = 2**20  # rows may exceed what is bounded per group by so much, and cancel out
 _LARGEST_BOUND = 1e15
+_SMALLEST_BOUND = 1e-100  # steps of values this small, and the squares of those, are floats still
 
 
 def lattice_for(
@@ -25,11 +26,11 @@ def lattice_for(
     """The grids for values in ``bounds``.
 
     A unit adds at most so many of them to a group, or what is in ``per_group``. Raises
-    ``QueryRefused`` for bounds too large to compute with.
+    ``QueryRefused`` for bounds too large or too small to compute with.
     """
     lower, upper = bounds
-    reach = _reach(bounds)
-    finest = reach if per_group is None else min(reach, _reach(per_group))
+    reach = reach_of(bounds)
+    finest = reach if per_group is None else min(reach, reach_of(per_group))
     quantum = 1.0
     whole = integral and lower == int(lower) and upper == int(upper)
     if not (whole and finest <= FINE_STEPS):
@@ -45,7 +46,7 @@ def lattice_for(
 
 def room_for(per_group: Interval) -> Interval:
     """Bounds for rows of which only the unit's sum is bounded, so wide that they seldom matter."""
-    room = min(_ROOM * _reach(per_group), _LARGEST_BOUND)
+    room = min(_ROOM * reach_of(per_group), _LARGEST_BOUND)
     return -room, room
 
 
@@ -54,12 +55,22 @@ def steps_of(bounds: Interval, quantum: float) -> tuple[int, int]:
     return math.floor(bounds[0] / quantum), math.ceil(bounds[1] / quantum)
 
 
-def _reach(bounds: Interval) -> float:
+def reach_of(bounds: Interval, largest: float = _LARGEST_BOUND) -> float:
+    """The size of the larger bound.
+
+    Raises ``QueryRefused`` unless it is 0 or can be computed with.
+    """
     reach = max(abs(bounds[0]), abs(bounds[1]))
-    if not math.isfinite(reach) or reach > _LARGEST_BOUND:
+    if not reach <= largest:
         raise QueryRefused(
-            f"the bounds of the summed expression exceed {_LARGEST_BOUND:g} in size",
+            f"the bounds of the aggregated expression exceed {largest:g} in size",
             code="bounds_too_large",
             hint="Give tighter lower and upper bounds: noise grows with them.",
+        )
+    if 0 < reach < _SMALLEST_BOUND:
+        raise QueryRefused(
+            f"the bounds of the aggregated expression are below {_SMALLEST_BOUND:g} in size",
+            code="bounds_too_small",
+            hint="Give bounds that real values reach, or use larger units: SUM(x * 1e100).",
         )
     return reach

@@ -74,6 +74,8 @@ def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
 
 
 _AS_WRITTEN = ("DATE_ADD",)  # the parser makes an interval of the number in date_add(d, 1)
+# Read like other functions: parsers of their own would drop the bounds among their arguments.
+_QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
 _UNIT_FIRST = ("DATE_DIFF", "DATE_TRUNC", "DATEDIFF", "DATETRUNC")
 
 
@@ -86,6 +88,12 @@ class PrivateDuckDB(DuckDB):
         FUNCTIONS = {  # noqa: RUF012
             **{n: make for n, make in DuckDBParser.FUNCTIONS.items() if n not in _AS_WRITTEN},
             **{name: _unit_first(name) for name in _UNIT_FIRST},
+        }
+
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse
+            for name, parse in DuckDBParser.FUNCTION_PARSERS.items()
+            if name not in _QUANTILES
         }
 
         # Text between dollars is text like any other.

@@ -18,7 +18,8 @@ from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import quote
 from dpsql.schema import Table
 from dpsql.sql.contributions import clamped_step
-from dpsql.sql.intervals import is_exact
+from dpsql.sql.intervals import numbers_of
+from dpsql.sql.ranged import MOST_ROWS, Ranged, column
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total
@@ -45,9 +46,6 @@ class HistogramSQL:
     groups: str
     counts: tuple[tuple[Ranked, str], ...]
     sql: str
-
-
-_FEW = 50  # groups that are found faster one by one than by a join
 
 
 def stored_groups(columns: Sequence[str]) -> str:
@@ -90,25 +88,31 @@ def _counted(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
         f"row_number() OVER ({unit} ORDER BY {_POINT}) AS {_NUMBER}, "
         f"count(*) OVER ({unit}) AS {_SIZE} FROM ({_placed(rows, ranked, chosen)})"
     )
-    taken = f"({_NUMBER} * {most} + {_START} % {_SIZE}) // {_SIZE}"
-    before = f"(({_NUMBER} - 1) * {most} + {_START} % {_SIZE}) // {_SIZE}"
+    number = column(_NUMBER, 1, MOST_ROWS)
+    taken, before = _taken(number, most), _taken(number - 1, most)
     return (
         f"SELECT {_ROW_ID}, {_POINT}, count(*) AS {_ROWS} FROM ({numbered}) "
-        f"WHERE {_SIZE} <= {most} OR {taken} > {before} "
+        f"WHERE {_SIZE} <= {most} OR {taken.sql} > {before.sql} "
         f"GROUP BY {_ROW_ID}, {_POINT} ORDER BY {_ROW_ID}, {_POINT}"
     )
+
+
+def _taken(number: Ranged, most: int) -> Ranged:
+    """How many of a unit's first rows are in its sample."""
+    size = column(_SIZE, 1, MOST_ROWS)
+    return (number * most + column(_START, 0, 2**32 - 1) % size) // size
 
 
 def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
     """Rows with their group's row id, their point and their unit's start."""
     argument = f"{to_sql(total(ranked.argument, rows.table))} AS {_VALUE}"
-    exact = is_exact(ranked.argument, rows.table)
-    point = f"{clamped_step(ranked.lattice, _VALUE, exact=exact)} - ({ranked.lattice.low})"
+    numbers = numbers_of(ranked.argument, rows.table)
+    point = clamped_step(ranked.lattice, _VALUE, numbers) - ranked.lattice.low
     # One more column than the cap hashes, so that the two are independent.
     start = f"CAST({rows.hashed([UNIT, *rows.keys, '0'])} >> 32 AS BIGINT)"
     columns = ", ".join([UNIT, *rows.keys])
     points = (
-        f"SELECT {columns}, {point} AS {_POINT}, {start} AS {_START} "
+        f"SELECT {columns}, {point.sql} AS {_POINT}, {start} AS {_START} "
         f"FROM {rows.capped(rows.select([argument]))}"
     )
     same = " AND ".join(f"p.{key} IS NOT DISTINCT FROM g.{key}" for key in rows.keys) or "TRUE"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from enum import Enum
 
 from sqlglot import exp
 
@@ -96,7 +97,15 @@ def _column(node: exp.Expr, table: TablePolicy) -> Interval:
     column = table.column(node.name)
     if column is None or column.lower is None or column.upper is None:
         return _EVERYTHING
-    return float(column.lower), float(column.upper)
+    return _float(column.lower), _float(column.upper)
+
+
+def _float(value: float | int) -> float:
+    """The value as a float, infinite if it is larger than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _literal(node: exp.Expr, table: TablePolicy) -> Interval:
@@ -177,9 +186,10 @@ def _rounded(node: exp.Expr, table: TablePolicy) -> Interval:
 
 def _whole(interval: Interval) -> Interval:
     low, high = interval
+    # As floats: integers of any size would end in an OverflowError.
     return (
-        math.floor(low) if math.isfinite(low) else low,
-        math.ceil(high) if math.isfinite(high) else high,
+        float(math.floor(low)) if math.isfinite(low) else low,
+        float(math.ceil(high)) if math.isfinite(high) else high,
     )
 
 
@@ -298,6 +308,7 @@ _OF_ONE = (exp.Paren, exp.Neg, exp.Abs, exp.Round, exp.Trunc)
 _OF_NUMBERS = (*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow)
 _COUNTS: tuple[type[exp.Expr], ...] = (exp.Length, exp.Year, exp.DateDiff, *_DATE_FUNCTIONS)
 _ALWAYS_NUMBERS = (*_COUNTS, exp.Extract)
+_MACHINE_DIGITS = 18
 _EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
 
 
@@ -338,6 +349,31 @@ def is_exact(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, _CHOICES):
         return all(is_exact(value, table) for value in branches(node))
     return is_integral(node, table)
+
+
+class Numbers(Enum):
+    """What is known of a number by its form."""
+
+    MACHINE = "machine"  # integers of at most 64 bits, all of which can be compared with a BIGINT
+    EXACT = "exact"  # integers and decimals: never NaN
+    ANY = "any"
+
+
+def numbers_of(node: exp.Expr, table: Table) -> Numbers:
+    """What is known of the values of an expression."""
+    if not is_exact(node, table):
+        return Numbers.ANY
+    machine = is_integral(node, table) and not any(_may_be_huge(n, table) for n in node.walk())
+    return Numbers.MACHINE if machine else Numbers.EXACT
+
+
+def _may_be_huge(node: exp.Expr, table: Table) -> bool:
+    if isinstance(node, exp.Literal):
+        return len(node.this) > _MACHINE_DIGITS
+    if not isinstance(node, exp.Column):
+        return False
+    column = table.column(node.name)
+    return column is None or base_type(column.type).endswith("HUGEINT")
 
 
 def is_number(node: exp.Expr, table: Table) -> bool:

@@ -20,6 +20,7 @@ from dpsql.sql.aggregates import output_name
 from dpsql.sql.call import Call, is_aggregate, read_call
 from dpsql.sql.expressions import check_row_expression, refusal
 from dpsql.sql.intervals import interval_of, is_integral
+from dpsql.sql.ranged import MOST_ROWS, column
 from dpsql.sql.relation import Field, Identity, Relation
 from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total
@@ -27,7 +28,8 @@ from dpsql.sql.totality import total
 if TYPE_CHECKING:
     from dpsql.sql.lineage import Lineage
 
-_EXACT = "DECIMAL(28, 8)"  # of 38 digits, so ten billion of the largest can be summed
+_EXACT = f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"  # sums of that many rows have 38 digits at most
+_BIGINT = (-(2**63), 2**63 - 1)
 _COUNTED = ColumnPolicy(0, 2**53)
 _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
 _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
@@ -205,10 +207,11 @@ class _PerUnit:
         if isinstance(node, exp.Min | exp.Max):
             return f"{'min' if isinstance(node, exp.Min) else 'max'}({text})"
         if isinstance(node, exp.Sum) and is_integral(argument, self.source.table):
-            return f"TRY_CAST(sum(TRY_CAST({text} AS BIGINT)) AS BIGINT)"
+            whole = column(f"TRY_CAST({text} AS BIGINT)", *_BIGINT).sum()
+            return f"TRY_CAST({whole.sql} AS BIGINT)"
         exact = f"TRY_CAST({text} AS {_EXACT})"
-        whole = f"CAST(sum({exact}) AS DOUBLE)"
-        return whole if isinstance(node, exp.Sum) else f"{whole} / count({exact})"
+        total_ = f"CAST(sum({exact}) AS DOUBLE)"
+        return total_ if isinstance(node, exp.Sum) else f"{total_} / count({exact})"
 
 
 def _typed(known: Field, type_: str) -> Field:

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from dpsql.measures import Lattice
 from dpsql.mechanisms.quantiles import MAX_DENOMINATOR
+from dpsql.sql.bounds import reach_of
 from dpsql.sql.call import Call
 from dpsql.sql.expressions import refusal
 from dpsql.sql.intervals import Interval
@@ -28,6 +29,8 @@ _CONTINUOUS = (exp.Median, exp.PercentileCont)
 QUANTILES = (*_CONTINUOUS, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 _HALF = Fraction(1, 2)
 _MAX_DIGITS = 38
+_LARGEST = 1e300
+_LARGEST_WHOLE = 1e18  # released as BIGINT
 
 
 def is_continuous(function: exp.AggFunc) -> bool:
@@ -93,8 +96,10 @@ def _exactly(number: str) -> Fraction | None:
 def points_for(bounds: Interval, integral: bool) -> Lattice:
     """The grid of values in ``bounds``: whole numbers, or up to MAX_POINTS steps of a power of two.
 
-    Bounds may be too narrow or too wide: every row is clamped to them.
+    Bounds may be too narrow or too wide: every row is clamped to them. Raises ``QueryRefused`` for
+    bounds too large or too small to compute with.
     """
+    reach_of(bounds, _LARGEST_WHOLE if integral else _LARGEST)
     lower, upper = bounds
     if integral:
         lower, upper = float(math.floor(lower)), float(math.ceil(upper))

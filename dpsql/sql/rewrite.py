@@ -28,7 +28,8 @@ from dpsql.quoting import quote
 from dpsql.schema import Table
 from dpsql.sql.contributions import clamped, gathered, step, summed
 from dpsql.sql.histograms import HistogramSQL, histogram_sql
-from dpsql.sql.intervals import is_exact
+from dpsql.sql.intervals import numbers_of
+from dpsql.sql.ranged import Ranged
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.set_union import set_union_sql
 from dpsql.sql.text import to_sql
@@ -142,7 +143,7 @@ class _Rewriter:
         """One row per (unit, key) with what the unit's rows add to the group."""
         keys = ", ".join([UNIT, *self.rows.keys])
         columns = ", ".join(
-            f"{gathered(measure, self._values[name], self._max_rows)} AS {name}"
+            f"{gathered(measure, self._values[name], self._max_rows).sql} AS {name}"
             for measure, name in self._measures
             if measure.kind is not MeasureKind.DISTINCT
         )
@@ -153,12 +154,15 @@ class _Rewriter:
         values = {name for m, name in self._measures if m.kind is MeasureKind.DISTINCT}
         sums, shown, outputs = [], [], []
         for measure, name in self._measures:
-            distinct = name in values
-            sums.append("NULL" if distinct else self._clamped(measure, name))
-            shown.append(self._values[name] if distinct else "NULL")
-            outputs.append(
-                f"count(DISTINCT {name})" if distinct else self._sum(measure, name, UNIT)
-            )
+            if name in values:
+                sums.append("NULL")
+                shown.append(self._values[name])
+                outputs.append(f"count(DISTINCT {name})")
+            else:
+                contribution = self._clamped(measure, name)
+                sums.append(contribution.sql)
+                shown.append("NULL")
+                outputs.append(self._sum(measure, contribution.named(name), UNIT))
         named = [f"{part} AS {name}" for part, name in zip(sums, self.rows.measures, strict=True)]
         units = ", ".join([UNIT, *self.rows.keys, *named])
         both = (
@@ -202,20 +206,20 @@ class _Rewriter:
     def _step(self, measure: Measure, name: str) -> str:
         if measure.kind is not MeasureKind.DISTINCT:
             assert measure.argument is not None
-            return step(measure, name, exact=is_exact(measure.argument, self.rows.table))
+            return step(measure, name, numbers_of(measure.argument, self.rows.table))
         # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
         group = [UNIT, *self.rows.keys]
         order = f"{name} IS NULL, {self.rows.hashed([*group, name])}, {name}"
         rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
         return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
 
-    def _clamped(self, measure: Measure, name: str) -> str:
+    def _clamped(self, measure: Measure, name: str) -> Ranged:
         return clamped(measure, name, self._max_rows)
 
-    def _sum(self, measure: Measure, contribution: str, units: str = "*") -> str:
+    def _sum(self, measure: Measure, contribution: Ranged, units: str = "*") -> str:
         if measure.kind is MeasureKind.UNITS and measure.weights is None:
             return f"count({units})"
-        return summed(measure, contribution, self._max_rows)
+        return summed(measure, contribution)
 
     def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
         keys = self.rows.keys

@@ -23,6 +23,7 @@ from dpsql.plan import BlockPlan
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import quote
 from dpsql.schema import Table
+from dpsql.sql.ranged import Ranged, column
 from dpsql.sql.rows import UNIT, PrivateRows
 
 KEPT, KEYS, UNITS, PAIRS = (
@@ -75,9 +76,7 @@ def set_union_sql(plan: BlockPlan, table: Table, salt: int) -> SetUnionSQL:
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
     """Every key has the sum of what units give it: equal shares of one, rounded down."""
     keys = ", ".join(rows.keys)
-    # In float64 both come out as in SetUnion.item_weights for every size it allows.
-    share = f"{STEPS} // {_SIZE}" if norm == 1 else f"floor({STEPS} / sqrt({_SIZE}))"
-    total = f"CAST(least({_SATURATION}, sum(CAST({share} AS BIGINT))) AS BIGINT) AS {_WEIGHT}"
+    total = f"{_share(norm).sum().at_most(_SATURATION).narrowed().sql} AS {_WEIGHT}"
     sizes = f"SELECT {UNIT}, count(*) AS {_SIZE} FROM {quote(KEPT)} GROUP BY {UNIT}"
     weighed = (
         f"SELECT {keys}, {total} FROM {quote(KEPT)} JOIN ({sizes}) USING ({UNIT}) GROUP BY {keys}"
@@ -91,6 +90,13 @@ def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
         named=_named(rows),
         sql=_as_one(tables, f"SELECT {_ROW_ID}, {keys}, {_WEIGHT} {in_order}"),
     )
+
+
+def _share(norm: int) -> Ranged:
+    """What a unit gives each of its keys: in float64 as in SetUnion.item_weights, for every size
+    that it allows."""
+    share = f"{STEPS} // {_SIZE}" if norm == 1 else f"floor({STEPS} / sqrt({_SIZE}))"
+    return column(f"CAST({share} AS BIGINT)", 0, STEPS)
 
 
 def _policy(rows: PrivateRows) -> SetUnionSQL:

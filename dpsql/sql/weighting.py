@@ -12,6 +12,7 @@ from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.plan import Bounding
 from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import quote
+from dpsql.sql.ranged import MOST_ROWS, Ranged, column
 from dpsql.sql.rows import UNIT, PrivateRows
 
 WEIGHT = quote(f"{INTERNAL_PREFIX}weight")
@@ -47,28 +48,29 @@ def weighted(
         f"(SELECT {UNIT} FROM {_SIZES} WHERE {_SIZE} > {bounding.kept}) USING ({UNIT})"
     )
     many = f"SELECT {shown}, {bounding.kept} AS {_SIZE} FROM {rows.capped(crowded)}"
+    weight = f"{_weight(bounding.groups).sql} AS {WEIGHT}"
     return (
         f"WITH {_PAIRS} AS MATERIALIZED ({pairs}), {_SIZES} AS MATERIALIZED ({sizes})",
-        f"(SELECT {shown}, {_weight(bounding.groups)} AS {WEIGHT} FROM ({few} UNION ALL {many}))",
+        f"(SELECT {shown}, {weight} FROM ({few} UNION ALL {many}))",
     )
 
 
-def _weight(groups: int) -> str:
+def _weight(groups: int) -> Ranged:
     """``weight_of(groups, size)``. The root's argument is below 2**32, so doubles are exact."""
-    root = f"CAST(floor(sqrt({groups * STEPS**2} // {_SIZE})) AS BIGINT)"
-    return f"CASE WHEN {_SIZE} <= {groups} THEN {STEPS} ELSE {root} END"
+    size = column(_SIZE, 1, MOST_ROWS)
+    return size.split(groups, STEPS, lambda many: (groups * STEPS**2 // many).root())
 
 
-def weighted_sum(measure: Measure, contribution: str, reach: int) -> str:
-    """The sum of contributions of at most ``reach`` times weights, each rounded towards zero.
+def weighted_sum(measure: Measure, contribution: Ranged) -> Ranged:
+    """The sum of contributions times weights, each product divided and rounded towards zero.
 
-    Integer division truncates, as the l2 norm needs. The sum is HUGEINT.
+    Integer division truncates, as the l2 norm needs.
     """
     assert measure.weights is not None
+    weight = column(WEIGHT, 0, STEPS)
     if measure.kind is MeasureKind.UNITS:
-        return f"sum({WEIGHT})"
-    wide = "HUGEINT" if reach * STEPS >= 2**63 else "BIGINT"
-    product = f"(CAST({contribution} AS {wide}) * {WEIGHT})"
+        return weight.sum()
+    product = contribution.narrowed() * weight
     if measure.weights.coarsening > 1:
-        product += f" // {measure.weights.coarsening}"
-    return f"coalesce(sum({product}), 0)"
+        product = product // measure.weights.coarsening
+    return product.sum().or_zero()
