@@ -95,6 +95,7 @@ MEANINGS = {
     "tail_too_large": "Constants, or columns repeated in each other, that take more memory or time "
     "than there is.",
     "too_many_aliases": "More names for columns than there are columns.",
+    "too_many_relations": "More private tables joined than `limits.private_relations` allows.",
     "too_many_grouping_sets": "ROLLUP, CUBE or GROUPING SETS that stand for very many answers.",
     "unbounded_sum": "A sum of values without bounds: no noise could hide one row.",
     "unknown_account": "A name that is no account of the policy.",

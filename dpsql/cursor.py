@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpsql import errors
+from dpsql.plain import plain_whole
 from dpsql.schema import is_decimal
 
 if TYPE_CHECKING:
@@ -133,10 +134,10 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next ``size`` rows (``arraysize`` unless given), fewer at the end."""
-        count = self.arraysize if size is None else size
-        if count < 0:
+        count = plain_whole(self.arraysize if size is None else size)
+        if count is None or count < 0:
             raise errors.ProgrammingError(
-                "fetchmany reads a number of rows, which cannot be negative", code="bad_size"
+                "fetchmany reads a whole number of rows, which cannot be negative", code="bad_size"
             )
         return self._take(count)
 

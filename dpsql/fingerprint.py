@@ -23,6 +23,7 @@ from dpsql.plan import BlockPlan
 from dpsql.policy import Parameters
 from dpsql.query import Block, Key
 from dpsql.schema import Table
+from dpsql.sql.expressions import put
 
 _REWRITTEN = frozenset({"max_rows_contributed", "min_units_per_group"})
 _LEFT_OUT: dict[type, frozenset[str]] = {
@@ -93,7 +94,7 @@ def _plainly(tree: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Literal) and not node.is_string:
             node.set("this", _number(str(node.this)))
         elif isinstance(node, exp.Paren) and node is not tree:
-            node.replace(node.this)
+            put(node, node.this)
     return tree
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError, Place
 from dpsql.estimates import Range, estimate_range
 from dpsql.measures import Aggregate
+from dpsql.plain import plain_number
 from dpsql.plan import BlockPlan
 
 Values = NDArray[np.float64]
@@ -24,15 +25,17 @@ class Interval:
     high: Values
 
 
-def check_confidence(confidence: float, place: Place | None = None) -> None:
-    """Raise ``ParameterError`` unless 0 < confidence < 1."""
-    if not 0 < confidence < 1:
+def check_confidence(confidence: object, place: Place | None = None) -> float:
+    """The confidence as a float. Raises ``ParameterError`` unless 0 < confidence < 1."""
+    level = plain_number(confidence)
+    if level is None or not 0 < level < 1:
         raise ParameterError(
             "confidence must be a number between 0 and 1",
             code="confidence_out_of_range",
             place=place,
             hint="The usual one is 0.95.",
         )
+    return level
 
 
 def interval_of(

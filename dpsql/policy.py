@@ -18,7 +18,25 @@ from typing import Any, Final, Protocol
 from dpsql.accounting import Composition
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.names import RULE, is_account_name, look_alikes
+from dpsql.plain import NotPlain, plain, plain_text, type_name
 from dpsql.schema import fold
+
+
+@dataclass(frozen=True, slots=True)
+class _Odd:
+    """Stands for an object that is no value of a built-in type, and is asked nothing."""
+
+    kind: str
+
+
+def _plain(value: object) -> object:
+    """A setting as a value of exactly a built-in type, whatever object was passed for it."""
+    if type(value) in (_Odd, NotGiven):
+        return value
+    try:
+        return plain(value)
+    except NotPlain:
+        return _Odd(type_name(value))
 
 
 class NotGiven(Enum):
@@ -162,9 +180,10 @@ class Overrides:
         Raises ParameterError (``unknown_parameter``) for a name that is not a parameter.
         """
         folded: dict[str, object] = {}
-        for name, value in settings.items():
+        for written, value in settings.items():
+            name = plain_text("the name of a privacy parameter", written)
             check_parameter_name(name)
-            folded[fold(name)] = value
+            folded[fold(name)] = _plain(value)
         return cls(**folded)
 
 
@@ -470,7 +489,7 @@ def check_value(name: str, value: object) -> Setting:
     ParameterError (also ``unknown_parameter``).
     """
     check_parameter_name(name)
-    name = fold(name)
+    name, value = fold(name), _plain(value)
     if name == "max_groups_contributed" and _is_unlimited(value):
         return UNLIMITED
     if name == "epsilon":
@@ -593,4 +612,4 @@ def _show(value: object) -> str:
     if isinstance(value, bool | int | float | str) or value is None:
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
-    return f"a {type(value).__name__}"
+    return f"a {value.kind if isinstance(value, _Odd) else type_name(value)}"

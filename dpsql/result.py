@@ -157,7 +157,7 @@ class Result:
         with large noise come out. Columns computed from several released values have none.
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
-        check_confidence(confidence)
+        confidence = check_confidence(confidence)
         return {
             name: self._interval(position, output, confidence)
             for position, (name, output) in enumerate(
@@ -217,7 +217,7 @@ class Result:
         Empty for an answer without noise. It follows from the plan and from what was released.
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
-        check_confidence(confidence)
+        confidence = check_confidence(confidence)
         rows = len(self)
         parts = [
             Part(plan, released, self._shown(block), rows)

@@ -31,6 +31,7 @@ from dpsql.explain import Explanation
 from dpsql.ledger import Charge, Ledger
 from dpsql.ledger.place import announcement, usual_place
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
+from dpsql.plain import NotPlain, plain, plain_text, type_name
 from dpsql.plan import BlockPlan
 from dpsql.policy import NOT_GIVEN, NotGiven, Overrides, Policy, check_setting, resolve
 from dpsql.prepare import Prepared, Preparer, Question
@@ -40,6 +41,7 @@ from dpsql.release import Percent, ReleasedRows
 from dpsql.result import FREE, Cost, Noise, Result
 from dpsql.scaffold import check_policy
 from dpsql.schema import Column
+from dpsql.sql.parse import not_text
 from dpsql.sql.statements import (
     Describe,
     Explain,
@@ -50,7 +52,7 @@ from dpsql.sql.statements import (
     Shown,
     read_statement,
 )
-from dpsql.sql.values import Values
+from dpsql.sql.values import Values, plain_values
 from dpsql.stored import pack, unpack
 from dpsql.tail import TailRoom
 
@@ -63,6 +65,18 @@ class _Arguments:
     mechanism: str | None
     parameters: dict[str, object]
     fresh: bool = False
+
+    @classmethod
+    def of(
+        cls, values: object, mechanism: object, parameters: dict[str, object], fresh: object = False
+    ) -> _Arguments:
+        """What a program passed, as values of built-in types. Raises what ``sql`` does."""
+        return cls(
+            plain_values(values),
+            None if mechanism is None else plain_text("mechanism", mechanism),
+            parameters,
+            _boolean("fresh", fresh),
+        )
 
     def refuse(self) -> None:
         """Refuse to be given to a statement that has no use for it."""
@@ -142,10 +156,10 @@ class Connection(CursorConnection):
         Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
         spent.
         """
+        query, asked = _query(query), _Arguments.of(values, mechanism, parameters, fresh)
         with self._turn:
             self.refuse_closed()
             statement = read_statement(query)
-            asked = _Arguments(values, mechanism, parameters, _boolean("fresh", fresh))
             match statement:
                 case Select():
                     return self._execute(self._question(statement.text, asked))
@@ -164,9 +178,10 @@ class Connection(CursorConnection):
         **parameters: object,
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
+        query, asked = _query(query), _Arguments.of(values, mechanism, parameters)
         with self._turn:
             self.refuse_closed()
-            statement, asked = read_statement(query), _Arguments(values, mechanism, parameters)
+            statement = read_statement(query)
             if isinstance(statement, Explain):
                 return self._explanation(statement, asked)
             return self._explain(self._question(query, asked))
@@ -339,12 +354,27 @@ class Connection(CursorConnection):
             raise InterfaceError("the connection is closed", code="closed")
 
 
+def _query(text: object) -> str:
+    """The text of a statement. Raises ``SQLSyntaxError`` for what is no text."""
+    try:
+        found = plain(text)
+    except NotPlain:
+        found = None
+    if not isinstance(found, str):
+        raise not_text()
+    return found
+
+
 def _boolean(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
+    try:
+        found = plain(value)
+    except NotPlain:
+        found = None
+    if not isinstance(found, bool):
         raise ParameterError(
-            f"{name} must be True or False, not {type(value).__name__}", code="bad_parameter"
+            f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
         )
-    return value
+    return found
 
 
 def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
@@ -384,6 +414,7 @@ def connect(
     queries of this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``,
     ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
     """
+    analyst, session = plain_text("analyst", analyst), plain_text("session", session)
     policy = _policy(policies)
     payer(policy, analyst, session)
     settings = Overrides.of(parameters)

@@ -716,6 +716,11 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select sum(n + １) from visits", "unknown_column"),
         ("select quantile_cont(x, 1e-999999999) from visits", "bad_fraction"),
         (
+            "select count(*) from visits a"
+            + "".join(f" join visits b{i} using (uid)" for i in range(8)),
+            "too_many_relations",
+        ),
+        (
             f"select count(*) from visits group by {', '.join(['cube (k, s)'] * 200)}",
             "too_many_grouping_sets",
         ),

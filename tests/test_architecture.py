@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("mechanisms", "composition"),
     ("policy",),
     ("accounting",),
-    ("schema", "quoting", "figures", "names"),
+    ("schema", "quoting", "figures", "names", "plain"),
     ("errors",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -65,7 +65,7 @@ def plan_block(
     mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISMS:
         raise ParameterError(
-            f"there is no mechanism named {mechanism}",
+            f"there is no mechanism named {mechanism[:60]}",
             code="unknown_mechanism",
             hint=f"Mechanisms: {', '.join(MECHANISMS)}.",
         )

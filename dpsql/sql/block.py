@@ -16,7 +16,7 @@ from dpsql.query import INTERNAL_PREFIX, Block, Key, Source, TopK
 from dpsql.schema import fold, has_one_spelling
 from dpsql.sql.aggregates import Aggregates, output_name
 from dpsql.sql.call import is_aggregate
-from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
+from dpsql.sql.expressions import check_row_expression, outside_subqueries, put, refusal
 from dpsql.sql.lineage import Lineage
 from dpsql.sql.noise_columns import is_noise_call
 from dpsql.sql.options import Asked
@@ -170,7 +170,7 @@ class _BlockBuilder:
             # Noise is known of aggregates only, so there an alias comes before a column.
             column = self.relation.matches(node.table, node.name) and not is_noise_call(node.parent)
             if not column and self._names_an_alias(node, defined):
-                node.replace(self._definition(node, fold(node.name), defined))
+                put(node, self._definition(node, fold(node.name), defined))
             elif not column and self._in_expression():
                 raise self._correlated(node)
             else:
@@ -185,7 +185,7 @@ class _BlockBuilder:
             return
         name = fold(output_name(node)) if isinstance(node, exp.Column) else ""
         if name in defined and "table" not in node.meta:
-            node.replace(self._definition(node, name, defined))
+            put(node, self._definition(node, name, defined))
             return
         for child in list(node.iter_expressions()):
             self._prefer_aliases(child, keys, defined)
@@ -381,11 +381,11 @@ class _BlockBuilder:
             return
         key = self._key_index(node)
         if key is not None:
-            node.replace(_column(f"{INTERNAL_PREFIX}k{key}"))
+            put(node, _column(f"{INTERNAL_PREFIX}k{key}"))
             return
         if is_aggregate(node):
             index = self.aggregates.add(node)
-            node.replace(_column(f"{INTERNAL_PREFIX}a{index}"))
+            put(node, _column(f"{INTERNAL_PREFIX}a{index}"))
             return
         if isinstance(node, exp.Column) and not self._is_output_alias(node):
             raise self._ungrouped(node)

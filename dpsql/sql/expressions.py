@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.query import Key
 from dpsql.sql.allowlist import CAST_TYPES, ROW_NODES
+from dpsql.sql.growth import MAX_WRITTEN_OUT, written_out
 from dpsql.sql.parse import place_of
 
 _WORD = re.compile(r"[A-Za-z_]+")
@@ -19,15 +20,54 @@ _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 def outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
     """The nodes of an expression in prefix order, not entering subqueries (which are yielded)."""
-    yield node
-    if isinstance(node, exp.Query):
+    # With a list of what is left to do: generators within generators take a step for each level.
+    left = [node]
+    while left:
+        here = left.pop()
+        yield here
+        if not isinstance(here, exp.Query):
+            left.extend(here.iter_expressions(reverse=True))
+
+
+def put(old: exp.Expr, new: exp.Expr) -> None:
+    """Put a node in another's place.
+
+    ``old.replace(new)`` would number a list anew for each of its items.
+    """
+    parent, key, index = old.parent, old.arg_key, old.index
+    values = None if parent is None or key is None else parent.args.get(key)
+    if not isinstance(values, list) or index is None:
+        old.replace(new)
         return
-    for child in node.iter_expressions():
-        yield from outside_subqueries(child)
+    assert parent is not None
+    parent.set("", None)  # forgets what it was equal to, as do those above it
+    values[index] = new
+    new.parent, new.arg_key, new.index = parent, key, index
+    old.parent, old.arg_key, old.index = None, None, None
+
+
+def refuse_written_out(nodes: Iterable[exp.Expr], text: str) -> None:
+    """Refuse expressions that become too large together when they are made total.
+
+    Raises ``QueryRefused``.
+    """
+    size = 0
+    for node in nodes:
+        size += written_out(node)
+        if size > MAX_WRITTEN_OUT:
+            raise QueryRefused(
+                "the expressions over private rows are too large, or become it when they are "
+                "written out",
+                code="query_too_large",
+                place=place_of(text, node),
+                hint="CASE x WHEN …, x IN (…) over columns and x BETWEEN … compare x each time: "
+                "take a smaller x.",
+            )
 
 
 def check_row_expression(node: exp.Expr, text: str) -> None:
     """Refuse whatever is not on the allow-list of expressions over one private row."""
+    refuse_written_out([node], text)
     for part in outside_subqueries(node):
         if isinstance(part, exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
             raise QueryRefused(

@@ -19,10 +19,12 @@ from sqlglot import exp
 from dpsql.schema import fold
 from dpsql.sql.aggregates import output_name
 from dpsql.sql.call import WRAPPERS
-from dpsql.sql.expressions import refusal
+from dpsql.sql.expressions import put, refusal
 from dpsql.sql.relation import Relation
 
 MAX_SETS = 32
+MAX_NODES = 4_000
+"""Of the syntax trees of all sets together."""
 
 Keys = tuple[exp.Expr, ...]
 
@@ -34,8 +36,8 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
 
     ``relation`` is what its FROM clause means: as keys its columns go before select aliases.
 
-    Raises ``QueryRefused`` for more than MAX_SETS sets, or an ORDER BY term that is not in the
-    select list.
+    Raises ``QueryRefused`` for more than MAX_SETS sets, if they are too large together, or for an
+    ORDER BY term that is not in the select list.
     """
     group = select.args.get("group")
     if group is None or not _has_sets(group):
@@ -46,7 +48,7 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
         if isinstance(item, exp.Alias) and not relation.matches("", item.alias)
     }
     items = [item.unalias() for item in select.expressions]
-    number = _count(group)
+    number, size = _count(group), sum(1 for _ in select.walk())
     if not 0 < number <= MAX_SETS:
         raise refusal(
             text,
@@ -55,6 +57,14 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
             "too_many_grouping_sets",
             group,
             hint="Each set is a private answer with its own price: ask for fewer.",
+        )
+    if number * size > MAX_NODES:
+        raise refusal(
+            text,
+            "the SELECT is too large to be answered for so many grouping sets",
+            "query_too_large",
+            group,
+            hint="Each set is a SELECT of its own: ask for fewer sets, or fewer columns.",
         )
     sets = _sets_of_group(group, items, definitions)
     order = select.args.get("order")
@@ -185,9 +195,9 @@ def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
         if all(_is_one_of(argument, keys) for argument in arguments):  # else it is refused later
             bits = [_is_one_of(argument, missing) for argument in reversed(arguments)]
             number = sum(bit << position for position, bit in enumerate(bits))
-            node.replace(exp.Literal.number(number))
+            put(node, exp.Literal.number(number))
     elif _is_one_of(node, missing):
-        node.replace(exp.null())
+        put(node, exp.null())
     elif not isinstance(node, (exp.AggFunc, *WRAPPERS)) and not _is_one_of(node, keys):
         for child in list(node.iter_expressions()):
             _leave_out(child, keys, missing)

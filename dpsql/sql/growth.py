@@ -15,6 +15,8 @@ from dpsql.errors import QueryRefused
 from dpsql.schema import fold
 
 MAX_TEXT_DOUBLINGS = 6
+MAX_WRITTEN_OUT = 10_000
+"""Nodes of a statement's expressions over private rows, once they are made total."""
 _TOGETHER = (exp.Concat, exp.DPipe)
 
 
@@ -32,6 +34,41 @@ def refuse_growing_text(tree: exp.Query) -> None:
             hint=f"From subquery to subquery, a text may become {1 << MAX_TEXT_DOUBLINGS} times "
             "as long.",
         )
+
+
+def written_out(node: exp.Expr) -> int:
+    """How many nodes an expression over private rows has once it is made total.
+
+    There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …`` and
+    BETWEEN becomes two comparisons: of an ``x`` that is large, or is made of others like it, the
+    copies add up.
+    """
+    sizes: dict[int, int] = {}
+    for part in reversed(list(node.walk())):  # what is inside comes first
+        inside = {name: _size(value, sizes) for name, value in part.args.items()}
+        size = 1 + sum(inside.values())
+        match part:
+            case exp.Between():
+                size += inside["this"]
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                size += inside["this"] + inside["expression"]
+            case exp.Case(args={"this": exp.Expr()}):
+                size += inside["this"] * len(part.args["ifs"])
+            case exp.In() if not _is_constant(part.expressions):
+                size += inside["this"] * len(part.expressions)
+            case exp.In():
+                size -= inside.get("expressions", 0)  # compared as they stand, all at once
+        sizes[id(part)] = size
+    return sizes[id(node)]
+
+
+def _is_constant(items: list[exp.Expr]) -> bool:
+    return not any(item.find(exp.Column) for item in items)
+
+
+def _size(value: object, sizes: dict[int, int]) -> int:
+    values = value if isinstance(value, list) else [value]
+    return sum(sizes[id(v)] for v in values if isinstance(v, exp.Expr))
 
 
 def doublings(tree: exp.Query) -> int:

@@ -81,6 +81,7 @@ def joined(
         pending=keeper.pending,
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
         equal=_lasting(left, right, equal, kind),
+        joined=left.joined + right.joined,
     )
 
 

@@ -27,7 +27,7 @@ from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import quote
 from dpsql.schema import Column, Schema, Table, canonical, fold, has_one_spelling, same_values
 from dpsql.sql.aggregates import output_name
-from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
+from dpsql.sql.expressions import check_row_expression, outside_subqueries, put, refusal
 from dpsql.sql.intervals import interval_of
 from dpsql.sql.joins import Pair, joined, kind_of
 from dpsql.sql.parse import place_of
@@ -51,8 +51,12 @@ Scope = Mapping[str, Cte]
 Bind = Callable[[str], tuple[Column, ...]]
 """The columns that a generated statement would return; reads no row."""
 
+MAX_COLUMNS = 50_000
+"""Columns of all joins and subqueries: stars of stars can double them at every step."""
 MAX_GENERATED = 100_000
 """Characters of a FROM clause: queries that use others twice can double it at every step."""
+MAX_BOUND = 100_000
+"""Characters of the generated SQL of all blocks and subqueries together."""
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 _SOURCE_PARTS = frozenset({"this", "alias", "joins"})
 
@@ -66,13 +70,30 @@ class Lineage:
         self.text = text
         self.policy = policy
         self.schema = schema
-        self.bind = bind
+        self._bind = bind
         self._mentioned = _mentioned(tree)
         links = {fold(t.name): t.link for t in policy.tables.values() if t.link is not None}
         self._referred = {(fold(k.parent), fold(k.parent_column)) for k in links.values()}
         self.link_keys = self._referred | {(name, fold(k.column)) for name, k in links.items()}
         self._named = 0
+        self._columns = 0
+        self._generated = 0
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        """The columns that generated SQL would return.
+
+        Raises ``QueryRefused`` where a statement asks too much of the engine by then: subqueries of
+        subqueries are bound again at every level.
+        """
+        self.count_generated(sql)
+        return self._bind(sql)
+
+    def count_generated(self, sql: str) -> None:
+        """Count generated SQL that an engine is to bind. Raises as :meth:`bind`."""
+        self._generated += len(sql)
+        if self._generated > MAX_BOUND:
+            raise self._too_large(None)
 
     # -- FROM clauses -------------------------------------------------------------------------
 
@@ -296,6 +317,7 @@ class Lineage:
             pending=pending,
             tables=() if policy.public else (table.name,),
             catalog=True,
+            joined=0 if policy.public else 1,
         )
 
     def _of_subquery(self, source: exp.Subquery, scope: Scope) -> Relation | None:
@@ -434,6 +456,8 @@ class Lineage:
         table = both.table
         texts = [to_sql(total_condition(c, table)) for c in conditions]
         made = joined(left, right, join, texts, pairs, self.text)
+        self._check_joined(made, join)
+        self._count_columns(len(made.fields), join)
         made = self._tested(made, tests, scope)
         self._check_size(made, join)
         return _merged(made, [(a.column, b.column) for a, b in shared], kind)
@@ -583,7 +607,7 @@ class Lineage:
         for column in [n for n in outside_subqueries(holder) if isinstance(n, exp.Column)]:
             known = column.table or source.matches("", column.name)
             if not known and fold(column.name) in aliases:
-                column.replace(exp.paren(aliases[fold(column.name)].copy()))
+                put(column, exp.paren(aliases[fold(column.name)].copy()))
         self.resolve(holder, source)
         resolved: exp.Expr = holder.this
         return resolved
@@ -660,6 +684,7 @@ class Lineage:
             node = item.unalias().copy()
             if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
                 fields += self._starred(node, source)
+                self._count_columns(len(source.fields), item)
                 continue
             name = item.alias or output_name(node)
             self.resolve(node, source)
@@ -780,7 +805,9 @@ class Lineage:
             for a, b, name, type_ in zip(_shown(left), _shown(right), names, types, strict=True)
         )
         tables = tuple(dict.fromkeys(left.tables + right.tables))
-        rows = Relation(sql, fields, left.unit_name, unit, None, tables)
+        # Unlike those of a join, the rows of the sides add up.
+        most = max(left.joined, right.joined)
+        rows = Relation(sql, fields, left.unit_name, unit, None, tables, joined=most)
         self._check_size(rows, query)
         return rows if word == "UNION ALL" else self.one_spelling(rows, query)
 
@@ -809,8 +836,31 @@ class Lineage:
 
     def _check_size(self, rows: Relation, node: exp.Expr) -> None:
         if len(rows.sql) > MAX_GENERATED:
+            raise self._too_large(node)
+
+    def _count_columns(self, columns: int, node: exp.Expr) -> None:
+        self._columns += columns
+        if self._columns > MAX_COLUMNS:
+            raise self._too_large(node)
+
+    def _too_large(self, node: exp.Expr | None) -> QueryRefused:
+        return self._refuse(
+            "the statement stands for too large a query",
+            "query_too_large",
+            node,
+            hint="Stars, subqueries and CTEs are written out as often as they are used.",
+        )
+
+    def _check_joined(self, rows: Relation, node: exp.Expr) -> None:
+        most = self.policy.limits.private_relations
+        if rows.joined > most:
             raise self._refuse(
-                "the statement stands for too large a query", "query_too_large", node
+                f"more than {most} private tables are joined",
+                "too_many_relations",
+                node,
+                hint="Each counts as often as it is read, also through a CTE. Aggregate per unit "
+                "or per group first, or ask the data owner to raise limits.private_relations in "
+                "the policies file.",
             )
 
     def _refuse(

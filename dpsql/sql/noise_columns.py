@@ -21,10 +21,12 @@ from dpsql.intervals import check_confidence
 from dpsql.query import INTERNAL_PREFIX, Block, NoiseColumn, NoiseFigure
 from dpsql.schema import fold
 from dpsql.sql.aggregates import output_name
-from dpsql.sql.expressions import refusal
+from dpsql.sql.expressions import put, refusal
 from dpsql.sql.parse import place_of
 
 CONFIDENCE = 0.95
+MAX_COLUMNS = 250
+"""Columns that are added to released tables and subqueries: each is computed for every group."""
 _FIGURES = {f"dp_{figure.value}": figure for figure in NoiseFigure}
 _HINT = (
     "It takes an aggregate, or the name of a column that is one: SELECT k, COUNT(*) AS n, "
@@ -56,6 +58,11 @@ class _Placer:
         self.text = text
         self.numbers = {block.name: index for index, block in enumerate(blocks)}
         self.handed: dict[int, dict[str, str]] = defaultdict(dict)  # id(SELECT) -> column -> name
+        self.named: set[int] = set()  # id(SELECT)
+        self.found: dict[tuple[object, ...], exp.Column] = {}
+        self.added = 0
+        natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+        self.by_position = natural or tree.find(exp.Pivot, exp.Columns) is not None
 
     def place(self, calls: list[exp.Anonymous]) -> list[Block]:
         """Replace every call, then keep what was handed on out of the stars."""
@@ -66,8 +73,10 @@ class _Placer:
             if select is None:
                 raise self._refusal(call, "stands in a SELECT")
             found = self._figure(call, select, column, figure, confidence)
-            _keep_names(select, exp.Anonymous)
-            call.replace(found)
+            if id(select) not in self.named:
+                self.named.add(id(select))
+                _keep_names(select, exp.Anonymous)
+            put(call, found.copy())
         if self.handed:
             for select in self.tree.find_all(exp.Select):
                 self._hide(select)
@@ -97,6 +106,19 @@ class _Placer:
         confidence: float,
     ) -> exp.Column:
         """The column of a SELECT that says what a call asks of another of its columns."""
+        asked = (id(select), column.table, column.name, figure, confidence)
+        if asked not in self.found:
+            self.found[asked] = self._find(call, select, column, figure, confidence)
+        return self.found[asked]
+
+    def _find(
+        self,
+        call: exp.Anonymous,
+        select: exp.Select,
+        column: exp.Column,
+        figure: NoiseFigure,
+        confidence: float,
+    ) -> exp.Column:
         source = self._source_of(call, select, column)
         block = self.numbers.get(source.name) if isinstance(source, exp.Table) else None
         if block is not None:
@@ -107,7 +129,7 @@ class _Placer:
         found = self._figure(call, inner, self._item(call, inner, column.name), figure, confidence)
         handed = self.handed[id(inner)]
         if found.name not in handed:
-            handed[found.name] = f"{INTERNAL_PREFIX}h{sum(map(len, self.handed.values()))}"
+            handed[found.name] = f"{INTERNAL_PREFIX}h{self._add(call)}"
             inner.append("expressions", exp.alias_(found, handed[found.name], quoted=True))
         return _column(handed[found.name], source.alias_or_name)
 
@@ -130,9 +152,23 @@ class _Placer:
                 )
         column = NoiseColumn(number, figure, confidence)
         if column not in block.noise_columns:
+            self._add(call)
             block = replace(block, noise_columns=(*block.noise_columns, column))
             self.blocks[index] = block
         return block.noise_column(block.noise_columns.index(column))
+
+    def _add(self, call: exp.Anonymous) -> int:
+        """Count a column that is added; how many there were before."""
+        self.added += 1
+        if self.added > MAX_COLUMNS:
+            raise refusal(
+                self.text,
+                f"what is asked of the noise makes more than {MAX_COLUMNS} columns",
+                "query_too_large",
+                call,
+                "Ask where the aggregate is: each subquery around it hands a column on.",
+            )
+        return self.added - 1
 
     # -- from a column to where it comes from -------------------------------------------------
 
@@ -185,8 +221,7 @@ class _Placer:
         alias = source.args.get("alias")
         renamed = alias is not None and alias.args.get("columns")
         clauses = any(inner.args.get(name) for name in ("distinct", "group", "having"))
-        natural = any(join.method == "NATURAL" for join in self.tree.find_all(exp.Join))
-        return not (renamed or clauses or natural or self.tree.find(exp.Pivot, exp.Columns))
+        return not (renamed or clauses or self.by_position)
 
     # -- what is handed on ----------------------------------------------------------------------
 

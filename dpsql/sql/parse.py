@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
 
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
@@ -16,11 +18,16 @@ from dpsql.sql.dialect import PrivateDuckDB
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
-MAX_TOKENS = 30_000
+MAX_TOKENS = 20_000
+MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
 MAX_ITEMS = 250  # of a select list, of joins, of branches: some of what they become is quadratic
 MAX_SELECTS = 250
 MAX_AGGREGATES = 100
 
+_PLAIN_TOKENS = frozenset(
+    {TokenType.NUMBER, TokenType.STRING, TokenType.COMMA, TokenType.PLACEHOLDER}
+)
+_LIST_DEPTH = 2  # of brackets, in a PIVOT
 _LONG_LISTS = (exp.Array, exp.In, exp.Tuple, exp.Values)
 """Constants are nearly all that such lists hold, and need no more than to be read."""
 
@@ -97,9 +104,7 @@ def check_text(text: str) -> None:
     Raises ``QueryRefused`` or ``SQLSyntaxError``.
     """
     if not isinstance(text, str):
-        raise SQLSyntaxError(
-            "a query must be a string", code="syntax_error", hint="Pass the text of a SELECT."
-        )
+        raise not_text()
     if len(text) > MAX_LENGTH:
         raise QueryRefused(
             f"the query is longer than {MAX_LENGTH:,} characters",
@@ -114,6 +119,13 @@ def check_text(text: str) -> None:
         )
     if sum(map(text.count, _OPENERS)) > MAX_NESTING:
         _refuse_nested(text)
+
+
+def not_text() -> SQLSyntaxError:
+    """The error for a query that is no text."""
+    return SQLSyntaxError(
+        "a query must be a string", code="syntax_error", hint="Pass the text of a SELECT."
+    )
 
 
 def after_blanks(text: str, start: int = 0) -> int:
@@ -177,7 +189,9 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
         selects += isinstance(node, exp.Select)
         aggregates += isinstance(node, exp.AggFunc)
         lists = [value for value in node.args.values() if isinstance(value, list)]
-        long = not isinstance(node, _LONG_LISTS) and any(len(v) > MAX_ITEMS for v in lists)
+        row = isinstance(node, exp.Tuple) and isinstance(node.parent, exp.Values)
+        plain = isinstance(node, _LONG_LISTS) and not row
+        long = not plain and any(len(v) > MAX_ITEMS for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
             raise _too_large(place_of(text, node) if long and node is not tree else None)
 
@@ -200,7 +214,8 @@ def _too_large(place: Place | None = None) -> QueryRefused:
         code="query_too_large",
         place=place,
         hint=f"At most {MAX_ITEMS} columns, joins or branches stand side by side, {MAX_SELECTS} "
-        f"SELECTs and {MAX_AGGREGATES} aggregates in a query, and {MAX_TOKENS:,} words and signs.",
+        f"SELECTs and {MAX_AGGREGATES} aggregates in a query, and {MAX_TOKENS:,} words and signs, "
+        f"{MAX_WORDS:,} of them beside constants and commas.",
     )
 
 
@@ -238,7 +253,8 @@ def _closed(text: str, start: int, end: int) -> int:
 def _parse_all(text: str) -> list[exp.Expr | None]:
     try:
         tokens = _DIALECT.tokenize(text)
-        if len(tokens) > MAX_TOKENS:
+        words = sum(token.token_type not in _PLAIN_TOKENS for token in tokens)
+        if len(tokens) > MAX_TOKENS or words > MAX_WORDS or _pivoted(tokens) > MAX_ITEMS:
             raise _too_large()
         return list(_DIALECT.parser().parse(tokens, text))
     except ParseError as error:
@@ -251,6 +267,31 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
         ) from None
     except RecursionError:
         raise _too_deep() from None
+
+
+def _pivoted(tokens: Sequence[Token]) -> int:
+    """The columns that the lists of the largest PIVOT make together: the parser names them all."""
+    starts = [i for i, token in enumerate(tokens) if token.token_type == TokenType.PIVOT]
+    return max((_listed(tokens, start + 1) for start in starts), default=0)
+
+
+def _listed(tokens: Sequence[Token], start: int) -> int:
+    """The product of the lengths of the lists after IN, in the brackets that begin there."""
+    columns, items, depth, before = 1, 0, 0, None
+    for token in islice(tokens, start, None):
+        if token.token_type == TokenType.L_PAREN:
+            depth += 1
+            items = 1 if depth == _LIST_DEPTH and before == TokenType.IN else items
+        elif token.token_type == TokenType.R_PAREN:
+            if depth == _LIST_DEPTH:
+                columns, items = columns * max(items, 1), 0
+            depth -= 1
+        elif token.token_type == TokenType.COMMA and depth == _LIST_DEPTH and items:
+            items += 1
+        if depth <= 0:
+            break
+        before = token.token_type
+    return columns
 
 
 def _syntax_error(text: str, error: ParseError) -> SQLSyntaxError:

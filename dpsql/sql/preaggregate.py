@@ -18,7 +18,7 @@ from dpsql.policy import ColumnPolicy
 from dpsql.quoting import quote
 from dpsql.sql.aggregates import output_name
 from dpsql.sql.call import Call, is_aggregate, read_call
-from dpsql.sql.expressions import check_row_expression, refusal
+from dpsql.sql.expressions import check_row_expression, put, refusal
 from dpsql.sql.intervals import interval_of, is_integral
 from dpsql.sql.ranged import MOST_ROWS, column
 from dpsql.sql.relation import Field, Identity, Relation
@@ -95,7 +95,10 @@ class _PerUnit:
             for known, column in zip(self.columns.values(), types, strict=True)
         )
         unit = next(f.column for f in fields if f.identity is Identity.UNIT)
-        groups = Relation(sql, fields, self.source.unit_name, unit, None, self.source.tables)
+        source = self.source
+        groups = Relation(
+            sql, fields, source.unit_name, unit, None, source.tables, joined=source.joined
+        )
         return self.lineage.one_spelling(groups, self.select.args["group"])
 
     def _key_field(self, key: exp.Expr) -> Field:
@@ -123,10 +126,10 @@ class _PerUnit:
     def _replace(self, node: exp.Expr) -> None:
         if any(node == key for key in self.keys):
             text = to_sql(total(node, self.source.table))
-            node.replace(self._column(text, self.columns[text]))
+            put(node, self._column(text, self.columns[text]))
         elif is_aggregate(node):
             text, known = self._aggregate(node)
-            node.replace(self._column(text, known))
+            put(node, self._column(text, known))
         elif isinstance(node, exp.Column):
             raise refusal(
                 self.lineage.text,

@@ -64,7 +64,8 @@ class Relation:
     unit is called; both are None for public rows. ``pending`` is the link that still has to be
     followed to find the unit. ``tables`` are the private tables it reads, for messages.
     ``catalog`` is True for one table as it stands in the catalog. ``equal`` are sets of columns
-    that are the same value, and not NULL, in every row that the statement keeps.
+    that are the same value, and not NULL, in every row that the statement keeps. ``joined`` is the
+    number of private tables that are joined in it.
     """
 
     sql: str
@@ -75,14 +76,14 @@ class Relation:
     tables: tuple[str, ...] = ()
     catalog: bool = False
     equal: tuple[frozenset[str], ...] = ()
-    _by_name: Mapping[str, tuple[Field, ...]] = field(init=False, repr=False, compare=False)
+    joined: int = 0
+    _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        by_name: dict[str, tuple[Field, ...]] = {}
+        by_name: dict[str, list[Field]] = {}
         for found in self.fields:
-            name = fold(found.name)
-            by_name[name] = (*by_name.get(name, ()), found)
+            by_name.setdefault(fold(found.name), []).append(found)
         object.__setattr__(self, "_by_name", by_name)
         # Of two fields over one column, the first.
         object.__setattr__(self, "_by_column", {f.column: f for f in reversed(self.fields)})

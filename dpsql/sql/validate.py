@@ -7,6 +7,8 @@ Names are resolved against the policy, so a table that it does not list does not
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
@@ -16,6 +18,7 @@ from dpsql.schema import Schema, fold
 from dpsql.sql.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.block import build_block
 from dpsql.sql.call import refuse_bounds
+from dpsql.sql.expressions import refuse_written_out
 from dpsql.sql.grouping import expand_grouping_sets
 from dpsql.sql.growth import refuse_growing_text
 from dpsql.sql.lineage import Bind, Cte, Lineage, Scope
@@ -44,6 +47,7 @@ def validate(
     splitter = _Splitter(policy, parameters, Lineage(tree, text, policy, schema, bind))
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
+    refuse_written_out(_row_expressions(splitter.blocks), text)
     blocks = place_noise_columns(tree, splitter.blocks, text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks)
@@ -57,6 +61,16 @@ def validate(
         plain=plain,
         tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
     )
+
+
+def _row_expressions(blocks: Iterable[Block]) -> Iterator[exp.Expr]:
+    """The expressions of all blocks that are evaluated on private rows."""
+    for block in blocks:
+        if block.condition is not None:
+            yield block.condition
+        yield from (key.expression for key in block.keys)
+        yield from (m.argument for m in block.measures if m.argument is not None)
+        yield from (quantile.ranked.argument for quantile in block.quantiles)
 
 
 def _refuse_forbidden(tree: exp.Query, text: str) -> None:
@@ -202,6 +216,7 @@ class _Splitter:
         self.public_tables.add(fold(policy.name))
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
+        self.lineage.count_generated(private.sql)
         asked = take_options(select, self.text, self.policy, self.parameters)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(

@@ -1,0 +1,283 @@
+# ruff: noqa: E501
+"""Whatever is sent, it is planned or refused in a second of work, and so is every policies file."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from support import ANALYST, FILL, connect, policy, world_file
+
+import dpsql
+from dpsql.policy import Limits
+
+SECONDS = 1.0
+SLACK = 2.0
+"""CPU time is counted, but a processor that others use as well counts more of it."""
+
+
+def many(make: Callable[[int], str], count: int, between: str = ", ") -> str:
+    return between.join(map(make, range(count)))
+
+
+G = "(SELECT k, count(*) AS n FROM visits GROUP BY k)"
+W = "SELECT count(*) FROM visits WHERE "
+
+
+def chain(step: str, count: int) -> str:
+    """CTEs of private rows, each over the one before."""
+    ctes = many(lambda i: f"t{i + 1} AS ({step.format(i=i, before=f't{i}')})", count)
+    return f"WITH t0 AS (SELECT * FROM visits), {ctes} SELECT k, count(*) FROM t{count} GROUP BY k"
+
+
+def conditions(rows: int, columns: int, part: str = "n > {}") -> str:
+    ors = (many(lambda j: part.format(j), columns, " OR ") for _ in range(rows))
+    return " AND ".join(f"({one})" for one in ors)
+
+
+def nested(count: int, before: str, middle: str, after: str) -> str:
+    return before * count + middle + after * count
+
+
+TEXTS = many("'t{}'".format, 9000)
+DATE = "DATE '2024-01-01'"
+NUMBERS = many(str, 240)
+SUM = " + ".join(["n"] * 90)
+LARGE_KEY = " + ".join(["k"] * 18)
+WHENS = many("WHEN {} THEN 1".format, 15, " ")
+BIG_CTE = f"WITH t AS (SELECT * FROM visits WHERE {conditions(18, 50)}) "
+
+STATEMENTS: dict[str, str] = {
+    "IN of 6,000 expressions": W + f"k IN ({many(lambda i: f'n + {i}', 6000)})",
+    "IN of 1,900 expressions": W + f"k IN ({many(lambda i: f'n + {i}', 1900)})",
+    "IN of 3,900 columns": W + f"k IN ({many(lambda i: 'n', 3900)})",
+    "IN of 9,900 numbers": W + f"k IN ({many(str, 9900)})",
+    "IN of 9,000 texts": f"{W}s IN ({TEXTS})",
+    "IN of 3,500 negative numbers": W + f"k IN ({many('-{}'.format, 3500)})",
+    "IN of 3,500 dates": W + f"d IN ({', '.join([DATE] * 1900)})",
+    "IN of tuples": W + f"(k, s) IN ({many(lambda i: f'({i}, NULL)', 3000)})",
+    "IN of INs": W + f"flag IN ({many(lambda i: f'k IN ({i})', 3000)})",
+    "many INs": W + many(lambda i: f"k IN ({many(str, 80)})", 100, " AND "),
+    "IN of released values": f"SELECT * FROM {G} t WHERE k IN ({many(lambda i: f'n + {i}', 1900)})",
+    "IN under a large operand": W
+    + f"({many(lambda i: 'k', 190, ' + ')}) IN ({many(lambda i: 'n', 3000)})",
+    "a list of expressions": f"SELECT [{many(lambda i: f'n + {i}', 1900)}] FROM {G} t",
+    "a row of 14,000": f"SELECT * FROM (VALUES ({many(str, 14_000)})) t",
+    "rows of 240": f"SELECT * FROM (VALUES {', '.join([f'({NUMBERS})'] * 40)}) t",
+    "2,000 rows": f"SELECT * FROM (VALUES {many(lambda i: f'({i}, {i})', 1900)}) t(a, b)",
+    "AND of OR": W + conditions(10, 60),
+    "AND of OR of sums": W + conditions(7, 90, "n + {} > 3"),
+    "AND of OR of casts": W + conditions(6, 60, "CAST(s AS INT) > {}"),
+    "AND 190": W + many(lambda i: f"n + {i} > 3", 190, " AND "),
+    "a text of 190": f"SELECT {many(lambda i: 's', 190, ' || ')} AS c, count(*) FROM visits GROUP BY 1",
+    "sums of sums": f"SELECT sum({' + '.join([f'({SUM})'] * 20)}) FROM visits",
+    "CASE of CASEs": W + nested(50, "CASE WHEN flag THEN ", "flag", " END"),
+    "CASE of a large operand": W
+    + f"CASE ({many(lambda i: 'k', 190, ' + ')}) {many(lambda i: f'WHEN {i} THEN {i}', 250, ' ')} END > 3",
+    "CASEs of an alias": f"SELECT {many(lambda i: 'k', 190, ' + ')} AS a, {', '.join([f'sum(CASE a {WHENS} END)'] * 40)} FROM visits GROUP BY ALL",
+    "BETWEENs in BETWEENs": W + nested(12, "(", "n", " BETWEEN 1 AND 2)::INT") + " > 0",
+    "equal or NULL, nested": W + nested(11, "(", "n", " IS NOT DISTINCT FROM n)::INT") + " > 0",
+    "240 keys": f"SELECT {many(lambda i: f'k + {i} AS a{i}', 240)}, count(*) FROM visits GROUP BY ALL",
+    "240 keys by name": f"SELECT {many(lambda i: f'k + {i} AS a{i}', 240)}, count(*) FROM visits GROUP BY {many(lambda i: f'a{i}', 240)}",
+    "large keys": f"SELECT {many(lambda i: f'{LARGE_KEY} + {i} AS a{i}', 90)}, count(*) FROM visits GROUP BY ALL",
+    "aliases of a large alias": f"SELECT {many(lambda i: 'k', 90, ' + ')} AS a0, {many(lambda i: f'a0 + {i} AS b{i}', 90)}, count(*) FROM visits GROUP BY ALL",
+    **{
+        f"99 × {name} per {key}": f"SELECT {key}, {many(f'{name}(n + {{}})'.format, 99)} FROM visits GROUP BY {key}"
+        for name in ("sum", "avg", "stddev", "median")
+        for key in ("k", "c")
+    },
+    "99 filters": f"SELECT k, {many(lambda i: f'sum(n) FILTER (WHERE n > {i})', 99)} FROM visits GROUP BY k",
+    "50 long filters": f"SELECT k, {many(lambda i: f'sum(n) FILTER (WHERE {conditions(1, 15)})', 50)} FROM visits GROUP BY k",
+    "99 bounds": f"SELECT k, {many(lambda i: f'sum(n, contribution_bounds_per_row => (0, {i + 1}))', 99)} FROM visits GROUP BY k",
+    "a cube of sums": f"SELECT {many(lambda i: f'sum(n + {i})', 90)} FROM visits GROUP BY CUBE (k, s, flag)",
+    "a rollup of sums": f"SELECT {many(lambda i: f'sum(n + {i})', 95)} FROM visits GROUP BY ROLLUP ({many(lambda i: f'k + {i}', 31)})",
+    "a rollup of conditions": f"{W}{conditions(10, 60)} GROUP BY ROLLUP ({many(lambda i: f'k + {i}', 31)})",
+    "190 equalities": "SELECT count(*) FROM visits a JOIN visits b ON a.uid = b.uid AND "
+    + many(lambda i: f"a.k + {i} = b.k", 190, " AND "),
+    "equalities of many joins": "SELECT count(*) FROM visits a "
+    + many(lambda i: f"JOIN shops b{i} ON {' AND '.join([f'a.k = b{i}.k'] * 9)}", 40, " "),
+    "150 CTEs of expressions": chain("SELECT uid, k + 1 AS k FROM {before}", 150),
+    "240 CTEs with WHERE": chain("SELECT uid, k FROM {before} WHERE k > {i}", 240),
+    "240 CTEs of distinct rows": chain("SELECT DISTINCT uid, k FROM {before}", 240),
+    "120 CTEs of units": chain("SELECT uid, max(k) AS k FROM {before} GROUP BY uid", 120),
+    "100 CTEs that unite": chain(
+        "SELECT uid, k FROM {before} UNION ALL SELECT uid, k FROM visits", 100
+    ),
+    "30 CTEs that double": chain(
+        "SELECT uid, k FROM {before} UNION ALL SELECT uid, k FROM {before}", 30
+    ),
+    "a large CTE in 100 answers": BIG_CTE
+    + "SELECT "
+    + many(lambda i: "(SELECT count(*) FROM t)", 100),
+    "a large CTE in 100 unions": BIG_CTE
+    + many(lambda i: "SELECT k, count(*) FROM t GROUP BY k", 100, " UNION ALL "),
+    "100 answers of CTEs": "WITH t0 AS (SELECT * FROM visits), "
+    + many(lambda i: f"t{i + 1} AS (SELECT uid, k FROM t{i} WHERE k > {i})", 99)
+    + f" SELECT {many(lambda i: f'(SELECT count(*) FROM t{i})', 100)}",
+    "100 answers": many(
+        lambda i: f"SELECT k, count(*) FROM visits WHERE k > {i} GROUP BY k", 100, " UNION ALL "
+    ),
+    "100 answers with options": many(
+        lambda i: (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-7) k, count(*) FROM visits GROUP BY k"
+        ),
+        100,
+        " UNION ALL ",
+    ),
+    "60 joins of private tables": "SELECT count(*) FROM visits v0 "
+    + many(lambda i: f"JOIN visits v{i + 1} ON v0.uid = v{i + 1}.uid", 60, " "),
+    "60 joins of units": "SELECT count(*) FROM (SELECT uid, count(*) AS n FROM visits GROUP BY uid) p0 "
+    + many(
+        lambda i: f"JOIN (SELECT uid, count(*) AS n FROM visits GROUP BY uid) p{i + 1} USING (uid)",
+        60,
+        " ",
+    ),
+    "60 unions of private tables": f"SELECT count(*) FROM ({many(lambda i: 'SELECT uid, k FROM visits', 60, ' UNION ALL ')}) t",
+    "stars of stars": f"SELECT count(*) FROM (SELECT {many(lambda i: '*', 240)} FROM (SELECT {many(lambda i: '*', 240)} FROM visits))",
+    "stars that double": f"SELECT count(*) FROM {nested(40, '(SELECT *, * FROM ', 'visits', ')')}",
+    "240 stars": f"SELECT {many(lambda i: '*', 240)} FROM (SELECT {many(lambda i: '*', 240)} FROM shops)",
+    "200 noise columns": f"SELECT k, count(*) AS n, {many(lambda i: f'DP_INTERVAL_LOW(n, 0.{i + 1:03d})', 200)} FROM visits GROUP BY k",
+    "noise through 50 subqueries": f"SELECT {many(lambda i: f'DP_INTERVAL_LOW(n, 0.{i + 1:03d})', 240)} FROM {nested(50, '(SELECT * FROM ', f'{G} t', ')')}",
+    "noise in a list": f"SELECT [{many(lambda i: f'DP_INTERVAL_LOW(n, 0.{i + 1:04d})', 660)}] FROM {G} t",
+    "the same noise 900 times": f"SELECT [{many(lambda i: 'DP_INTERVAL_LOW(n)', 900)}] FROM {G} t",
+    "noise at every step": f"WITH r0 AS {G}, {many(lambda i: f'r{i + 1} AS (SELECT *, DP_INTERVAL_LOW(n, 0.{i + 1}) AS a{i} FROM r{i})', 60)} SELECT * FROM r60",
+    "a pivot of a product": f"SELECT * FROM {G} PIVOT (sum(n) FOR k IN ({many(str, 1000)}) s IN ({many(lambda i: repr(str(i)), 1000)}))",
+    "a wide pivot": f"SELECT * FROM {G} PIVOT (sum(n) FOR k IN ({many(str, 9000)}))",
+    "40 pivots": f"SELECT * FROM {G}{many(lambda i: f' PIVOT (sum(n) FOR k IN ({many(str, 200)}))', 40, '')}",
+    "240 windows": f"SELECT k, {many(lambda i: f'rank() OVER w{i}', 200)} FROM {G} t WINDOW {many(lambda i: f'w{i} AS (ORDER BY k)', 200)}",
+    "249 public joins": f"SELECT count(*) FROM shops t {many(lambda i: f'JOIN shops s{i} ON t.k = s{i}.k', 240, ' ')}",
+    "a long name": "SELECT " + "x" * 90_000 + "(k) FROM visits",
+    "a long column": W + "x" * 90_000 + " > 1",
+    "a long LIKE": W + f"s LIKE '{'%a' * 40_000}'",
+    "a regular expression": f"SELECT regexp_matches(s, '{nested(5, '(', 'a', '{0,100})')}') FROM (SELECT s, count(*) FROM visits GROUP BY s) t",
+    "the largest parameters": "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2147483647, max_rows_contributed = 2147483647, min_units_per_group = 2147483647) k, sum(n) AS q FROM visits GROUP BY k",
+    "the largest weights": "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2147483647, contribution_bounding = 'weight') k, count(*) AS q FROM visits GROUP BY k",
+    "the largest top-k": "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (k_bar = 2147483647) k, count(*) AS q FROM visits GROUP BY k ORDER BY q DESC LIMIT 2147483647",
+}
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path_factory.mktemp("work")) as opened:
+        opened.explain("SELECT count(*) FROM visits")  # what is set up once is not timed
+        yield opened
+
+
+def planned(connection: dpsql.Connection, text: str, values: object = ()) -> tuple[str, float]:
+    """What becomes of a statement, and after how much work."""
+    began = time.process_time()
+    try:
+        connection.explain(text, values)  # type: ignore[arg-type]
+        outcome = "answers"
+    except dpsql.Error as error:
+        outcome = error.code
+    seconds = time.process_time() - began
+    assert outcome not in ("engine_failed", "tail_failed")
+    return outcome, seconds
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_is_planned_or_refused_in_a_second(connection, name: str) -> None:
+    _, seconds = planned(connection, STATEMENTS[name])
+    assert seconds < SLACK * SECONDS
+
+
+DAY = datetime.date(2024, 1, 1)
+QUESTIONS = f"{W}k IN ({many(lambda i: '?', 2900)})"
+VALUES: dict[str, tuple[str, object]] = {
+    "numbers": (QUESTIONS, list(range(2900))),
+    "negative numbers": (QUESTIONS, [-i for i in range(2900)]),
+    "decimals": (QUESTIONS, [Decimal(f"-{i}.5") for i in range(2900)]),
+    "dates": (QUESTIONS.replace("k IN", "d IN"), [DAY] * 2900),
+    "times": (QUESTIONS.replace("k IN", "ts IN"), [datetime.datetime(2024, 1, 1)] * 2900),
+    "texts": (QUESTIONS.replace("k IN", "s IN"), [f"t{i}" for i in range(2900)]),
+    "long texts": (QUESTIONS.replace("k IN", "s IN"), ["x" * 100_000] * 2900),
+    "a long text named often": (f"{W}s IN ({many(lambda i: '$a', 1900)})", {"a": "x" * 100_000}),
+    "too few": (QUESTIONS, []),
+    "too many": (QUESTIONS, range(10**12)),
+    "a million": (QUESTIONS, list(range(10**6))),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_are_bound_or_refused_in_a_second(connection, name: str) -> None:
+    _, seconds = planned(connection, *VALUES[name])
+    assert seconds < SLACK * SECONDS
+
+
+@pytest.mark.parametrize(
+    ("statement", "outcome"),
+    [
+        (W + f"k IN ({many(str, 9000)})", "answers"),
+        (QUESTIONS, "parameter_missing"),
+        ("SELECT count(*) FROM (SELECT * FROM (SELECT * FROM visits JOIN shops USING (k)))", "answers"),
+        (f"SELECT * FROM (SELECT k, s, count(*) AS n FROM visits GROUP BY k, s) PIVOT (sum(n) FOR k IN ({many(str, 15)}) s IN ({many(lambda i: repr(str(i)), 15)}))", "answers"),
+        (chain("SELECT uid, k + 1 AS k FROM {before}", 30), "answers"),
+        ("SELECT " + many(lambda i: f"sum(n + {i})", 5) + " FROM visits GROUP BY CUBE (k, s, flag, d)", "answers"),
+        (STATEMENTS["CASE of a large operand"], "query_too_large"),
+        (STATEMENTS["stars of stars"], "query_too_large"),
+        (STATEMENTS["noise through 50 subqueries"], "query_too_large"),
+    ],
+)  # fmt: skip
+def test_limits_leave_room_for_what_people_write(connection, statement: str, outcome: str) -> None:
+    assert planned(connection, statement)[0] == outcome
+
+
+# -- private tables that are joined ---------------------------------------------------------------
+
+
+def joined(count: int, table: str = "visits") -> str:
+    rest = many(lambda i: f"JOIN {table} v{i} ON v.uid = v{i}.uid", count - 1, " ")
+    return f"SELECT count(*) FROM {table} v {rest}"
+
+
+ROWS = "(SELECT uid, k FROM visits)"
+UNITS = "(SELECT uid, count(*) AS n FROM visits GROUP BY uid)"
+UNITED = "(SELECT uid, k FROM visits UNION ALL SELECT uid, k FROM visits)"
+
+
+@pytest.mark.parametrize("table", ["visits", ROWS, UNITS, UNITED, "t"])
+def test_private_tables_are_joined_up_to_the_limit(connection, table: str) -> None:
+    before = f"WITH t AS {ROWS} " if table == "t" else ""
+    assert planned(connection, before + joined(8, table))[0] == "answers"
+    assert planned(connection, before + joined(9, table))[0] == "too_many_relations"
+    assert planned(connection, before + joined(9, table).replace(" ON v.uid = v7.uid", ""))[0] in (
+        "too_many_relations",
+        "join_needs_unit",
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "outcome"),
+    [
+        ("WITH a AS (SELECT x.uid FROM visits x JOIN visits y USING (uid)), b AS (SELECT x.uid FROM a x JOIN a y USING (uid)) SELECT count(*) FROM b x JOIN b y USING (uid)", "answers"),
+        ("WITH a AS (SELECT x.uid FROM visits x JOIN visits y USING (uid)), b AS (SELECT x.uid FROM a x JOIN a y USING (uid)) SELECT count(*) FROM b x JOIN b y USING (uid) JOIN visits z USING (uid)", "too_many_relations"),
+        ("SELECT count(*) FROM visits" + many(lambda i: f" JOIN shops s{i} ON visits.k = s{i}.k", 40, ""), "answers"),
+        (f"SELECT count(*) FROM ({many(lambda i: 'SELECT uid FROM visits', 20, ' UNION ALL ')}) t", "answers"),
+        (many(lambda i: "SELECT count(*) FROM visits", 20, " UNION ALL "), "answers"),
+    ],
+)  # fmt: skip
+def test_what_counts_are_the_tables_that_are_joined(
+    connection, statement: str, outcome: str
+) -> None:
+    assert planned(connection, statement)[0] == outcome
+
+
+def test_the_owner_decides_how_many_private_tables_are_joined(tmp_path: Path) -> None:
+    rules = replace(policy(), limits=Limits(private_relations=2))
+    with (
+        world_file(tmp_path / "world.duckdb", *FILL) as path,
+        dpsql.connect(path, rules, tmp_path / "budget.db", ANALYST) as connection,
+    ):
+        assert planned(connection, joined(2))[0] == "answers"
+        with pytest.raises(dpsql.QueryRefused) as refused:
+            connection.sql(joined(3))
+        assert refused.value.code == "too_many_relations"
+        assert "more than 2 private tables" in refused.value.reason
+        assert refused.value.place is not None
+        assert connection.budget().queries == 0
