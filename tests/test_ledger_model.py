@@ -25,7 +25,7 @@ from ledgers import EPSILON, RHO, Currency
 from dpsql.accounting import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Charge, Ledger, Renewal, Spent, store
-from dpsql.ledger.accounts import lower
+from dpsql.ledger.accounts import settle
 from dpsql.ledger.sqlite import SQLiteBackend
 
 if TYPE_CHECKING:
@@ -358,9 +358,10 @@ def test_a_ledger_that_forgets_one_unit_does_not_agree(
 ) -> None:
     """The model can tell: here a settled charge is lowered by one unit too many."""
 
-    def generous(sql: Any, path: str, entry: int, reserved: Amount, actual: Amount) -> None:
-        lower(sql, path, entry, reserved, Amount(max(0, actual.rho - 1), actual.epsilon))
+    def generous(journal: Any, charge: Any, actual: Amount, digest: bytes | None) -> None:
+        less = Amount(max(0, actual.rho - 1), actual.epsilon, actual.delta)
+        settle(journal, charge, less, digest)
 
-    monkeypatch.setattr(store, "lower", generous)
+    monkeypatch.setattr(store, "settle", generous)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(model, settings=settings(SETTINGS, phases=[Phase.generate]))

@@ -2,50 +2,132 @@
 
 from __future__ import annotations
 
+import operator
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 from dpsql.accounting import MAX_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
-from dpsql.ledger.backend import Backend, Row
+from dpsql.ledger.backend import Backend, Row, State
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
-from dpsql.ledger.values import Account, Spent, Standing, Window, line_of
+from dpsql.ledger.schema import ACCOUNT_CHANGES
+from dpsql.ledger.ties import require_tied, untied
+from dpsql.ledger.values import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
-_NODES = """
-SELECT path, accounts.opened, suspended > reopened, renews, terms,
-    limit_rho, limit_epsilon, limit_delta, policy_rho, policy_epsilon, policy_delta,
-    period, rho, epsilon, delta, queries, unsettled
-FROM accounts JOIN windows USING (path) WHERE windows.opened = accounts.opened AND path IN ({})
+_NOTHING = (0, 0, 0, 0, 0)
+
+# The latest events of an account are read along with it: it must be what these have made of it.
+_NODES = f"""
+SELECT path, accounts.opened, period, rho, epsilon, delta, queries, unsettled, windows.last,
+    windows.tie, suspended, reopened, renews, terms, limit_rho, limit_epsilon, limit_delta,
+    policy_rho, policy_epsilon, policy_delta, accounts.last, accounts.tie,
+    (SELECT max(seq) FROM events WHERE account = path AND {ACCOUNT_CHANGES}),
+    (SELECT max(seq) FROM events WHERE account = path AND kind = 'reserve')
+FROM accounts JOIN windows USING (path)
+WHERE windows.opened = accounts.opened AND path IN ({{}})
+"""
+_PANES = """
+SELECT path, opened, period, rho, epsilon, delta, queries, unsettled, last, tie,
+    EXISTS (SELECT 1 FROM accounts WHERE path = windows.path AND suspended > reopened)
+FROM windows
+WHERE opened IN (SELECT max(opened) FROM windows WHERE path IN ({}) AND opened < ? GROUP BY path)
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """An account as it is stored: its limits, its window, and what was spent in that."""
+class Pane:
+    """A window as it is stored.
+
+    ``sums`` are rho, epsilon, delta, queries and unsettled ones; ``last`` is the event that changed
+    it last, ``tie`` that event's hash.
+    """
 
     path: str
     opened: int
-    suspended: bool
+    period: str
+    sums: tuple[int, ...]
+    last: int
+    tie: bytes | None
+
+    @property
+    def spent(self) -> Spent:
+        """Its sums."""
+        return _spent(self.sums)
+
+    @property
+    def state(self) -> State:
+        """What events say of it."""
+        return ("windows", self.opened, self.path, self.period, *self.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An account as it is stored, with its present window.
+
+    ``suspended`` and ``reopened`` are the events that did so last, or 0. ``last`` is the event that
+    changed it last, ``tie`` that event's hash; ``changed`` and ``charged`` are the last events that
+    the chain has of it.
+    """
+
+    path: str
+    window: Pane
+    suspended: int
+    reopened: int
     renews: Renewal | None
     terms: str
     limit: Amount | None
     policy: Amount | None
-    period: str
-    spent: Spent
+    last: int
+    tie: bytes | None
+    changed: int | None = None
+    charged: int | None = None
 
     @property
     def limits(self) -> tuple[Amount, ...]:
         """Those that bind it."""
         return tuple(limit for limit in (self.policy, self.limit) if limit is not None)
 
+    @property
+    def is_suspended(self) -> bool:
+        """True while it is not to be charged."""
+        return self.suspended > self.reopened
+
+    @property
+    def state(self) -> State:
+        """What events say of it; not its terms, by which nothing is decided."""
+        limits = (*units_of(self.limit), *units_of(self.policy))
+        settings = (self.path, self.window.opened, self.renews or "", *limits)
+        return ("accounts", *settings, self.suspended, self.reopened)
+
 
 def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, Node]:
-    """The accounts among ``paths`` that exist, by path."""
+    """The accounts among ``paths`` that exist, by path; they decide nothing yet."""
     rows = sql.execute(_NODES.format(_marks(paths)), paths)
     return {row[0]: _node(row) for row in rows}
+
+
+def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, Node]:
+    """The same, to decide by. Raises :class:`LedgerError` unless they are what the chain says.
+
+    ``paths`` go down a line. Rows are what the last event says that changed them, and not those of
+    an earlier time: nothing has changed the account since, and its window has the last charges of
+    the accounts of the line. What others below it were charged cannot be found as fast.
+    """
+    found = nodes_of(sql, paths)
+    require_tied(sql, [row for node in found.values() for row in (node, node.window)])
+    charged = 0
+    for path in reversed(paths):
+        if path in found:
+            node = found[path]
+            charged = max(charged, node.charged or 0)
+            if node.last != node.changed or node.window.opened < charged > node.window.last:
+                raise untied(path)
+    return found
 
 
 def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[Node]:
@@ -56,7 +138,7 @@ def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[No
     account above it, any place in the tree.
     """
     line = line_of(path)
-    known = nodes_of(journal.sql, line)
+    known = tied_nodes(journal.sql, line)
     named = line[1:] or line
     if not any(each in known or each in limits for each in named):
         raise _unknown(path)
@@ -82,7 +164,7 @@ def require_room(nodes: Sequence[Node], amount: Amount) -> None:
     if short:
         raise _budget_exceeded(nodes[1:] or nodes, short, amount)
     for node in nodes:
-        sums = zip(node.spent.amount.units, amount.units, strict=True)
+        sums = zip(node.window.spent.amount.units, amount.units, strict=True)
         if any(paid + more > MAX_UNITS for paid, more in sums):
             raise LedgerError(
                 f"the account {node.path} has spent more than can be counted",
@@ -91,42 +173,44 @@ def require_room(nodes: Sequence[Node], amount: Amount) -> None:
             )
 
 
-def require_open(sql: Backend, nodes: Sequence[Node]) -> None:
-    """Raise :class:`LedgerError` (``account_suspended``) if any of the nodes is suspended."""
-    for node in nodes:
-        if node.suspended:
-            raise _account_suspended(node.path, _suspended(sql, node.path)[0])
+def require_open(sql: Backend, path: str) -> None:
+    """Refuse an account that is suspended, or one above it (``account_suspended``)."""
+    line = line_of(path)
+    suspended = sql.execute(
+        "SELECT path, suspended FROM accounts WHERE suspended > reopened "
+        f"AND path IN ({_marks(line)})",
+        line,
+    )
+    if suspended:
+        highest, event = min(suspended)
+        ((kind,),) = sql.execute("SELECT kind FROM events WHERE seq = ?", (event,)) or [("",)]
+        raise _account_suspended(highest, kind)
 
 
 def suspend(
-    journal: Journal, path: str, kind: Kind, entry: int | None = None, **detail: str
+    journal: Journal, node: Node, kind: Kind, entry: int | None = None, **detail: str
 ) -> None:
     """Suspend an account by an event of this kind. If it is suspended, it goes on being so."""
-    seq = journal.append(kind, path, entry=entry, detail=in_order(detail))
-    journal.sql.execute(
-        "UPDATE accounts SET suspended = ? WHERE path = ? AND suspended <= reopened", (seq, path)
-    )
+    since = node.suspended if node.is_suspended else journal.next
+    states = [replace(node, suspended=since).state]
+    journal.append(kind, node.path, entry=entry, detail=in_order(detail), states=states)
+    _change(journal, node.path, suspended=since)
 
 
-def reopen(journal: Journal, path: str) -> None:
+def reopen(journal: Journal, node: Node) -> None:
     """End the suspension of an account."""
-    seq = journal.note(Kind.REOPEN, path)
-    journal.sql.execute("UPDATE accounts SET reopened = ? WHERE path = ?", (seq, path))
+    seq = journal.next
+    journal.note(Kind.REOPEN, node.path, states=[replace(node, reopened=seq).state])
+    _change(journal, node.path, reopened=seq)
 
 
-def _suspended(sql: Backend, path: str) -> tuple[str, str]:
-    """By what kind of event a suspended account is so, and since when."""
-    rows = sql.execute(
-        "SELECT kind, at FROM events JOIN accounts ON seq = suspended WHERE path = ?", (path,)
+def _change(journal: Journal, path: str, **columns: int | str | None) -> None:
+    """Write what the last event has made of an account."""
+    names = "".join(f"{name} = ?, " for name in columns)
+    journal.sql.execute(
+        f"UPDATE accounts SET {names}last = ?, tie = ? WHERE path = ?",
+        (*columns.values(), *journal.last, path),
     )
-    if not rows:
-        raise LedgerError(
-            f"the account {path} is suspended by no event of the ledger",
-            code="ledger_corrupt",
-            hint="run `dpsql budget verify`, and restore the ledger from a backup",
-        )
-    kind, at = rows[0]
-    return kind, iso(at)
 
 
 def _account_suspended(path: str, kind: str) -> LedgerError:
@@ -142,53 +226,136 @@ def _account_suspended(path: str, kind: str) -> LedgerError:
     )
 
 
-def add(sql: Backend, nodes: Sequence[Node], amount: Amount) -> None:
-    """Add a reservation of ``amount`` to the current window of every node."""
-    sql.execute(
+def reserve(
+    journal: Journal, nodes: Sequence[Node], amount: Amount, *, query: str, plan: str
+) -> int:
+    """Reserve ``amount`` in the present window of every node, of which the last pays; the entry."""
+    added = (*amount.units, 1, 1)
+    panes = [_moved(node.window, added) for node in nodes]
+    seq = journal.append(
+        Kind.RESERVE,
+        nodes[-1].path,
+        amount,
+        query=query,
+        detail=plan,
+        states=[pane.state for pane in panes],
+    )
+    _move(journal, panes, added)
+    return seq
+
+
+def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | None = None) -> None:
+    """Lower what was reserved to ``actual``, in the windows in which it was reserved."""
+    sql, line, reserved = journal.sql, line_of(charge.account), charge.amount
+    rows = sql.execute(_PANES.format(_marks(line)), (*line, charge.entry))
+    if any(row[-1] for row in rows):
+        require_open(sql, charge.account)
+    panes = sorted((_pane(row[:-1]) for row in rows), key=lambda pane: len(pane.path))
+    if len(panes) < len(line):
+        raise untied(charge.account)
+    require_tied(sql, panes)
+    freed = (actual.rho - reserved.rho, actual.epsilon - reserved.epsilon, 0, 0, -1)
+    panes = [_moved(pane, freed) for pane in panes]
+    states = [pane.state for pane in panes]
+    journal.append(
+        Kind.SETTLE, charge.account, actual, entry=charge.entry, digest=digest, states=states
+    )
+    _move(journal, panes, freed)
+
+
+def _moved(pane: Pane, by: Sequence[int]) -> Pane:
+    """The window with its sums moved by so much."""
+    sums = tuple(map(operator.add, pane.sums, by))
+    return Pane(pane.path, pane.opened, pane.period, sums, pane.last, pane.tie)
+
+
+def _move(journal: Journal, panes: Sequence[Pane], by: Sequence[int]) -> None:
+    """Move the sums of windows, by the last event."""
+    journal.sql.execute(
         "UPDATE windows SET rho = rho + ?, epsilon = epsilon + ?, delta = delta + ?, "
-        f"queries = queries + 1, unsettled = unsettled + 1 WHERE opened IN ({_marks(nodes)})",
-        (*amount.units, *(node.opened for node in nodes)),
-    )
-
-
-def lower(sql: Backend, path: str, entry: int, reserved: Amount, actual: Amount) -> None:
-    """Lower what ``entry`` reserved to ``actual``, in the windows in which it was reserved."""
-    line = line_of(path)
-    windows = sql.execute(
-        f"SELECT max(opened) FROM windows WHERE path IN ({_marks(line)}) AND opened < ? "
-        "GROUP BY path",
-        (*line, entry),
-    )
-    sql.execute(
-        "UPDATE windows SET rho = rho - ?, epsilon = epsilon - ?, unsettled = unsettled - 1 "
-        f"WHERE opened IN ({_marks(windows)})",
-        (
-            reserved.rho - actual.rho,
-            reserved.epsilon - actual.epsilon,
-            *(opened for (opened,) in windows),
-        ),
+        "queries = queries + ?, unsettled = unsettled + ?, last = ?, tie = ? "
+        f"WHERE opened IN ({_marks(panes)})",
+        (*by, *journal.last, *(pane.opened for pane in panes)),
     )
 
 
 def create(journal: Journal, path: str) -> Node:
-    """Put an account without limits into the ledger, with its first window."""
-    opened = journal.note(Kind.ACCOUNT, path)
-    sql = journal.sql
-    sql.execute("INSERT INTO windows (opened, path, period) VALUES (?, ?, '')", (opened, path))
-    sql.execute("INSERT INTO accounts (path, opened) VALUES (?, ?)", (path, opened))
-    return Node(path, opened, False, None, "{}", None, None, "", Spent())
+    """Put an account without limits into the ledger, with its first window.
+
+    Raises :class:`LedgerError` (``ledger_corrupt``) if the chain has one of that name.
+    """
+    sql, seq = journal.sql, journal.next
+    if sql.execute(
+        f"SELECT 1 FROM events WHERE account = ? AND {ACCOUNT_CHANGES} LIMIT 1", (path,)
+    ):
+        raise untied(path)
+    node = Node(path, _empty(path, seq, ""), 0, 0, None, "{}", None, None, seq, None)
+    journal.note(Kind.ACCOUNT, path, states=[node.state, node.window.state])
+    _insert(journal, node.window)
+    sql.execute(
+        "INSERT INTO accounts (path, opened, last, tie) VALUES (?, ?, ?, ?)",
+        (path, seq, *journal.last),
+    )
+    return node
 
 
 def open_window(journal: Journal, node: Node, by: str) -> Node:
     """Give an account a new window, in which nothing was spent."""
     label = period(node.renews, journal.at)
-    opened = journal.note(Kind.WINDOW, node.path, by=by, period=label)
-    sql = journal.sql
-    sql.execute(
-        "INSERT INTO windows (opened, path, period) VALUES (?, ?, ?)", (opened, node.path, label)
+    node = replace(node, window=_empty(node.path, journal.next, label))
+    states = [node.state, node.window.state]
+    journal.note(Kind.WINDOW, node.path, states=states, by=by, period=label)
+    _insert(journal, node.window)
+    _change(journal, node.path, opened=node.window.opened)
+    return node
+
+
+def renew(journal: Journal, node: Node, every: Renewal | None) -> None:
+    """Renew an account's window every day or month from now on, or never."""
+    label = period(every, journal.at)
+    node = replace(node, renews=every, window=replace(node.window, period=label))
+    states = [node.state, node.window.state]
+    journal.note(Kind.RENEWAL, node.path, states=states, every=every or "", period=label)
+    _change(journal, node.path, renews=every or "")
+    journal.sql.execute(
+        "UPDATE windows SET period = ?, last = ?, tie = ? WHERE opened = ?",
+        (label, *journal.last, node.window.opened),
     )
-    sql.execute("UPDATE accounts SET opened = ? WHERE path = ?", (opened, node.path))
-    return replace(node, opened=opened, period=label, spent=Spent())
+
+
+def set_limit(journal: Journal, node: Node, most: Amount | None, terms: Any) -> None:
+    """Set the owner's limit of an account, or lift it, with what is written beside it."""
+    amount, limited = most or Amount(), most is not None
+    states = [replace(node, limit=most).state]
+    journal.note(Kind.LIMITS, node.path, amount, states=states, limited=limited, terms=terms)
+    rho, epsilon, delta = units_of(most)
+    columns = {"limit_rho": rho, "limit_epsilon": epsilon, "limit_delta": delta}
+    _change(journal, node.path, **columns, terms=in_order(terms))
+
+
+def carry_over(journal: Journal, path: str) -> None:
+    """Tie an account of an older version and all its windows to an event of their own."""
+    sql = journal.sql
+    rows = sql.execute(
+        "SELECT path, opened, period, rho, epsilon, delta, queries, unsettled, last, tie "
+        "FROM windows WHERE path = ? ORDER BY opened",
+        (path,),
+    )
+    states = [nodes_of(sql, (path,))[path].state, *(_pane(row).state for row in rows)]
+    journal.append(Kind.MIGRATED, path, states=states)
+    for table in ("accounts", "windows"):
+        sql.execute(f"UPDATE {table} SET last = ?, tie = ? WHERE path = ?", (*journal.last, path))
+
+
+def _empty(path: str, opened: int, label: str) -> Pane:
+    return Pane(path, opened, label, (0, 0, 0, 0, 0), opened, None)
+
+
+def _insert(journal: Journal, pane: Pane) -> None:
+    journal.sql.execute(
+        "INSERT INTO windows (opened, path, period, last, tie) VALUES (?, ?, ?, ?, ?)",
+        (pane.opened, pane.path, pane.period, *journal.last),
+    )
 
 
 def standings(
@@ -235,16 +402,23 @@ def _standing(
         return Standing(path, bound, None, "{}", Window(iso(now), "", Spent()), Spent())
     windows = windows_of(sql, path)
     current = windows[-1]
-    if is_over(node.renews, node.period, now):
+    if is_over(node.renews, node.window.period, now):
         current = Window(iso(now), period(node.renews, now), Spent())
     if limits is not None:
         node = replace(node, policy=policy)
-    total, since = total_of(windows), _suspended(sql, path)[1] if node.suspended else None
+    total, since = total_of(windows), _since(sql, node) if node.is_suspended else None
     return Standing(path, node.limits, node.renews, node.terms, current, total, since)
 
 
+def _since(sql: Backend, node: Node) -> str:
+    rows = sql.execute("SELECT at FROM events WHERE seq = ?", (node.suspended,))
+    if not rows:
+        raise untied(node.path)
+    return iso(rows[0][0])
+
+
 def _renewed(journal: Journal, node: Node) -> Node:
-    if not is_over(node.renews, node.period, journal.at):
+    if not is_over(node.renews, node.window.period, journal.at):
         return node
     return open_window(journal, node, "calendar")
 
@@ -253,12 +427,12 @@ def _told(journal: Journal, node: Node, policy: Amount | None) -> Node:
     """The node under the policy's limit, which is recorded if it is not what it was."""
     if policy == node.policy:
         return node
-    journal.note(Kind.POLICY, node.path, policy or Amount(), limited=policy is not None)
-    journal.sql.execute(
-        "UPDATE accounts SET policy_rho = ?, policy_epsilon = ?, policy_delta = ? WHERE path = ?",
-        (*units_of(policy), node.path),
-    )
-    return replace(node, policy=policy)
+    node = replace(node, policy=policy)
+    amount, limited = policy or Amount(), policy is not None
+    journal.note(Kind.POLICY, node.path, amount, states=[node.state], limited=limited)
+    rho, epsilon, delta = units_of(policy)
+    _change(journal, node.path, policy_rho=rho, policy_epsilon=epsilon, policy_delta=delta)
+    return node
 
 
 def units_of(limit: Amount | None) -> tuple[int | None, ...]:
@@ -267,23 +441,33 @@ def units_of(limit: Amount | None) -> tuple[int | None, ...]:
 
 
 def _node(row: Row) -> Node:
-    path, opened, suspended, renews, terms, *numbers = row
+    suspended, reopened, renews, terms, *limits, last, digest, changed, charged = row[10:]
     return Node(
-        path,
-        opened,
-        bool(suspended),
+        row[0],
+        _pane(row[:10]),
+        suspended,
+        reopened,
         Renewal(renews) if renews else None,
         terms,
-        limit=_limit(numbers[:3]),
-        policy=_limit(numbers[3:6]),
-        period=numbers[6],
-        spent=_spent(numbers[7:]),
+        _limit(*limits[:3]),
+        _limit(*limits[3:]),
+        last,
+        digest,
+        changed,
+        charged,
     )
 
 
-def _limit(units: Sequence[int | None]) -> Amount | None:
-    known = [each for each in units if each is not None]
-    return Amount(*known) if known else None
+def _pane(row: Row) -> Pane:
+    path, opened, label, *sums, last, digest = row
+    return Pane(path, opened, label, tuple(sums), last, digest)
+
+
+@lru_cache
+def _limit(rho: int | None, epsilon: int | None, delta: int | None) -> Amount | None:
+    if rho is None or epsilon is None or delta is None:
+        return None
+    return Amount(rho, epsilon, delta)
 
 
 def _spent(numbers: Sequence[int]) -> Spent:
@@ -303,10 +487,13 @@ def _unknown(path: str) -> UnknownName:
 
 
 def _has_room(node: Node, amount: Amount) -> bool:
+    if not node.limits:
+        return True
     accounts = [Account(node.path, limit) for limit in node.limits]
+    spent = node.window.spent.amount
     for account in accounts:
-        account.require_same_composition(node.spent.amount)
-    return all(account.has_room(node.spent.amount, amount) for account in accounts)
+        account.require_same_composition(spent)
+    return all(account.has_room(spent, amount) for account in accounts)
 
 
 def _budget_exceeded(own: Sequence[Node], short: Sequence[Node], amount: Amount) -> BudgetExceeded:
@@ -335,7 +522,7 @@ def _budget_exceeded(own: Sequence[Node], short: Sequence[Node], amount: Amount)
 def _left(nodes: Sequence[Node]) -> Amount | None:
     """What all limits of all nodes leave; None without limits."""
     left = [
-        Account(node.path, limit).left(node.spent.amount).units
+        Account(node.path, limit).left(node.window.spent.amount).units
         for node in nodes
         for limit in node.limits
     ]

@@ -13,9 +13,20 @@ from typing import Any, Protocol, TypeAlias
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
 
+State: TypeAlias = tuple[Any, ...]
+"""A row after an event: the table's name, then the columns that decide something."""
+
+Said: TypeAlias = tuple[int, tuple[State, ...]]
+"""The number of an event, and what it says."""
+
 
 class Backend(Protocol):
-    """One connection to a ledger's database."""
+    """One connection to a ledger's database.
+
+    ``said`` is what events are known to say, by their hashes.
+    """
+
+    said: dict[bytes, Said]
 
     def begin_write(self) -> None:
         """Begin a transaction that nobody else can write beside, waiting for the others first."""

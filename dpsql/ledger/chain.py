@@ -1,7 +1,8 @@
 """The chain: every event is hashed together with the hash of the event before it.
 
 ``hash = SHA-256(hash of the event before, then the JSON array of the event's fields)``, where the
-first event follows 32 zero bytes. The array is written as Python's ``json.dumps`` writes it with
+first event follows 32 zero bytes, and ``state`` is left out of events that have none, which are of
+version 3. The array is written as Python's ``json.dumps`` writes it with
 separators ``","`` and ``":"``: ASCII, no blanks. So anybody can check a ledger with a few lines of
 any language, and changing, removing, adding or exchanging events breaks every later hash.
 """
@@ -21,9 +22,10 @@ from dpsql.errors import LedgerError
 NOTHING = bytes(32)
 """What comes before the first event."""
 
-FIELDS = "seq, at, who, kind, account, entry, query, detail, rho, epsilon, delta, digest"
+FIELDS = "seq, at, who, kind, account, entry, query, detail, rho, epsilon, delta, digest, state"
 """The hashed columns of an event, in the order in which they are hashed."""
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,7 +55,8 @@ class Event:
     ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled, or
     whose query failed. ``detail`` is JSON text: the plan of a reservation, the terms of a limit.
     ``digest`` is the SHA-256 of the release that was stored. ``amount`` is what was reserved or
-    charged, or a limit.
+    charged, or a limit. ``state`` says what the rows of accounts and windows are since this event;
+    None in events of version 3.
     """
 
     seq: int
@@ -66,14 +69,15 @@ class Event:
     detail: str
     amount: Amount
     digest: bytes | None
+    state: str | None
     hash: bytes
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> Event:
         """The event in a row of ``FIELDS, hash``. Raises ParameterError for impossible amounts."""
-        seq, at, who, kind, account, entry, query, detail, *units, digest, own = row
+        seq, at, who, kind, account, entry, query, detail, *units, digest, state, own = row
         amount = Amount(*units)
-        return cls(seq, at, who, kind, account, entry, query, detail, amount, digest, own)
+        return cls(seq, at, who, kind, account, entry, query, detail, amount, digest, state, own)
 
     @property
     def time(self) -> str:
@@ -94,13 +98,15 @@ def hash_of(previous: bytes, fields: tuple[Any, ...]) -> bytes:
 
     Raises TypeError or ValueError if a field has a type that no event has.
     """
-    digest = fields[-1]
-    plain = [*fields[:-1], None if digest is None else digest.hex()]
+    *plain, digest, state = fields
+    plain.append(None if digest is None else digest.hex())
+    if state is not None:
+        plain.append(state)
     return hashlib.sha256(previous + _encode(plain)).digest()
 
 
 def _encode(fields: list[Any]) -> bytes:
-    return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(fields).encode()
 
 
 def iso(at: int) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from dpsql.accounting import Amount
 from dpsql.errors import LedgerError
-from dpsql.ledger.backend import Backend
+from dpsql.ledger.backend import Backend, State
 from dpsql.ledger.chain import FIELDS, NOTHING, Kind, hash_of, iso
 from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.ledger.ties import remember, text_of
 from dpsql.ledger.values import Head
 
 CLOCK_TOLERANCE = 2_000_000
 """By how many microseconds a clock may seem to go back: small steps are part of keeping time."""
 
 _ZERO = Amount()
-_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({', '.join('?' * 13)})"
+_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({', '.join('?' * 14)})"
 
 
 class Journal:
@@ -60,20 +62,41 @@ class Journal:
         query: str = "",
         detail: str = "{}",
         digest: bytes | None = None,
+        states: Sequence[State] = (),
     ) -> int:
-        """Add an event and return its number."""
-        self._seq += 1
+        """Add an event and return its number. ``states`` is what it makes of rows."""
+        seq = self.next
         fields = (
-            *(self._seq, self.at, self._who, kind.value, account),
-            *(entry, query, detail, *amount.units, digest),
+            *(seq, self.at, self._who, kind.value, account),
+            *(entry, query, detail, *amount.units, digest, text_of(states)),
         )
-        self._hash = hash_of(self._hash, fields)
-        self.sql.execute(_INSERT, (*fields, self._hash))
-        return self._seq
+        digest = hash_of(self._hash, fields)
+        self.sql.execute(_INSERT, (*fields, digest))
+        remember(self.sql, seq, digest, states)
+        self._seq, self._hash = seq, digest
+        return seq
 
-    def note(self, kind: Kind, account: str = "", amount: Amount = _ZERO, **detail: Any) -> int:
+    def note(
+        self,
+        kind: Kind,
+        account: str = "",
+        amount: Amount = _ZERO,
+        *,
+        states: Sequence[State] = (),
+        **detail: Any,
+    ) -> int:
         """Add an event with ``detail`` as JSON."""
-        return self.append(kind, account, amount, detail=in_order(detail))
+        return self.append(kind, account, amount, detail=in_order(detail), states=states)
+
+    @property
+    def next(self) -> int:
+        """The number of the next event."""
+        return self._seq + 1
+
+    @property
+    def last(self) -> tuple[int, bytes]:
+        """The number and the hash of the last event."""
+        return self._seq, self._hash
 
     def finish(self) -> None:
         """Move the head to the last event. Call it once, before the commit."""
@@ -86,7 +109,7 @@ class Journal:
 def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:
     """Write the first event and the head of a new ledger, which is named ``ledger``."""
     detail = in_order({"ledger": ledger, "version": SCHEMA_VERSION})
-    fields = (1, at, who, Kind.LEDGER.value, "", None, "", detail, 0, 0, 0, None)
+    fields = (1, at, who, Kind.LEDGER.value, "", None, "", detail, 0, 0, 0, None, text_of(()))
     digest = hash_of(NOTHING, fields)
     sql.execute(_INSERT, (*fields, digest))
     sql.execute(

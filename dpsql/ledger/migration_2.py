@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import Any
 
 from dpsql.accounting import Amount
-from dpsql.ledger.accounts import add, create, lower, nodes_of
+from dpsql.ledger.accounts import create, nodes_of, reserve, settle
 from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal, begin_chain
 from dpsql.ledger.replay import BrokenError
 from dpsql.ledger.schema import SQLITE_SCHEMA
 from dpsql.ledger.sqlite import SQLiteBackend, run_script
-from dpsql.ledger.values import line_of
+from dpsql.ledger.values import Charge, line_of
 
 SCHEMA = "4db8244311348477d2db1729fc34d68e79da3353093acacc02a865e78d01bad5"
 """SHA-256 of the JSON of its tables and triggers."""
@@ -129,14 +129,9 @@ def _reserve(journal: Journal, entry: _OldEntry, account: str) -> int:
     line = line_of(account)
     known = nodes_of(journal.sql, line)
     nodes = [known.get(each) or create(journal, each) for each in line]
-    number = journal.append(
-        Kind.RESERVE, account, entry.reserved, query=entry.query, detail=entry.plan
-    )
-    add(journal.sql, nodes, entry.reserved)
-    return number
+    return reserve(journal, nodes, entry.reserved, query=entry.query, plan=entry.plan)
 
 
 def _settle(journal: Journal, entry: _OldEntry, account: str, number: int) -> None:
     assert entry.charged is not None
-    journal.append(Kind.SETTLE, account, entry.charged, entry=number)
-    lower(journal.sql, account, number, entry.reserved, entry.charged)
+    settle(journal, Charge(number, account, entry.reserved), entry.charged)

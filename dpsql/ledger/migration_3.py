@@ -1,16 +1,19 @@
-"""Upgrading a ledger of version 3, which could not suspend accounts.
+"""Upgrading a ledger of version 3: it could not suspend accounts, and its sums were not tied.
 
-Its events stay what they are, and so do their hashes: heads that were written down still hold.
+Its events stay what they are, and so do their hashes: heads that were written down still hold. Each
+account is carried over by an event that says where it and its windows stand.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
+from dpsql.ledger.accounts import carry_over
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.schema import (
+    CHANGES,
     POSTGRES_RULES,
     SQLITE_TABLES,
     SQLITE_TRIGGERS,
@@ -24,8 +27,17 @@ SCHEMA = "5ba9177679ce19859724d8f42146da02947f4a7e969b3e3e86d243eecb6e716c"
 _WHO = "migration"
 _TABLES = ("events", "head", "windows", "accounts", "releases")  # what is referred to comes first
 _INDEXES = ("entries_by_account", "windows_by_account", "releases_by_query")
-_CHANGED = ("account_keeps_its_name",)
-_NEW = ("suspended_account_is_not_charged",)
+_COLUMNS = (
+    "events ADD COLUMN state TEXT",
+    "windows ADD COLUMN last BIGINT NOT NULL DEFAULT 0",
+    "windows ADD COLUMN tie BYTEA",
+    "accounts ADD COLUMN suspended BIGINT NOT NULL DEFAULT 0",
+    "accounts ADD COLUMN reopened BIGINT NOT NULL DEFAULT 0",
+    "accounts ADD COLUMN last BIGINT NOT NULL DEFAULT 0",
+    "accounts ADD COLUMN tie BYTEA",
+)
+_CHANGED = ("account_keeps_its_name", "window_only_grows_or_settles")
+_NEW = ("suspended_account_is_not_charged", "event_says_what_it_does")
 
 
 def rewrite(connection: sqlite3.Connection) -> None:
@@ -48,9 +60,10 @@ def rewrite(connection: sqlite3.Connection) -> None:
 
 def alter(backend: Backend) -> None:
     """The same for a ledger in PostgreSQL, which has the lock of a writer."""
-    for column in ("suspended", "reopened"):
-        backend.execute(f"ALTER TABLE accounts ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0")
-    backend.execute(SUSPENSIONS)
+    for column in _COLUMNS:
+        backend.execute(f"ALTER TABLE {column}")
+    for index in (SUSPENSIONS, CHANGES):
+        backend.execute(index)
     for rule in _CHANGED:
         backend.execute(f"DROP TRIGGER {rule} ON {POSTGRES_RULES[rule][0]}")
     for rule in (*_CHANGED, *_NEW):
@@ -61,6 +74,8 @@ def alter(backend: Backend) -> None:
 def _tell(sql: Backend) -> None:
     journal = Journal(sql, _WHO, late=True)
     journal.note(Kind.MIGRATED, version=3)
+    for (path,) in sql.execute("SELECT path FROM accounts ORDER BY path"):
+        carry_over(journal, path)
     journal.finish()
 
 

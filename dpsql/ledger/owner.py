@@ -14,13 +14,13 @@ from datetime import datetime
 from dpsql.accounting import Amount
 from dpsql.errors import LedgerError, ParameterError, UnknownName
 from dpsql.ledger import accounts
-from dpsql.ledger.accounts import Node, nodes_of, units_of
+from dpsql.ledger.accounts import Node, nodes_of, tied_nodes
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
-from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.journal import Journal
 from dpsql.ledger.link import Link
 from dpsql.ledger.values import check_json, check_limit, check_new_path, check_path, line_of
-from dpsql.ledger.windows import Renewal, period
+from dpsql.ledger.windows import Renewal
 
 
 class Owner:
@@ -62,14 +62,8 @@ class Owner:
             check_limit(limit)
         check_json("terms", terms)
         with self._acting() as journal:
-            _node(journal.sql, path)
-            limited, written = limit is not None, json.loads(terms)
-            journal.note(Kind.LIMITS, path, limit or Amount(), limited=limited, terms=written)
-            journal.sql.execute(
-                "UPDATE accounts SET limit_rho = ?, limit_epsilon = ?, limit_delta = ?, terms = ? "
-                "WHERE path = ?",
-                (*units_of(limit), in_order(written), path),
-            )
+            node = _node(journal.sql, path)
+            accounts.set_limit(journal, node, limit, json.loads(terms))
 
     def renew(self, path: str, every: Renewal | None) -> None:
         """Have the account's window renewed every day or month from now on, or never.
@@ -79,17 +73,7 @@ class Owner:
         if not isinstance(every, Renewal | None):
             raise ParameterError("a window is renewed every day or month", code="bad_parameter")
         with self._acting() as journal:
-            _node(journal.sql, path)
-            label = period(every, journal.at)
-            journal.note(Kind.RENEWAL, path, every=every or "", period=label)
-            journal.sql.execute(
-                "UPDATE accounts SET renews = ? WHERE path = ?", (every or "", path)
-            )
-            journal.sql.execute(
-                "UPDATE windows SET period = ? "
-                "WHERE opened = (SELECT opened FROM accounts WHERE path = ?)",
-                (label, path),
-            )
+            accounts.renew(journal, _node(journal.sql, path), every)
 
     def open_window(self, path: str) -> None:
         """Start a new window now: nothing spent before counts against the limits any more.
@@ -102,8 +86,7 @@ class Owner:
     def suspend(self, path: str) -> None:
         """Have the account, and all below it, answer no new question until it is reopened."""
         with self._acting() as journal:
-            _node(journal.sql, path)
-            accounts.suspend(journal, path, Kind.SUSPEND)
+            accounts.suspend(journal, _node(journal.sql, path), Kind.SUSPEND)
 
     def reopen(self, path: str) -> None:
         """Let an account that was suspended, by the owner or by a failure, ask again.
@@ -113,13 +96,14 @@ class Owner:
         itself is not suspended.
         """
         with self._acting() as journal:
-            if not _node(journal.sql, path).suspended:
+            node = _node(journal.sql, path)
+            if not node.is_suspended:
                 raise LedgerError(
                     f"the account {path} is not suspended",
                     code="ledger_not_suspended",
                     hint="`dpsql budget show --all` tells which are; the ledger was not changed",
                 )
-            accounts.reopen(journal, path)
+            accounts.reopen(journal, node)
 
     def forget(self, path: str, before: datetime | None = None) -> int:
         """Delete the stored releases of the account and those below it; return how many.
@@ -170,7 +154,7 @@ class Owner:
 
 def _node(sql: Backend, path: str) -> Node:
     check_path(path)
-    found = nodes_of(sql, (path,))
+    found = tied_nodes(sql, (path,))
     if not found:
         raise UnknownName(
             f"the ledger has no account {path}",

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from dpsql.errors import LedgerError
-from dpsql.ledger.backend import Backend, Row, Value
+from dpsql.ledger.backend import Backend, Row, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.migration import OLD_POSTGRES, migrate_postgres
 from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, SCHEMA_VERSION
@@ -95,6 +95,7 @@ class PostgresBackend:
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
+        self.said: dict[bytes, Said] = {}
 
     def begin_write(self) -> None:
         """Lock the row of the head: the next statement sees all that earlier writers committed."""

@@ -32,18 +32,26 @@ class WindowState:
 
     path: str
     period: str
+    opened: int
     sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
+    last: tuple[int, bytes | None] = (0, None)
 
     @property
     def row(self) -> tuple[Any, ...]:
         """As stored, without the key."""
-        return (self.path, self.period, *self.sums)
+        return (self.path, self.period, *self.sums, *self.last)
+
+    @property
+    def state(self) -> list[Any]:
+        """As events tell it."""
+        return ["windows", self.opened, self.path, self.period, *self.sums]
 
 
 @dataclass(slots=True)
 class AccountState:
     """An account: its windows (the events that opened them) and what binds it."""
 
+    path: str
     opened: list[int]
     renews: str = ""
     terms: str = "{}"
@@ -51,16 +59,24 @@ class AccountState:
     policy: Units | None = None
     suspended: int = 0
     reopened: int = 0
+    last: tuple[int, bytes | None] = (0, None)
 
     @property
     def row(self) -> tuple[Any, ...]:
         """As stored, without the key."""
+        settings = (self.opened[-1], self.renews, self.terms, *self._limits)
+        return (*settings, self.suspended, self.reopened, *self.last)
+
+    @property
+    def state(self) -> list[Any]:
+        """As events tell it, without its terms."""
+        settings = (self.path, self.opened[-1], self.renews, *self._limits)
+        return ["accounts", *settings, self.suspended, self.reopened]
+
+    @property
+    def _limits(self) -> tuple[int | None, ...]:
         nothing = (None, None, None)
-        limits = (*(self.limit or nothing), *(self.policy or nothing))
-        return (
-            *(self.opened[-1], self.renews, self.terms),
-            *(*limits, self.suspended, self.reopened),
-        )
+        return (*(self.limit or nothing), *(self.policy or nothing))
 
 
 class Replay:
@@ -73,9 +89,11 @@ class Replay:
         self.name = ""
         self.at = 0
         self._open: dict[int, Event] = {}
+        self._tied = False  # until an event says that events tell their states
+        self._touched: list[AccountState | WindowState] = []
         self._rules: dict[str, Callable[[Event, dict[str, Any]], None]] = {
             Kind.LEDGER: self._ledger,
-            Kind.MIGRATED: self._nothing,
+            Kind.MIGRATED: self._migrated,
             Kind.ACCOUNT: self._account,
             Kind.POLICY: self._policy,
             Kind.LIMITS: self._limits,
@@ -103,9 +121,29 @@ class Replay:
         if (event.kind in (Kind.SETTLE, Kind.FAILURE)) != (event.entry is not None):
             raise BrokenError("it settles or fails nothing, or must not")
         try:
+            self._touched.clear()
             rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
+            self._require_told(event)
         except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
             raise BrokenError("its detail is not that of an event of its kind") from None
+
+    def _require_told(self, event: Event) -> None:
+        if not self._tied:
+            if event.state is not None:
+                raise BrokenError("it tells a state, as no event of its version does")
+            return
+        for row in self._touched:
+            row.last = (event.seq, event.hash)
+        if json.loads(event.state or "null") != [row.state for row in self._touched]:
+            raise BrokenError(
+                "what it says of accounts and windows does not follow from the events"
+            )
+
+    def _migrated(self, event: Event, detail: dict[str, Any]) -> None:
+        if event.account:
+            account = self._known(event.account)
+            self._touched += [account, *(self.windows[opened] for opened in account.opened)]
+        self._tied = True
 
     def _nothing(self, event: Event, detail: dict[str, Any]) -> None:
         """It changes no account."""
@@ -114,20 +152,25 @@ class Replay:
         self.name = str(detail["ledger"])
         if detail["version"] not in (3, SCHEMA_VERSION):
             raise BrokenError("it creates a ledger of another version")
+        self._tied = detail["version"] == SCHEMA_VERSION
 
     def _account(self, event: Event, detail: dict[str, Any]) -> None:
         if event.account in self.accounts:
             raise BrokenError("the account exists already")
-        self.accounts[event.account] = AccountState([event.seq])
-        self.windows[event.seq] = WindowState(event.account, "")
+        self.accounts[event.account] = AccountState(event.account, [event.seq])
+        self.windows[event.seq] = WindowState(event.account, "", event.seq)
+        self._touched += [self.accounts[event.account], self.windows[event.seq]]
 
     def _policy(self, event: Event, detail: dict[str, Any]) -> None:
-        self._known(event.account).policy = self._limit(event, detail)
+        account = self._known(event.account)
+        account.policy = self._limit(event, detail)
+        self._touched.append(account)
 
     def _limits(self, event: Event, detail: dict[str, Any]) -> None:
         account = self._known(event.account)
         account.limit = self._limit(event, detail)
         account.terms = json.dumps(detail["terms"], sort_keys=True)
+        self._touched.append(account)
 
     def _limit(self, event: Event, detail: dict[str, Any]) -> Units | None:
         return event.amount.units if detail["limited"] else None
@@ -138,7 +181,9 @@ class Replay:
         label = period(_renewal(account), event.at)
         if detail["period"] != label:
             raise BrokenError("its period is not that of its time")
-        self.windows[account.opened[-1]].period = label
+        window = self.windows[account.opened[-1]]
+        window.period = label
+        self._touched += [account, window]
 
     def _window(self, event: Event, detail: dict[str, Any]) -> None:
         account = self._known(event.account)
@@ -149,7 +194,8 @@ class Replay:
         if detail["period"] != period(_renewal(account), event.at):
             raise BrokenError("its period is not that of its time")
         account.opened.append(event.seq)
-        self.windows[event.seq] = WindowState(event.account, detail["period"])
+        self.windows[event.seq] = WindowState(event.account, detail["period"], event.seq)
+        self._touched += [account, self.windows[event.seq]]
 
     def _reserve(self, event: Event, detail: dict[str, Any]) -> None:
         amount = event.amount
@@ -162,6 +208,7 @@ class Replay:
                 raise BrokenError("it is charged to a window that was over")
             for index, units in enumerate((*amount.units, 1, 1)):
                 window.sums[index] += units
+            self._touched.append(window)
             for limit in (account.limit, account.policy):
                 if limit and any(map(operator.gt, window.sums, limit)):
                     raise BrokenError(f"it exceeds the limits of {path}")
@@ -179,6 +226,7 @@ class Replay:
             window = self.windows[opened[bisect_left(opened, asked.seq) - 1]]
             for index, units in enumerate((*freed, 0, 1)):
                 window.sums[index] -= units
+            self._touched.append(window)
         if event.digest is not None:
             self.releases[asked.seq] = (asked.account, asked.query, event.digest)
 
@@ -198,12 +246,14 @@ class Replay:
         account = self._known(event.account)
         if account.suspended <= account.reopened:
             account.suspended = event.seq
+        self._touched.append(account)
 
     def _reopen(self, event: Event, detail: dict[str, Any]) -> None:
         account = self._known(event.account)
         if account.suspended <= account.reopened:
             raise BrokenError("it reopens an account that was not suspended")
         account.reopened = event.seq
+        self._touched.append(account)
 
     def _answering(self, path: str) -> AccountState:
         account = self._known(path)

@@ -15,15 +15,23 @@ APPLICATION_ID = 0x6470736C
 SCHEMA_VERSION = 4
 """In ``head``, and in SQLite's ``user_version``. Older files are upgraded, newer ones refused."""
 
-SUSPENSIONS = (
-    "CREATE INDEX suspensions ON events (seq, account) "
-    "WHERE kind IN ('failure', 'suspend', 'reopen')"
-)
+# Lists would be slower: SQLite makes a table of one for each event.
+ACCOUNT_CHANGES = "kind <> 'reserve' AND kind <> 'settle' AND kind <> 'forget'"
+"""The events that change the row of their account in ``accounts``."""
+
+SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
+"""The events that suspend accounts or reopen them."""
+
+SUSPENSIONS = f"CREATE INDEX suspensions ON events (seq, account) WHERE {SUSPENDING}"
 """The index that finds when accounts were suspended."""
+
+CHANGES = f"CREATE INDEX changes_by_account ON events (account, seq, kind) WHERE {ACCOUNT_CHANGES}"
+"""The index that finds the last event that changed an account."""
 
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
 # is the later one. Each only moves on, so that who may suspend need not be able to reopen.
+# ``last`` is the event that changed a row last and says to what, ``tie`` its hash (``ties.py``).
 _TABLES = """
 CREATE TABLE events (
     seq     {int} PRIMARY KEY,
@@ -38,10 +46,12 @@ CREATE TABLE events (
     epsilon {int} NOT NULL CHECK (epsilon >= 0),
     delta   {int} NOT NULL CHECK (delta >= 0),
     digest  {bytes} CHECK (length(digest) = 32),
+    state   TEXT,
     hash    {bytes} NOT NULL CHECK (length(hash) = 32)
 ){strict};
 CREATE INDEX entries_by_account ON events (account, seq, kind) WHERE kind = 'reserve';
 {suspensions};
+{changes};
 CREATE TABLE head (
     one     {int} PRIMARY KEY CHECK (one = 1),
     ledger  TEXT NOT NULL,
@@ -58,7 +68,9 @@ CREATE TABLE windows (
     epsilon   {int} NOT NULL DEFAULT 0 CHECK (epsilon >= 0),
     delta     {int} NOT NULL DEFAULT 0 CHECK (delta >= 0),
     queries   {int} NOT NULL DEFAULT 0 CHECK (queries >= 0),
-    unsettled {int} NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries)
+    unsettled {int} NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries),
+    last      {int} NOT NULL DEFAULT 0,
+    tie       {bytes}
 ){strict};
 CREATE UNIQUE INDEX windows_by_account ON windows (path, opened);
 CREATE TABLE accounts (
@@ -74,6 +86,8 @@ CREATE TABLE accounts (
     policy_delta   {int} CHECK (policy_delta >= 0),
     suspended      {int} NOT NULL DEFAULT 0,
     reopened       {int} NOT NULL DEFAULT 0,
+    last           {int} NOT NULL DEFAULT 0,
+    tie            {bytes},
     CHECK ((limit_rho IS NULL) = (limit_delta IS NULL)),
     CHECK ((limit_rho IS NULL) = (limit_epsilon IS NULL)),
     CHECK ((policy_rho IS NULL) = (policy_delta IS NULL)),
@@ -117,6 +131,13 @@ _RULES = (
     _never("UPDATE", "releases"),
     *(_never("DELETE", table) for table in ("events", "head", "windows", "accounts")),
     _Rule(
+        "event_says_what_it_does",
+        "events",
+        "INSERT",
+        "NEW.state IS NULL",
+        "an event says what it makes of accounts and windows",
+    ),
+    _Rule(
         "window_starts_at_zero",
         "windows",
         "INSERT",
@@ -129,7 +150,7 @@ _RULES = (
         "UPDATE",
         "NEW.opened <> OLD.opened OR NEW.path <> OLD.path OR NEW.delta < OLD.delta"
         " OR NEW.queries < OLD.queries OR ((NEW.rho < OLD.rho OR NEW.epsilon < OLD.epsilon)"
-        " AND NEW.unsettled <> OLD.unsettled - 1)",
+        " AND NEW.unsettled <> OLD.unsettled - 1) OR NEW.last < OLD.last",
         "what was spent is lowered by settling only",
     ),
     _Rule(
@@ -137,7 +158,8 @@ _RULES = (
         "accounts",
         "UPDATE",
         "NEW.path <> OLD.path OR NEW.opened < OLD.opened"
-        " OR NEW.suspended < OLD.suspended OR NEW.reopened < OLD.reopened",
+        " OR NEW.suspended < OLD.suspended OR NEW.reopened < OLD.reopened"
+        " OR NEW.last < OLD.last",
         "an account keeps its name and never returns to an older window",
     ),
     _Rule(
@@ -216,7 +238,7 @@ $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; E
 """
 
 SQLITE_TABLES = _TABLES.format(
-    int="INTEGER", bytes="BLOB", strict=" STRICT", suspensions=SUSPENSIONS
+    int="INTEGER", bytes="BLOB", strict=" STRICT", suspensions=SUSPENSIONS, changes=CHANGES
 )
 """The tables of a SQLite ledger."""
 
@@ -227,7 +249,9 @@ SQLITE_SCHEMA = SQLITE_TABLES + SQLITE_TRIGGERS
 
 POSTGRES_SCHEMA = "".join(
     (
-        _TABLES.format(int="BIGINT", bytes="BYTEA", strict="", suspensions=SUSPENSIONS),
+        _TABLES.format(
+            int="BIGINT", bytes="BYTEA", strict="", suspensions=SUSPENSIONS, changes=CHANGES
+        ),
         _REFUSE,
         *map(_postgres_trigger, _RULES),
         *map(_postgres_truncation, _KEYS),

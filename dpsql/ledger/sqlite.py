@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from dpsql.errors import LedgerError
-from dpsql.ledger.backend import Row, Value
+from dpsql.ledger.backend import Row, Said, Value
 
 _REASONS: dict[int, tuple[str, str, str]] = {
     sqlite3.SQLITE_BUSY: (
@@ -72,6 +72,7 @@ class SQLiteBackend:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.said: dict[bytes, Said] = {}
 
     def begin_write(self) -> None:
         """Take the file's write lock."""

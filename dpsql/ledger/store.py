@@ -13,14 +13,14 @@ from dpsql.accounting import Amount, check_units
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import forks
 from dpsql.ledger.accounts import (
-    add,
-    lower,
-    nodes_of,
     ready,
     require_open,
     require_room,
+    reserve,
+    settle,
     standings,
     suspend,
+    tied_nodes,
     windows_of,
 )
 from dpsql.ledger.backend import Backend, Home
@@ -30,6 +30,8 @@ from dpsql.ledger.journal import Journal, head
 from dpsql.ledger.link import Link
 from dpsql.ledger.owner import Owner
 from dpsql.ledger.releases import check_release, digest_of, latest, store
+from dpsql.ledger.schema import SUSPENDING
+from dpsql.ledger.ties import untied
 from dpsql.ledger.values import (
     Account,
     Charge,
@@ -148,10 +150,10 @@ class Ledger:
         with self._link.writing() as sql:
             journal = Journal(sql, self._who)
             nodes = ready(journal, account, given)
-            require_open(sql, nodes)
+            if any(node.is_suspended for node in nodes):
+                require_open(sql, account)
             require_room(nodes, amount)
-            entry = journal.append(Kind.RESERVE, account, amount, query=query, detail=plan)
-            add(sql, nodes, amount)
+            entry = reserve(journal, nodes, amount, query=query, plan=plan)
             journal.finish()
         return Charge(entry, account, amount)
 
@@ -172,18 +174,9 @@ class Ledger:
             check_release(release)
         with self._link.writing() as sql:
             query = _require_settleable(sql, charge, amount)
-            line = line_of(charge.account)
-            known = nodes_of(sql, line)
-            require_open(sql, [known[path] for path in line])
             journal = Journal(sql, self._who)
-            journal.append(
-                Kind.SETTLE,
-                charge.account,
-                amount,
-                entry=charge.entry,
-                digest=None if release is None else digest_of(release),
-            )
-            lower(sql, charge.account, charge.entry, charge.amount, amount)
+            digest = None if release is None else digest_of(release)
+            settle(journal, charge, amount, digest)
             if release is not None:
                 store(sql, charge.entry, charge.account, query, release)
             journal.finish()
@@ -211,7 +204,10 @@ class Ledger:
             if ended is not None:
                 raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
             journal = Journal(sql, self._who, late=True)
-            suspend(journal, account, Kind.FAILURE, charge.entry, cause=str(cause))
+            node = tied_nodes(sql, (account,)).get(account)
+            if node is None:
+                raise untied(account)
+            suspend(journal, node, Kind.FAILURE, charge.entry, cause=str(cause))
             journal.finish()
 
     def stored(self, account: str, query: str) -> Stored | None:
@@ -350,7 +346,7 @@ ORDER BY asked.seq DESC
 
 
 _SUSPENSIONS = f"""
-SELECT {FIELDS}, hash FROM events WHERE kind IN ('failure', 'suspend', 'reopen') ORDER BY seq DESC
+SELECT {FIELDS}, hash FROM events WHERE {SUSPENDING} ORDER BY seq DESC
 """
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Never
 
 from dpsql.accounting import Amount, Composition
@@ -241,6 +242,7 @@ def check_new_path(path: str) -> None:
         _refuse(f"each part of an account path {RULE}", hint="choose plain names")
 
 
+@lru_cache
 def line_of(path: str) -> tuple[str, ...]:
     """The account and its ancestors, from the dataset down: all that a charge to it must fit."""
     parts = path.split("/")

@@ -14,10 +14,12 @@ from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.values import Head
 
 _CHUNK = 10_000
-_WINDOWS = "SELECT opened, path, period, rho, epsilon, delta, queries, unsettled FROM windows"
+_WINDOWS = (
+    "SELECT opened, path, period, rho, epsilon, delta, queries, unsettled, last, tie FROM windows"
+)
 _ACCOUNTS = (
     "SELECT path, opened, renews, terms, limit_rho, limit_epsilon, limit_delta, "
-    "policy_rho, policy_epsilon, policy_delta, suspended, reopened FROM accounts"
+    "policy_rho, policy_epsilon, policy_delta, suspended, reopened, last, tie FROM accounts"
 )
 
 
