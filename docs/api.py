@@ -188,7 +188,7 @@ def _code(declaration: str) -> list[str]:
 
 def text(value: Any) -> str:
     """A docstring as Markdown: paragraphs on lines of their own, names in code."""
-    found = inspect.getdoc(value) or inspect.getdoc(vars(Engine).get(value.__name__))
+    found = inspect.getdoc(value) or inspect.getdoc(getattr(Engine, value.__name__, None))
     assert found, f"{value} has no docstring"
     plain = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", found.replace("``", "`"))
     # Indented parts are code, kept line by line.

@@ -107,7 +107,13 @@ MEANINGS = {
     "window_over_private_rows": "A window function over private rows: it looks at other rows.",
     "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",
     "budget_exceeded": "The account, or the total of all, cannot pay the worst case.",
-    "engine_failed": "The engine failed; its message is withheld, as it may quote data.",
+    "engine_failed": "The engine failed; its message is withheld, as it may quote data. The "
+    "account is suspended until the owner has looked.",
+    "interrupted": "The caller ended the query; what it reserved stays spent.",
+    "memory_limit": "The query took more memory than there is for it. By the policy, the "
+    "account is suspended.",
+    "time_limit": "The query took longer than the policy lets one. By the policy, the account "
+    "is suspended.",
     "policy_does_not_fit": "The policies file and the database do not agree.",
     "policy_invalid": "The policies file says something that is not allowed.",
     "policy_syntax": "The policies file is not YAML, or not in the expected form.",
@@ -198,8 +204,10 @@ def _sites(module: ast.Module) -> Iterator[_Site]:
         if kind == "__init__" and isinstance(owner, ast.FunctionDef):
             cls = _owner(owner, ast.ClassDef)
             kind = cls.name if isinstance(cls, ast.ClassDef) else ""
-        elif "__init__" in vars(CLASSES.get(kind, object)) and kind != "Error":
+        elif "__init__" in vars(CLASSES.get(kind, object)) and kind not in ("Error", "EngineError"):
             continue  # its own __init__ fixes the code
+        elif kind == "EngineError" and not node.args:
+            continue  # its code is known where it is told again, with a reason
         if kind in CLASSES and any(keyword.arg == "code" for keyword in node.keywords):
             given = {k.arg: k.value for k in node.keywords if k.arg is not None}
             reason = node.args[0] if node.args else None

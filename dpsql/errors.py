@@ -10,7 +10,7 @@
           ├── OperationalError
           │    ├── BudgetExceeded     the account cannot pay the query's worst case
           │    ├── LedgerError        the ledger file cannot be used
-          │    └── EngineError        the engine failed; its own text is withheld
+          │    └── EngineError        the engine failed, or met a limit; its own text is withheld
           ├── ProgrammingError
           │    ├── SQLSyntaxError     the text is not SQL
           │    ├── UnknownName        a table, column, function or account that does not exist
@@ -175,12 +175,17 @@ class LedgerError(OperationalError):
 
 
 class EngineError(OperationalError):
-    """The engine failed. Its own message may quote rows, so it is never shown or chained."""
+    """A query did not come to its end. What an engine says may quote rows: it is never shown.
+
+    Its code says whether it failed, met a limit of the policy, or was interrupted by the caller.
+    """
 
     FIXED_REASON = "the engine could not run the query (its message is withheld: it may quote data)"
 
-    def __init__(self, *, code: str = "engine_failed", hint: str | None = None) -> None:
-        super().__init__(self.FIXED_REASON, code=code, hint=hint)
+    def __init__(
+        self, reason: str = FIXED_REASON, *, code: str = "engine_failed", hint: str | None = None
+    ) -> None:
+        super().__init__(reason, code=code, hint=hint)
 
 
 class BudgetExceeded(OperationalError):

@@ -10,7 +10,7 @@ from dpsql.measures import MeasureKind, Quantile
 from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan, Candidate, PrivacyPlan
-from dpsql.policy import ContributionBounding
+from dpsql.policy import ContributionBounding, Limits
 from dpsql.query import Query
 
 
@@ -73,7 +73,8 @@ class Explanation:
     over released rows. ``reserved`` is the worst case, which is charged before reading; alone it is
     worth ``reserved_epsilon``, at the delta of ``reserved`` plus ``conversion_delta``.
     ``answered`` is when the account paid for a release of these blocks that the ledger would give
-    again at no cost (a UTC time in ISO 8601), if it did.
+    again at no cost (a UTC time in ISO 8601), if it did. ``limits`` are those of the policy on the
+    work of reading private rows, if any are read.
     """
 
     query: str
@@ -83,6 +84,7 @@ class Explanation:
     reserved_epsilon: float
     conversion_delta: float
     answered: str | None = None
+    limits: Limits | None = None
 
     def to_json(self) -> str:
         """All of it as JSON text."""

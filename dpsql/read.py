@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from dpsql.engines.base import Engine, ExactRows, Stage
+from dpsql.engines.base import ExactRows, Rows, Stage
 from dpsql.mechanisms.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.plan import BlockPlan
@@ -25,7 +25,7 @@ from dpsql.sql.set_union import set_union_sql
 
 
 def read_and_release(
-    engine: Engine,
+    rows: Rows,
     plan: BlockPlan,
     statement: str,
     keys: Sequence[Column],
@@ -35,8 +35,8 @@ def read_and_release(
     """One block's answer: the only read of private rows, and the noise."""
     bounded = plan.declared or plan.selection.fetch is not None
     if bounded and not plan.quantiles:
-        return release(plan, _exact_rows(engine, plan, statement, keys), source)
-    with engine.stage() as stage:
+        return release(plan, _exact_rows(rows, plan, statement, keys), source)
+    with rows.stage() as stage:
         # The same statement in steps has a salt of its own.
         table, salt = plan.block.source.table, secrets.randbits(62)
         if isinstance(plan.selection, SetUnion):
@@ -57,7 +57,7 @@ def read_and_release(
 
 
 def _exact_rows(
-    rows: Engine | Stage, plan: BlockPlan, statement: str, keys: Sequence[Column]
+    rows: Rows | Stage, plan: BlockPlan, statement: str, keys: Sequence[Column]
 ) -> ExactRows:
     measures = _measure_columns(plan)
     if plan.declared:

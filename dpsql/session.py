@@ -11,14 +11,16 @@ import warnings
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from dpsql import show
 from dpsql.accounting import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.cursor import CursorConnection
-from dpsql.engines.base import Engine
+from dpsql.engines.base import Engine, Run
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
+    EngineError,
     Error,
     InterfaceError,
     NewLedgerWarning,
@@ -28,12 +30,20 @@ from dpsql.errors import (
     ProgrammingError,
 )
 from dpsql.explain import Explanation
-from dpsql.ledger import Charge, Ledger
+from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.ledger.place import announcement, usual_place
 from dpsql.mechanisms.noise import EntropySource, OSEntropy
 from dpsql.plain import NotPlain, plain, plain_text, type_name
 from dpsql.plan import BlockPlan
-from dpsql.policy import NOT_GIVEN, NotGiven, Overrides, Policy, check_setting, resolve
+from dpsql.policy import (
+    NOT_GIVEN,
+    NotGiven,
+    Overrides,
+    Policy,
+    ResourceFailures,
+    check_setting,
+    resolve,
+)
 from dpsql.prepare import Prepared, Preparer, Question
 from dpsql.read import read_and_release
 from dpsql.record import plan_record
@@ -125,6 +135,8 @@ class Connection(CursorConnection):
         self._preparer = Preparer(engine, policy, composition, self._tail)
         self._source: EntropySource = OSEntropy()
         self._progress = progress
+        self._stopped: Exception | None = None  # what the listener to the progress raised
+        self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
         self._turn = threading.Lock()
         self._closed = False
         self.ledger_created = owns_ledger and ledger is not None and ledger.created
@@ -285,13 +297,13 @@ class Connection(CursorConnection):
         if stored is not None:
             return self._present(prepared, *stored)
         charge = self._reserve(prepared, question)
-        released = tuple(self._release(*block) for block in prepared.blocks())
-        return self._present(prepared, released, self._settle(prepared, charge, released))
+        released, payload = self._released(prepared, charge)
+        return self._present(prepared, released, self._settle(prepared, charge, released, payload))
 
     def _explain(self, question: Question) -> Explanation:
         """The plan, and whether the ledger has a release of it to give again."""
         prepared = self._preparer.prepare(question)
-        explanation = prepared.explain()
+        explanation = self._explained_plan(prepared)
         if self._ledger is None or prepared.fresh or not prepared.plan.blocks:
             return explanation
         stored = self._stored(prepared)
@@ -306,6 +318,7 @@ class Connection(CursorConnection):
         return None if released is None else (released, replace(FREE, answered=kept.settled))
 
     def _reserve(self, prepared: Prepared, question: Question) -> Charge:
+        self._record_failures()
         return self._paying_ledger().reserve(
             self._payer.path,
             Amount.charge(prepared.plan.reserved),
@@ -314,17 +327,85 @@ class Connection(CursorConnection):
             limits=self._payer.limits,
         )
 
-    def _release(self, plan: BlockPlan, statement: str, keys: tuple[Column, ...]) -> ReleasedRows:
-        return read_and_release(self._engine, plan, statement, keys, self._source, self._progress)
+    def _released(
+        self, prepared: Prepared, charge: Charge
+    ) -> tuple[tuple[ReleasedRows, ...], bytes | None]:
+        """The released rows of all blocks, and as what the ledger keeps them.
+
+        Whatever fails here may have failed because of what the rows hold. So the ledger is told,
+        and the analyst's account suspended: one failure may tell something, a second must not.
+        Raises ``EngineError`` with a fixed text, also for errors of ours.
+        """
+        self._stopped = None
+        run = self._engine.run(self._policy.limits.seconds)
+        try:
+            with run:
+                released = tuple(self._release(run, *block) for block in prepared.blocks())
+                return released, pack(self._tail, prepared.plan.blocks, prepared.keys, released)
+        except Exception as error:
+            if error is self._stopped:  # by who listens to the progress
+                raise
+            code = _code(error, run.expired)
+        # Raised outside the handler, so that not even its context quotes a row.
+        raise self._failure(charge, code)
+
+    def _release(
+        self, run: Run, plan: BlockPlan, statement: str, keys: tuple[Column, ...]
+    ) -> ReleasedRows:
+        return read_and_release(run, plan, statement, keys, self._source, self._told_percent)
+
+    def _told_percent(self, percent: int) -> None:
+        try:
+            self._progress(percent)
+        except Exception as error:
+            self._stopped = error
+            raise
+
+    def _failure(self, charge: Charge, code: str) -> EngineError:
+        """What the analyst is told, once the ledger knows."""
+        kept, account = "What it had reserved stays spent.", self._payer.analyst
+        if code == "interrupted":
+            return EngineError("the query was interrupted", code="interrupted", hint=kept)
+        keeps = self._policy.limits.resource_failures is ResourceFailures.KEEP
+        if code == "engine_failed" or not keeps:
+            self._failures.append((charge, _CAUSES[code]))
+            self._record_failures()
+            kept += (
+                f" The account {account} gets no answer to a new question until the owner has "
+                f"looked and reopens it: dpsql budget owner reopen {account}"
+            )
+        if code == "time_limit":
+            seconds = f"{self._policy.limits.seconds:g}"
+            reason = f"the query ran into the policy's limit of {seconds} seconds"
+            return EngineError(reason, code="time_limit", hint=kept)
+        if code == "memory_limit":
+            reason = "the query ran into the limit of memory"
+            return EngineError(reason, code="memory_limit", hint=kept)
+        return EngineError(EngineError.FIXED_REASON, code="engine_failed", hint=kept)
+
+    def _record_failures(self) -> None:
+        """Tell the ledger of failures it does not know yet; until it does, nothing is asked."""
+        while self._failures:
+            charge, cause = self._failures[0]
+            self._paying_ledger().fail(charge, self._payer.analyst, cause)
+            self._failures.pop(0)
 
     def _settle(
-        self, prepared: Prepared, charge: Charge, released: tuple[ReleasedRows, ...]
+        self,
+        prepared: Prepared,
+        charge: Charge,
+        released: tuple[ReleasedRows, ...],
+        payload: bytes | None,
     ) -> Cost:
         """Commit the actual charge, which depends on the released rows alone, and keep them."""
         loss = sum((rows.loss for rows in released), ZERO)
-        payload = pack(self._tail, prepared.plan.blocks, prepared.keys, released)
         self._paying_ledger().settle(charge, charge.lowered_to(Amount.charge(loss)), payload)
         return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
+
+    def _explained_plan(self, prepared: Prepared) -> Explanation:
+        """The plan, and how much work it may be."""
+        explanation = prepared.explain()
+        return replace(explanation, limits=self._policy.limits if explanation.blocks else None)
 
     def _present(
         self, prepared: Prepared, released: tuple[ReleasedRows, ...], cost: Cost
@@ -334,7 +415,7 @@ class Connection(CursorConnection):
         counts = tuple(rows.count for rows in released)
         return Result(
             answer,
-            prepared.explain,
+            lambda: self._explained_plan(prepared),
             cost,
             Noise(query.outputs, query.supports, plans, counts),
         )
@@ -352,6 +433,22 @@ class Connection(CursorConnection):
         """Raise ``InterfaceError`` if the connection is closed."""
         if self._closed:
             raise InterfaceError("the connection is closed", code="closed")
+
+
+_CAUSES: Final = {
+    "engine_failed": Cause.ENGINE,
+    "time_limit": Cause.TIME,
+    "memory_limit": Cause.MEMORY,
+}
+
+
+def _code(error: Exception, expired: bool) -> str:
+    """What happened to a query, told by the kind of an error: its text may quote rows."""
+    if isinstance(error, MemoryError):
+        return "memory_limit"
+    if not isinstance(error, EngineError):
+        return "engine_failed"  # an error of ours, for reasons that rows may have
+    return "time_limit" if expired and error.code == "interrupted" else error.code
 
 
 def _query(text: object) -> str:
@@ -425,7 +522,7 @@ def connect(
         if isinstance(engine, str | Path):
             engine = owned.enter_context(closing(open_database(engine)))
         _check(policy, engine)
-        engine.lock(policy.tables)
+        engine.lock(policy.tables, policy.limits.memory)
         opened = place
         if isinstance(opened, str | Path):
             opened = owned.enter_context(closing(Ledger.open(opened)))

@@ -631,7 +631,7 @@ def test_an_engine_is_interrupted_from_another_thread_and_can_be_used_again(way)
         time.sleep(0.05)
         engine.interrupt()
     thread.join(1)
-    assert failed == ["engine_failed"]
+    assert failed == ["interrupted"]
     rows = engine.exact('SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM t', (), ["n"])
     assert rows.measures["n"].tolist() == [2]
     engine.interrupt()  # nothing is running: nothing happens

@@ -89,14 +89,37 @@ class Stage(Protocol):
         """The key columns of a generated query with one parameter, a list of row ids."""
 
 
-class Engine(Protocol):
+class Rows(Protocol):
+    """Where generated SQL over private rows runs."""
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
+
+    def stage(self) -> Stage:
+        """A stage for a query that reads private rows in several steps."""
+
+
+class Run(Rows, Protocol):
+    """The statements of one query, of which none goes on when its time is over."""
+
+    @property
+    def expired(self) -> bool:
+        """True once the time is over: what was running then has been interrupted."""
+
+    def __enter__(self) -> Run: ...
+
+    def __exit__(self, *_: object) -> None:
+        """End the watch over the time."""
+
+
+class Engine(Rows, Protocol):
     """A database that holds the owner's tables, open for reading only."""
 
-    def lock(self, tables: Iterable[str] = ()) -> None:
+    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         """Give up every way to change settings or to reach files and the network; idempotent.
 
-        What ``tables`` read is left, and is proved to be readable. Raises ``InterfaceError`` if it
-        is not.
+        What ``tables`` read is left, and is proved to be readable. ``memory`` is how much the
+        engine may take from then on. Raises ``InterfaceError`` if it is not readable, or too much.
         """
 
     def schema(self) -> Schema:
@@ -117,11 +140,8 @@ class Engine(Protocol):
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
-
-    def stage(self) -> Stage:
-        """A stage for a query that reads private rows in several steps."""
+    def run(self, seconds: float) -> Run:
+        """A run of one query, which may take so long."""
 
     def stream(self, table: str) -> ArrowStream:
         """All rows of a public table."""

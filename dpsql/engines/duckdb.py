@@ -34,6 +34,7 @@ from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, canonic
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"
+_INTERRUPTS_EVERY = 0.02  # seconds, once a query's time is over
 
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
@@ -104,7 +105,7 @@ class DuckDBEngine:
 
     # -- engine protocol ----------------------------------------------------------------------
 
-    def lock(self, tables: Iterable[str] = ()) -> None:
+    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
         schema = self.schema()
         found = (schema.get(fold(name)) for name in tables)
@@ -114,10 +115,22 @@ class DuckDBEngine:
             files = [file for each in made_of for file in each.files]
             directories = [directory for each in made_of for directory in each.directories]
             allow(self._connection, files, directories)
+            if memory is not None:
+                self._limit_memory(memory)
             lock_down(self._connection)
             self._locked = True
         for table in listed:
             self._prove(table)
+
+    def _limit_memory(self, memory: str) -> None:
+        try:
+            self._connection.execute(f"SET GLOBAL memory_limit = {literal(memory)}")
+        except duckdb.Error:
+            raise InterfaceError(
+                f"the database alone takes more memory than the limit of {memory}",
+                code="memory_too_small",
+                hint="Raise limits.memory in the policies file, or keep the data in a file.",
+            ) from None
 
     def _prove(self, table: Table) -> None:
         """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
@@ -174,6 +187,9 @@ class DuckDBEngine:
     def stage(self) -> DuckDBStage:
         return DuckDBStage(self._cursor())
 
+    def run(self, seconds: float) -> DuckDBRun:
+        return DuckDBRun(self._cursor, seconds)
+
     def stream(self, table: str) -> ArrowStream:
         found = self.schema()[table]
         rows = self._cursor().sql(f"SELECT * FROM {quote(found.name)}")
@@ -200,6 +216,45 @@ class DuckDBEngine:
         if self._twin is not None:
             self._twin.close()
         self._spill.remove()
+
+
+class DuckDBRun:
+    """The statements of one query, on cursors of their own; a watchdog ends them in time."""
+
+    def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection], seconds: float) -> None:
+        self._new_cursor = cursor
+        self._seconds = seconds
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._over = threading.Event()
+        self.expired = False
+
+    def __enter__(self) -> DuckDBRun:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._cursor(), sql, keys, measures)
+
+    def stage(self) -> DuckDBStage:
+        return DuckDBStage(self._cursor())
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = self._new_cursor()
+        self._cursors.append(cursor)
+        return cursor
+
+    def _watch(self) -> None:
+        """Interrupt what runs once the time is over, and what may be begun after that."""
+        if self._over.wait(self._seconds):
+            return
+        self.expired = True
+        while not self._over.wait(_INTERRUPTS_EVERY):
+            for cursor in tuple(self._cursors):
+                with contextlib.suppress(duckdb.Error):
+                    cursor.interrupt()
 
 
 class DuckDBStage:
@@ -251,13 +306,23 @@ def raise_if_interrupted(error: Exception) -> None:
 
 
 def _discreetly(run: Callable[[], _T]) -> _T:
-    """The outcome of ``run``; its errors become one with a fixed text."""
+    """The outcome of ``run``; its errors become one with a fixed text, by their kind."""
     try:
         return run()
     except (duckdb.Error, MemoryError, RuntimeError) as error:
         raise_if_interrupted(error)
+        code = _code(error)
     # Raised outside the handler, so that not even its context quotes a row.
-    raise EngineError()
+    raise EngineError(code=code)
+
+
+def _code(error: Exception) -> str:
+    """What happened, told by the kind of the error: texts depend on rows."""
+    if isinstance(error, duckdb.InterruptException):
+        return "interrupted"
+    if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
+        return "memory_limit"
+    return "engine_failed"
 
 
 def _exact(

@@ -12,6 +12,7 @@ from rich.text import Text
 from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
 from dpsql.figures import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
+from dpsql.policy import Limits, ResourceFailures
 from dpsql.sql.text import pretty
 
 INDENT = 2
@@ -66,7 +67,17 @@ def _prices(explanation: Explanation) -> Table:
     else:
         text = "all of it, whatever comes out"
     _row(grid, "Pays", text)
+    if explanation.limits is not None:
+        _row(grid, "Limits", _limits(explanation.limits))
     return grid
+
+
+def _limits(limits: Limits) -> str:
+    """How much work the query may be, and what becomes of the account where it is more."""
+    memory = "" if limits.memory is None else f" and {limits.memory} of memory"
+    kept = limits.resource_failures is ResourceFailures.KEEP
+    then = "what is reserved stays spent" if kept else "the account is suspended"
+    return f"{limits.seconds:g} seconds{memory}; beyond them it fails, and {then}"
 
 
 def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
