@@ -43,8 +43,10 @@ class BlockExplanation:
 
     ``appears_half`` and ``appears_95`` are the scores a group needs to be released with that
     probability, counted from the largest score of rank ``base_rank`` if that is not None.
-    ``promise`` says how good the first ``limit`` groups of a top-k are, in the units of the answer.
-    All scores are those of bounded contributions. ``sql`` holds a random salt, fresh for each run.
+    ``least_units`` is the noisy number of units below which a declared group is left out, None if
+    none is; one of ``units_95`` units comes out with probability 95%. ``promise`` says how good the
+    first ``limit`` groups of a top-k are, in the units of the answer. All scores are those of
+    bounded contributions. ``sql`` holds a random salt, fresh for each run.
     """
 
     table: str
@@ -59,6 +61,8 @@ class BlockExplanation:
     base_rank: int | None
     appears_half: float | None
     appears_95: float | None
+    least_units: int | None
+    units_95: float | None
     limit: int | None
     promise: Promise | None
     reserved: PrivacyLoss
@@ -101,6 +105,7 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
     block, selection = plan.block, plan.selection
     half, high = selection.appears_above(0.5), selection.appears_above(0.95)
     step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
+    units = plan.units_needed(0.95)
     return BlockExplanation(
         table=block.table,
         privacy_unit=f"{block.unit_name} ({block.unit_column})",
@@ -114,6 +119,8 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         base_rank=plan.base_rank,
         appears_half=None if half is None else half * step,
         appears_95=None if high is None else high * step,
+        least_units=None if units is None else block.parameters.min_units_per_group,
+        units_95=units,
         limit=None if block.top_k is None else block.top_k.limit,
         promise=_promise(plan, step),
         reserved=plan.loss(None),

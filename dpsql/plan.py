@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.accounting import PrivacyLoss
-from dpsql.measures import Aggregate, Measure, Quantile
+from dpsql.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.mechanisms.additive import Additive
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import KnownDomainTopK
@@ -102,6 +102,32 @@ class BlockPlan:
         """True if the groups are those of declared keys: exact rows give keys as positions, and
         groups without rows count as zero."""
         return isinstance(self.selection, KnownDomain | KnownDomainTopK)
+
+    @property
+    def units_measure(self) -> int | None:
+        """The number of units by which small declared groups are left out; None if none are.
+
+        It is one of ``measures``, by index: a group comes out if it has at least
+        ``min_units_per_group`` of them, with the noise that is on it.
+        """
+        if not (self.declared and self.block.hides_small_groups):
+            return None
+        kinds = [noisy.measure.kind for noisy in self.measures]
+        return kinds.index(MeasureKind.UNITS)
+
+    def units_needed(self, probability: float) -> float | None:
+        """How many units a declared group needs not to be left out with this probability.
+
+        At least 1/2: noise is symmetric. None if no group is left out for its size.
+        """
+        index = self.units_measure
+        if index is None:
+            return None
+        margin = 0.0
+        if probability > 0.5:
+            noise = self.noise_of(index).margin(2 * probability - 1, self.spread_groups(0))
+            margin = noise * self.measures[index].measure.step
+        return self.block.parameters.min_units_per_group + margin
 
     @property
     def base_rank(self) -> int | None:

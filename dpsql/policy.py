@@ -145,7 +145,8 @@ class Parameters:
     ``epsilon``, ``delta``: what the query may cost at most. ``max_groups_contributed``: groups one
     unit may influence, None for unlimited. ``max_rows_contributed``: rows one unit may add to one
     group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
-    ``min_units_per_group``: groups with fewer units are never released.
+    ``min_units_per_group``: groups of fewer units are left out: with undeclared keys by their
+    number of units, with declared ones by that number with noise.
     ``contribution_bounding``: how a unit with too many groups is bounded.
     """
 

@@ -96,6 +96,11 @@ class Block:
         return all(key.domain is not None for key in self.keys)
 
     @property
+    def hides_small_groups(self) -> bool:
+        """True if declared groups are left out where their noisy number of units is too small."""
+        return self.known_domain and bool(self.keys) and self.parameters.min_units_per_group > 1
+
+    @property
     def quantiles(self) -> tuple[Quantile, ...]:
         """The quantiles asked for, each once."""
         found = (a.quantile for a in self.aggregates if a.quantile is not None)

@@ -124,6 +124,8 @@ def appearance(plan: BlockPlan) -> Appearance | None:
     Sizes of whole units and sums of integers are whole. For the policies of set unions these are
     estimates (see ``SetUnion.share``).
     """
+    if isinstance(plan.selection, KnownDomain):
+        return large_enough(plan)
     half, surely = plan.selection.appears_above(_HALF), plan.selection.appears_above(_SURELY)
     if half is None or surely is None:
         return None
@@ -136,9 +138,19 @@ def appearance(plan: BlockPlan) -> Appearance | None:
     return Appearance(up(sizes[0] * step), up(sizes[1] * step), down(sizes[2] * step))
 
 
+def large_enough(plan: BlockPlan) -> Appearance | None:
+    """How many units a declared group needs not to be left out, or None if none is."""
+    least, surely = plan.units_needed(_HALF), plan.units_needed(_SURELY)
+    if least is None or surely is None:
+        return None
+    return Appearance(least, math.ceil(surely), math.ceil(2 * least - surely) - 1)
+
+
 def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
     """The threshold on an aggregate, or None where another value decides, or nothing does."""
-    selection = plan.selection
+    selection, least = plan.selection, plan.units_needed(_HALF)
+    if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
+        return Threshold(least - 1, None)
     decides = plan.block.aggregates[aggregate].measures == (plan.score,)
     if not decides or not isinstance(selection, _Thresholded):
         return None
@@ -201,10 +213,12 @@ def _selected(part: Part, shown: Sequence[Shown]) -> str:
     """The condition under which selected values have their interval."""
     plan = part.plan
     selected = [_name(one.name) for one in shown if _is_selected(plan, one.aggregate)]
-    found = appearance(plan)
+    large, found = large_enough(plan), appearance(plan)
     if not selected or found is None:
         return ""
     whose = "" if len(selected) == len(shown) else f" that of {_listed(selected)}"
+    if large is not None:
+        return f",{whose} in groups of {_up(large.half)} {_units(plan)} or more"
     if plan.base_rank is None:
         return f",{whose} in groups of {_up(found.half)} {_score(plan)} or more"
     return f",{whose} in groups that clear the threshold at least half the time"
@@ -252,8 +266,11 @@ def _rank_margin(plan: BlockPlan, quantile: Quantile, confidence: float) -> int:
 def _groups(part: Part) -> Iterator[str]:
     """Which groups appear."""
     plan, selection = part.plan, part.plan.selection
+    large = large_enough(plan)
     if isinstance(selection, KnownDomain):
-        if plan.block.keys:
+        if large is not None:
+            yield _left_out(part, large)
+        elif plan.block.keys:
             verb = "appear" if part.shown and part.rows >= part.released else "were answered"
             yield f"All {selection.size:,} declared groups {verb}, whether they hold rows or not."
         return
@@ -265,13 +282,15 @@ def _groups(part: Part) -> Iterator[str]:
     elif plan.base_rank is None:
         yield _histogram(part, found)
     elif isinstance(selection, KnownDomainTopK):
-        base = ordinal(plan.base_rank)
+        base, names = ordinal(plan.base_rank), "picks" if large is not None else "always names"
         yield (
-            f"It always names {selection.picks:,} of the {selection.size:,} declared groups. One "
+            f"It {names} {selection.picks:,} of the {selection.size:,} declared groups. One "
             f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
             f"the {base} largest, and at least 95% of the time at {_up(found.surely)}"
             f"{_if_bounded(plan)}."
         )
+        if large is not None:
+            yield _left_out(part, large)
     else:
         yield _top_k(plan, found)
 
@@ -290,6 +309,21 @@ def _histogram(part: Part, found: Appearance) -> str:
     if _is_weighted(plan):
         assert plan.bounding is not None
         text += f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
+    return f"{text}."
+
+
+def _left_out(part: Part, large: Appearance) -> str:
+    """A minimum of units that declared groups must reach, noise included."""
+    plan, least = part.plan, part.plan.block.parameters.min_units_per_group
+    text = (
+        f"Declared groups are left out where the noisy number of {_units(plan)} is below "
+        f"{least:,}: one that keeps {_up(large.half)} appears at least half the time, one with "
+        f"{_up(large.surely)} at least 95%"
+    )
+    if large.rarely >= 0:
+        text += f", one with {large.rarely:,.0f} or fewer at most 5%"
+    if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
+        text += f"; below {_up(large.half)} what appears is counted too high"
     return f"{text}."
 
 
@@ -333,6 +367,8 @@ def _margin(part: Part, aggregate: int, confidence: float) -> float:
 def _is_selected(plan: BlockPlan, index: int) -> bool:
     """Whether the noise on an aggregate also decided which groups appear."""
     measures = plan.block.aggregates[index].measures
+    if plan.units_measure is not None and measures == (plan.units_measure,):
+        return True
     return plan.selection.score_noise is not None and measures == (plan.score,)
 
 
@@ -358,11 +394,15 @@ def _score(plan: BlockPlan) -> str:
     """What a group's size is measured in."""
     kind = MeasureKind.UNITS if plan.score is None else plan.measures[plan.score].measure.kind
     if kind is MeasureKind.UNITS:
-        return f"{'whole ' * _is_weighted(plan)}units ({_name(plan.block.unit_name)})"
+        return _units(plan)
     if kind is MeasureKind.ROWS:
         return "rows"
     (text, *_) = [a.text for a in plan.block.aggregates if a.measures == (plan.score,)]
     return f"in {_name(text)}"
+
+
+def _units(plan: BlockPlan) -> str:
+    return f"{'whole ' * _is_weighted(plan)}units ({_name(plan.block.unit_name)})"
 
 
 def _up(value: float) -> str:

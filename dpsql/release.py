@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,12 +94,27 @@ def release(
     keys = None
     if not plan.declared:
         keys = _keys_of(exact, selected.indices) if keys_of is None else keys_of(named)
-    return ReleasedRows(
+    found = ReleasedRows(
         row_ids=selected.indices if plan.declared else named,
         keys=keys,
         values=_answers(plan, [n for n in noisy if n is not None], quantiles),
         loss=plan.loss(released),
     )
+    units = plan.units_measure
+    return found if units is None else _large_enough(plan, found, noisy[units])
+
+
+def _large_enough(plan: BlockPlan, released: ReleasedRows, units: Steps | None) -> ReleasedRows:
+    """The declared groups whose noisy number of units reaches the minimum.
+
+    Post-processing of numbers that are paid for: what it costs stays what it was.
+    """
+    assert units is not None, "only a selection releases a noisy score"
+    assert plan.units_measure is not None
+    step = plan.measures[plan.units_measure].measure.step
+    kept = units * step >= plan.block.parameters.min_units_per_group
+    values = {name: column[kept] for name, column in released.values.items()}
+    return replace(released, row_ids=released.row_ids[kept], values=values)
 
 
 def release_set_union(

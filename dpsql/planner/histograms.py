@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dpsql.measures import Measure, MeasureKind
 from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
 from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget, Split
+from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
     NoiseOf,
     composed_noise,
@@ -17,8 +17,6 @@ from dpsql.planner.noise import (
 from dpsql.planner.option import Option, attempted, impossible
 from dpsql.planner.weighted import weighted_options
 from dpsql.query import Block
-
-UNITS = Measure(MeasureKind.UNITS)
 
 NAMES = ("gaussian_positive_counts", "laplace_positive_counts", "gaussian_sparse_histogram")
 
@@ -60,8 +58,7 @@ class _Histogram:
         self.budget = budget
         self.cap = cap
         # The unit count is always measured: it decides which groups are safe to name.
-        with_units = UNITS in block.measures
-        self.measures = block.measures if with_units else (*block.measures, UNITS)
+        self.measures = with_units(block)
         self.score = self.measures.index(UNITS)
         self.floor = block.parameters.min_units_per_group - 1
 

@@ -4,6 +4,9 @@ Either way all that matters is the noise. With a LIMIT, answering every group sp
 choosing but noise on groups that will not be shown; choosing first spends a share on the choice and
 noise on k groups only. Options are compared by the noise on what is shown: how far the ranking may
 err is of the same order in both, and changes sides at about the same size (twice k, without a cap).
+
+Where small groups are to be left out, their number of units is measured as well, whether it was
+asked for or not: it decides with its noise on it, after all is paid for.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget
+from dpsql.planner.measured import measured
 from dpsql.planner.noise import (
     NoiseOf,
     composed_noise,
@@ -58,7 +62,7 @@ def _caps(block: Block, groups: int) -> Sequence[int | None]:
 def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
     if block.weighted and block.measures and cap is not None:
         return _every_weighted_group(block, budget, cap)
-    split, share = budget.whole(), max(1, len(block.measures))
+    split, share = budget.whole(), max(1, len(measured(block)))
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share)
     every = KnownDomain(size)
@@ -80,7 +84,7 @@ def _every_weighted_group(block: Block, budget: Budget, cap: int) -> list[Option
 
     Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
     """
-    split, share, reach = budget.whole(), max(1, len(block.measures)), f"units weigh {cap} groups"
+    split, share, reach = budget.whole(), len(measured(block)), f"units weigh {cap} groups"
     composed = gaussian_noise(block, split.rho / share)
     options = [_weighted_option(block, cap, composed, split.conversion, reach)]
     if budget.one_shot:
@@ -95,7 +99,7 @@ def _weighted_option(
     block: Block, cap: int, noise_of: NoiseOf, conversion: float, variant: str
 ) -> Option:
     size, rows = block.domain_size, block.parameters.max_rows_contributed
-    measures = [measure.weighted(STEPS, rows) for measure in block.measures]
+    measures = [measure.weighted(STEPS, rows) for measure in measured(block)]
     noisy = tuple(NoisyMeasure(m, noise_of(m, cap, False)) for m in measures)
     selection, bounding = KnownDomain(size), Bounding(cap, size)
     plan = BlockPlan(block, selection, noisy, None, cap, bounding, conversion)
@@ -107,7 +111,7 @@ def _largest(block: Block, top_k: TopK, budget: Budget, size: int) -> list[Optio
     if top_k.limit >= size:
         return [impossible("known_domain_top_k", "LIMIT leaves out none of the declared groups")]
     split = budget.whole()
-    rho = split.rho / (len(block.measures) + 1)
+    rho = split.rho / (len(measured(block)) + 1)
     position = top_k.measure
     score = block.measures[position]
     selection = known_domain_top_k(
@@ -139,9 +143,9 @@ def _option(
 ) -> Option:
     """Noise on the ``shown`` groups, of which a unit changes all, or ``cap``."""
     groups = shown if cap is None else cap
-    measures = tuple(NoisyMeasure(m, noise_of(m, groups, cap is None)) for m in block.measures)
+    noisy = tuple(NoisyMeasure(m, noise_of(m, groups, cap is None)) for m in measured(block))
     bounding = None if cap is None else Bounding.sample(cap)
-    plan = BlockPlan(block, selection, measures, score, groups, bounding, conversion)
+    plan = BlockPlan(block, selection, noisy, score, groups, bounding, conversion)
     return Option(selection.name, plan, _error(plan, shown), variant=variant)
 
 

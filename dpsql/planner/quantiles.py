@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dpsql.measures import Measure, MeasureKind, Quantile
+from dpsql.measures import Quantile
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
 from dpsql.plan import BlockPlan, NoisyQuantile
 from dpsql.planner.budget import Budget
+from dpsql.planner.measured import measured, with_units
 from dpsql.query import Block
-
-_UNITS = Measure(MeasureKind.UNITS)
 
 
 def share_without_quantiles(block: Block) -> float:
     """The part of a block's rho that is left to its measures and to the choice of its groups."""
     if not block.quantiles:
         return 1.0
-    chosen = not block.known_domain and _UNITS not in block.measures
-    others = len(block.measures) + chosen
+    others = len(measured(block) if block.known_domain else with_units(block))
     return others / (others + len(block.quantiles))
 
 

@@ -97,11 +97,24 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
 
 
 def _appearance(block: BlockExplanation) -> str:
+    small = _left_out(block)
     if block.appears_half is None or block.appears_95 is None:
-        return "all are answered, whether they hold rows or not"
+        return small or "all are answered, whether they hold rows or not"
     half, high = significant(block.appears_half), significant(block.appears_95)
     base = "" if block.base_rank is None else f" above the {ordinal(block.base_rank)} largest group"
-    return f"one appears half the time at {half} {_score(block)}{base}, 95% of the time at {high}"
+    text = f"one appears half the time at {half} {_score(block)}{base}, 95% of the time at {high}"
+    return f"{text}; {small}" if small else text
+
+
+def _left_out(block: BlockExplanation) -> str:
+    """Which declared groups are too small to come out; empty where none is."""
+    if block.least_units is None or block.units_95 is None:
+        return ""
+    return (
+        f"those of fewer than {block.least_units:,} noisy units are left out: one of "
+        f"{block.least_units:,} comes out half the time, one of {significant(block.units_95)} 95% "
+        "of the time"
+    )
 
 
 def _score(block: BlockExplanation) -> str:
