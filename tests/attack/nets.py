@@ -122,6 +122,10 @@ def examine(pair: Pair, statement: Statement) -> Outcome:
     outcome = Outcome("refused", with_unit.code, max(s.seconds for s in sides))
     found = outcome.findings
     found += _texts(sides)
+    if outcome.seconds > SECONDS:  # once more, as whoever collects garbage may do so at any time
+        for connection in pair.sides:
+            seams.forget(connection)
+        outcome.seconds = max(_said(connection, statement).seconds for connection in pair.sides)
     if outcome.seconds > SECONDS:
         found.append(Finding("time", f"planned in {outcome.seconds:.1f} s of CPU"))
     if without.prepared is None or with_unit.prepared is None:
