@@ -170,7 +170,12 @@ class Grammar:
                     Ref("s", "VARCHAR"), Ref("d", "DATE"), Ref("up", "VARCHAR"),
                 ]  # fmt: skip
             return
-        special = {"types": "typed", "collations": "folded", "views": rng.choice(["sums", "weeks"])}
+        special = {
+            "types": "typed",
+            "collations": "folded",
+            "views": rng.choice(["sums", "weeks", "joined", "tops"]),
+            "oracles": "sums",
+        }
         self.table = rng.choice(["t", special.get(world, "t")])
         self.scope = [Ref("i32", "INTEGER"), Ref("f64", "DOUBLE"), Ref("s", "VARCHAR")]
         if self.table == "t":

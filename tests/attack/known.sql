@@ -21,6 +21,11 @@ types: SELECT sum(s) FROM typed
 types: SELECT count(*) FROM typed WHERE s > i32
 types: SELECT s, count(*) FROM typed GROUP BY s
 collations: SELECT s, count(*) FROM folded GROUP BY s
-views: SELECT sum(f64, contribution_bounds_per_row => (0, 1)) FROM sums
-views: SELECT count(w) FROM weeks
+oracles: SELECT sum(f64, contribution_bounds_per_row => (0, 1)) FROM sums
+oracles: SELECT count(w) FROM weeks
+oracles: SELECT w, count(*) FROM weeks GROUP BY w
 views: SELECT w, count(*) FROM weeks GROUP BY w
+views: SELECT sum(f64, contribution_bounds_per_row => (0, 1)), count(DISTINCT s) FROM sums
+plain: SELECT count(*) FROM t WHERE var_map(ts_s) IS NULL
+plain: SELECT count(*) FROM t WHERE f64 > CAST('nan' AS DOUBLE)
+plain: SELECT f32, i8 FROM t WHERE b = b GROUP BY 1, 2

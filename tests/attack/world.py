@@ -314,16 +314,32 @@ def _collations() -> World:
     return World("collations", _SMALL, _SMALL_NASTY, after, {**_SMALL_TABLES, **tables})
 
 
-def _views() -> World:
+def _oracles() -> World:
+    """Views whose own expressions fail on rows: nothing may be asked of them."""
     after = (
         _FILL,
         "CREATE VIEW sums AS SELECT uid, i32, i32 * i32 AS f64, CAST(i32 AS VARCHAR) AS s FROM t",
         "CREATE VIEW weeks AS SELECT uid, i32, f64, s, week(d) AS w FROM t",
     )
-    tables = {
-        name: TablePolicy(name, PERSON, {"i32": ColumnPolicy(-5, 20)}) for name in ("sums", "weeks")
-    }
-    return World("views", _SMALL, _SMALL_NASTY, after, {**_SMALL_TABLES, **tables})
+    return World(
+        "oracles", _SMALL, _SMALL_NASTY, after, {**_SMALL_TABLES, **_viewed("sums", "weeks")}
+    )
+
+
+def _views() -> World:
+    after = (
+        _FILL,
+        "CREATE VIEW sums AS SELECT uid, i32, TRY(i32 * i32) AS f64, CAST(i32 AS VARCHAR) AS s FROM t",
+        "CREATE VIEW weeks AS SELECT uid, i32, f64, s, TRY(week(d)) AS w FROM t WHERE i32 IS NOT NULL",
+        "CREATE VIEW joined AS SELECT t.uid, t.i32, t.f64, p.s FROM t LEFT JOIN pub p ON t.i32 = p.k",
+        "CREATE VIEW tops AS SELECT uid, max(i32) AS i32, max(f64) AS f64, min(s) AS s FROM t GROUP BY uid",
+    )
+    viewed = _viewed("sums", "weeks", "joined", "tops")
+    return World("views", _SMALL, _SMALL_NASTY, after, {**_SMALL_TABLES, **viewed})
+
+
+def _viewed(*names: str) -> dict[str, TablePolicy]:
+    return {name: TablePolicy(name, PERSON, {"i32": ColumnPolicy(-5, 20)}) for name in names}
 
 
 def _crowd() -> World:
@@ -336,7 +352,7 @@ def _crowd() -> World:
 
 WORLDS: Final = {
     world.name: world
-    for world in (_plain(), _macros(), _types(), _collations(), _views(), _crowd())
+    for world in (_plain(), _macros(), _types(), _collations(), _views(), _oracles(), _crowd())
 }
 
 
