@@ -5,6 +5,7 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import TypeAlias
 
 from dpsql.accounting import Composition
 from dpsql.engines.base import Engine
+from dpsql.errors import QueryRefused
 from dpsql.explain import Explanation, explain
 from dpsql.fingerprint import fingerprint
 from dpsql.plan import BlockPlan, PrivacyPlan
@@ -78,6 +80,29 @@ class Prepared:
         return explain(self.query, self.plan, self.statements)
 
 
+# What the parser's builders and generators raise for calls that they do not expect.
+_MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Refuse a statement that the parser or the generator of SQL stumbles over."""
+    try:
+        yield
+    except _MISREAD:
+        stumbled = True
+    else:
+        stumbled = False
+    # Raised outside the handler, so that its context quotes no value of a parameter.
+    if stumbled:
+        raise QueryRefused(
+            "a part of the query cannot be understood",
+            code="not_understood",
+            hint="A function may have too many or too few arguments, or arguments of another kind "
+            "than it takes.",
+        )
+
+
 class Preparer:
     """Prepares one connection's queries, and remembers them like a database's statements."""
 
@@ -110,8 +135,11 @@ class Preparer:
 
     def _plan(self, question: Question) -> Prepared:
         text, schema = question.text, self._engine.schema()
-        tree = bind_values(parse(text), question.values, text)
-        query = validate(tree, text, self._policy, schema, question.parameters, self._engine.bind)
+        with _understood():
+            tree = bind_values(parse(text), question.values, text)
+            query = validate(
+                tree, text, self._policy, schema, question.parameters, self._engine.bind
+            )
         plan = plan_query(query, question.mechanism, self._composition)
         statements = self._rewritten(plan)
         pairs = zip(plan.blocks, statements, strict=True)

@@ -23,6 +23,10 @@ class Attack:
 
 
 _ATTACKS: dict[str, list[tuple[str, str]]] = {
+    "what the parser stumbles over is refused like anything else": [
+        ("select count(*) from visits where var_map(k) is null", "not_understood"),
+        ("select parameterized_agg(k, n, s) from visits", "not_understood"),
+    ],
     "no condition can make the engine fail on the rows that it holds for": [
         ("select count(*) from visits where dayofweek(ts - d) = 1", "can_fail"),
         ("select count(*) from visits where nullif('x', 1) is null", "fails"),

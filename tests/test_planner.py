@@ -147,7 +147,8 @@ def test_one_publication_never_needs_more_than_a_query_of_a_session(b: Block) ->
     once = plan_block(b, composition=Composition.BASIC)
     if session.score is not None:
         least = [min(c.threshold or math.inf for c in p.candidates) for p in (once, session)]
-        assert least[0] <= least[1] * (1 + 1e-9)
+        # A publication's epsilon and delta are rounded down to units of the ledger.
+        assert least[0] <= least[1] * (1 + 1e-4)
 
 
 @given(
