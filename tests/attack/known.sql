@@ -29,3 +29,4 @@ views: SELECT sum(f64, contribution_bounds_per_row => (0, 1)), count(DISTINCT s)
 plain: SELECT count(*) FROM t WHERE var_map(ts_s) IS NULL
 plain: SELECT count(*) FROM t WHERE f64 > CAST('nan' AS DOUBLE)
 plain: SELECT f32, i8 FROM t WHERE b = b GROUP BY 1, 2
+plain: SELECT parameterized_agg(tz, u8, id) FROM t

@@ -6,12 +6,8 @@ import re
 from typing import Final
 
 OPEN: Final[tuple[str, ...]] = (
-    r"plain (totality|ranges): fails .*",
-    r"crowd (totality|ranges): fails .*",
-    r"(types|macros|collations) (totality|ranges|names): fails .*",
-    r"views (totality|ranges): fails .*",
-    r"\w+ totality: \w+: the engine failed .*",
-    r"\w+ exception: .*",
+    r"\w+ exception: (IndexError|TypeError) in sql/(dialect|text)\.py.*",
+    r"\w+ time: planned in .*",  # a Decimal of a billion digits as a query parameter
 )
 _OPEN = re.compile("|".join(f"(?:{pattern})" for pattern in OPEN)) if OPEN else None
 

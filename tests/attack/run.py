@@ -128,7 +128,10 @@ class _Attack:
         if not found:
             return
         finding = found[0]
-        smaller = reduced(pair, statement, finding)
+        try:
+            smaller = reduced(pair, statement, finding)
+        except Exception:  # noqa: BLE001 (what cannot even be written back is left as it is)
+            return
         hole.minimal = re.sub(r"\s+", " ", smaller.text)
         hole.parameters = {name: repr(value) for name, value in smaller.parameters.items()}
         if self._rowed() < self.plan.rows and finding.net in ("totality", "ranges", "sensitivity"):
