@@ -435,22 +435,6 @@ class Connection(CursorConnection):
             raise InterfaceError("the connection is closed", code="closed")
 
 
-_CAUSES: Final = {
-    "engine_failed": Cause.ENGINE,
-    "time_limit": Cause.TIME,
-    "memory_limit": Cause.MEMORY,
-}
-
-
-def _code(error: Exception, expired: bool) -> str:
-    """What happened to a query, told by the kind of an error: its text may quote rows."""
-    if isinstance(error, MemoryError):
-        return "memory_limit"
-    if not isinstance(error, EngineError):
-        return "engine_failed"  # an error of ours, for reasons that rows may have
-    return "time_limit" if expired and error.code == "interrupted" else error.code
-
-
 def _query(text: object) -> str:
     """The text of a statement. Raises ``SQLSyntaxError`` for what is no text."""
     try:
