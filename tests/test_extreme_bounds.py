@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -310,3 +311,30 @@ def test_bounds_are_not_lost_among_the_arguments_of_a_quantile() -> None:
         found = planned(f"SELECT {call}(f64, 0.9, {PER_ROW} => (2, 3)) FROM r", SCHEMA, RULES)
         lattice = found.plans[0].quantiles[0].quantile.ranked.lattice
         assert (lattice.lower, lattice.upper) == (2.0, 3.0)
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    directory = tmp_path_factory.mktemp("extremes")
+    rules = replace(RULES, accounts={"a": AccountPolicy("a", 1e6, 0.4)})
+    path = database(directory / "r.duckdb", 5)
+    with dpsql.connect(path, rules, directory / "budget.db", "a") as opened:
+        yield opened
+
+
+@settings(examples_of(40))
+@given(question=questions())
+def test_what_is_not_refused_is_explained_and_answered(question, connection) -> None:
+    sql, parameters = question
+    try:
+        assert connection.explain(sql, **parameters).query == sql
+    except (QueryRefused, ParameterError) as refused:
+        before = connection.budget().queries
+        with pytest.raises(type(refused)):
+            connection.sql(sql, **parameters)
+        assert connection.budget().queries == before
+        return
+    answer = connection.sql(sql, **parameters)
+    answer.fetchall()
+    answer.intervals()
+    assert str(answer)

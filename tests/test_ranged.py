@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
@@ -20,15 +22,17 @@ from support import planned
 
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.measures import Lattice
+from dpsql.mechanisms.set_union_weights import STEPS
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Table, schema_of
-from dpsql.sql import ranged
+from dpsql.sql import preaggregate, ranged
 from dpsql.sql.bounds import lattice_for
 from dpsql.sql.contributions import clamped_step
 from dpsql.sql.intervals import numbers_of
 from dpsql.sql.parse import parse
 from dpsql.sql.quantiles import points_for
 from dpsql.sql.ranged import MOST_ROWS, Ranged, column, count
+from dpsql.sql.set_union import _share
 
 NAN, INF = float("nan"), float("inf")
 ENGINE = duckdb.connect(":memory:", config={"threads": "1"})
@@ -317,3 +321,31 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
             nearest = min(max(value, lattice.lower), lattice.upper) / lattice.quantum
             assert found.low <= step <= found.high, (name, value)
             assert abs(step - nearest) <= 0.5 + abs(nearest) * 2**-52, (name, value)
+
+
+# -- and where they are stated --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm) -> None:
+    share = _share(norm)
+    assert (share.low, share.high, share.type) == (0, STEPS, "BIGINT")
+    sizes = ", ".join(f"({size})" for size in (1, 2, 3, STEPS, STEPS + 1, 2**40))
+    rows = ENGINE.execute(
+        f'SELECT {share.sql}, typeof({share.sql}) FROM (VALUES {sizes}) v("__dpsql_size")'
+    ).fetchall()
+    assert all(share.low <= value <= share.high for value, _ in rows)
+    assert {type_ for _, type_ in rows} == {"BIGINT"}
+
+
+def test_decimals_that_are_summed_per_unit_cannot_overflow() -> None:
+    found = re.fullmatch(r"DECIMAL\((\d+), 8\)", preaggregate._EXACT)
+    assert found is not None
+    assert (10 ** int(found[1]) - 1) * MOST_ROWS < 10**38
+    largest = f"{'9' * (int(found[1]) - 8)}.99999999"
+    ((type_, total),) = ENGINE.execute(
+        f"SELECT typeof(sum(x)), sum(x) FROM (SELECT '{largest}'::{preaggregate._EXACT} AS x "
+        "FROM range(1000))"
+    ).fetchall()
+    assert type_ == "DECIMAL(38,8)"
+    assert total == 1000 * Decimal(largest)
