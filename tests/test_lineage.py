@@ -521,6 +521,7 @@ REFUSED = [
     ),
     ("SELECT count(*) FROM (SELECT uid, first(s) FROM visits GROUP BY uid)", "aggregate_not_supported", ""),
     ("SELECT count(*) FROM (SELECT uid, sum(DISTINCT n) FROM visits GROUP BY uid)", "aggregate_not_supported", ""),
+    ("SELECT count(*) FROM (SELECT uid, avg(s) FROM visits GROUP BY uid)", "not_numeric", "s"),
     ("SELECT count(*) FROM (SELECT uid, count(DISTINCT n, k) FROM visits GROUP BY uid)", "aggregate_not_supported", ""),
     ("SELECT count(*) FROM (SELECT uid, k FROM visits GROUP BY uid)", "column_not_grouped", "k"),
     ("SELECT count(*) FROM (SELECT uid FROM visits GROUP BY uid HAVING k > 1)", "column_not_grouped", "k"),

@@ -19,7 +19,7 @@ from dpsql.quoting import quote
 from dpsql.sql.aggregates import output_name
 from dpsql.sql.call import Call, is_aggregate, read_call
 from dpsql.sql.expressions import check_row_expression, put, refusal
-from dpsql.sql.intervals import interval_of, is_integral
+from dpsql.sql.intervals import interval_of, is_integral, is_number, is_truth
 from dpsql.sql.ranged import MOST_ROWS, column
 from dpsql.sql.relation import Field, Identity, Relation
 from dpsql.sql.text import to_sql
@@ -150,6 +150,8 @@ class _PerUnit:
             return self._count(call), Field("", name, name, "", _COUNTED)
         argument = call.filtered(function.this)
         summed = isinstance(function, exp.Sum)
+        if isinstance(function, exp.Sum | exp.Avg):
+            self._check_number(function.this)
         bounds = None if summed else interval_of(argument, self.source.policy)
         known = ColumnPolicy(*bounds) if bounds else None
         identity = self.source.identity_of(argument)
@@ -188,6 +190,18 @@ class _PerUnit:
                 "with FILTER.",
             )
         return call
+
+    def _check_number(self, node: exp.Expr) -> None:
+        """Refuse what is cast to a decimal from a type of which nothing is known."""
+        table = self.source.table
+        if not (is_number(node, table) or is_truth(node, table)):
+            raise refusal(
+                self.lineage.text,
+                "what is summed is not a number",
+                "not_numeric",
+                node,
+                hint="Cast it to a number: x::INT.",
+            )
 
     def _count(self, call: Call) -> str:
         value, word = call.function.this, ""
