@@ -59,7 +59,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         connection.execute("CREATE TABLE wards AS SELECT 'eyes' AS ward, 3 AS floor")
         connection.execute(
-            "CREATE VIEW endless AS SELECT i % 1000 AS patient_id, hash(i) % 9 AS k "
+            "CREATE VIEW endless AS SELECT TRY(i % 1000) AS patient_id, TRY(hash(i) % 9) AS k "
             "FROM range(1_000_000_000_000) t(i)"
         )
     return path

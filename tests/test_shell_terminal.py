@@ -26,7 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     SCREENS.clinic(directory)
     with duckdb.connect(str(directory / "clinic.duckdb")) as connection:
         connection.execute(
-            "CREATE VIEW endless AS SELECT i % 1000 AS patient_id, hash(i) % 9 AS k "
+            "CREATE VIEW endless AS SELECT TRY(i % 1000) AS patient_id, TRY(hash(i) % 9) AS k "
             "FROM range(1_000_000_000_000) t(i)"
         )
         connection.execute(

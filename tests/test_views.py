@@ -85,6 +85,7 @@ READ = {
     "a CTE": "WITH q AS MATERIALIZED (SELECT * FROM t) SELECT unit, k FROM q",
     "a subquery": "SELECT unit, k FROM t WHERE unit IN (SELECT unit FROM t)",
     "one row of each": "SELECT unit, k FROM t QUALIFY row_number() OVER (PARTITION BY unit) = 1",
+    "a hash": "SELECT unit, k, hash(s, {'a': d}) AS h FROM t",
     "numbers": "SELECT t.unit, t.k FROM t JOIN range(3) r(i) ON k = i",
 }
 

@@ -54,6 +54,8 @@ _PARQUET: Final = frozenset({"read_parquet", "parquet_scan"})
 _PARQUET_OPTIONS: Final = frozenset({"hive_partitioning", "union_by_name", "filename"})
 _TOTAL_WINDOWS: Final = frozenset({"WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE"})
 _TOTAL_AGGREGATES: Final = frozenset({"any_value", "first", "last", "bool_and", "bool_or"})
+_TOTAL_FUNCTIONS: Final = frozenset({"hash", "list_value", "struct_extract", "struct_pack"})
+"""Functions of any values that analysts may not call, so that the evidence has none of them."""
 _CHANGING: Final = frozenset({"reservoir_quantile", "version"})
 """Functions that the engine calls consistent, of chance or of its own version."""
 _GLOB: Final = re.compile(r"[*?\[{]")
@@ -118,6 +120,7 @@ def _passing(plan: Node) -> Node:
         if (
             (kind == "BOUND_WINDOW" and node["type"] in _TOTAL_WINDOWS)
             or (kind == "BOUND_AGGREGATE" and name in _TOTAL_AGGREGATES)
+            or (kind == "BOUND_FUNCTION" and name in _TOTAL_FUNCTIONS)
             or kind == "BOUND_UNNEST"
         ):
             del node["expression_class"]
