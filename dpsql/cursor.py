@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpsql import errors
 from dpsql.plain import plain_whole
+from dpsql.policy import check_parameter_name
 from dpsql.schema import is_decimal
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class Cursor:
         """
         self._refuse_closed()
         self._result, self._rows, self._position, self.description = None, None, 0, None
+        for name in privacy:
+            check_parameter_name(name)  # else ``query`` would be given twice
         values = () if parameters is None else parameters
         self._result = self.connection.sql(
             operation, values, mechanism=mechanism, fresh=fresh, **privacy

@@ -512,6 +512,10 @@ def connect(
     ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
     """
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
+    if not isinstance(database, str | Path) and not hasattr(type(database), "schema"):
+        raise _odd("database", "a path or an engine", database)
+    if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
+        raise _odd("ledger", "a path, a URL, a Ledger or None", ledger)
     policy = _policy(policies)
     payer(policy, analyst, session)
     settings = Overrides.of(parameters)
@@ -546,9 +550,16 @@ def connect(
 def _policy(policies: str | Path | Policy) -> Policy:
     if isinstance(policies, Policy):
         return policies
+    if not isinstance(policies, str | Path):
+        raise _odd("policies", "a path or a Policy", policies)
     from dpsql.policy_file import load_policy
 
     return load_policy(policies)
+
+
+def _odd(name: str, kinds: str, value: object) -> ParameterError:
+    """The error for an argument of a type that it cannot have."""
+    return ParameterError(f"{name} must be {kinds}, not {type_name(value)}", code="bad_parameter")
 
 
 def _check(policy: Policy, engine: Engine) -> None:

@@ -19,7 +19,8 @@ from sqlalchemy import URL, Connection, Engine, Row, event, exc, types
 from sqlalchemy.engine import default, interfaces, reflection
 from sqlalchemy.sql import compiler
 
-from dpsql.errors import InterfaceError
+from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
+from dpsql.plain import plain_items
 from dpsql.policy import PARAMETER_NAMES, check_parameter_name
 from dpsql.schema import INTEGER_BITS, base_type, fold
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dpsql.cursor import Cursor
 
 _OPTION: Final = "dpsql"
+_OPTIONS: Final = ("mechanism", "fresh", *PARAMETER_NAMES)
 _ARGUMENTS: Final = ("policies", "ledger", "analyst")
 
 _TYPES: Final[dict[str, type[types.TypeEngine[Any]]]] = {
@@ -137,7 +139,7 @@ class DpsqlDialect(default.DefaultDialect):
         context: interfaces.ExecutionContext | None = None,
     ) -> None:
         options = {} if context is None else context.execution_options.get(_OPTION, {})
-        cast("Cursor", cursor).execute(statement, parameters, **options)
+        cast("Cursor", cursor).execute(statement, parameters, **_checked(options))
 
     def do_ping(self, dbapi_connection: interfaces.DBAPIConnection) -> bool:
         """Ask for something that costs nothing."""
@@ -241,6 +243,27 @@ def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record
         cursor = dbapi_connection.cursor()
         for name in PARAMETER_NAMES:
             cursor.execute(f"RESET {name}")
+
+
+def _checked(options: object) -> dict[str, Any]:
+    """The options of one statement, as they are passed on; their values are checked there.
+
+    Raises ``ParameterError`` for what is no mapping, and for a name that is no option.
+    """
+    try:
+        given = plain_items(options, len(_OPTIONS))
+    except ProgrammingError:
+        given = ()
+    if not isinstance(given, dict):
+        raise ParameterError(
+            f"the execution option {_OPTION} must be a mapping of a few names",
+            code="bad_parameter",
+            hint=f'For example {_OPTION}={{"epsilon": 0.1}}.',
+        )
+    for name in given:
+        if name not in _OPTIONS:
+            check_parameter_name(name)
+    return given
 
 
 def _value(text: str) -> object:

@@ -214,6 +214,34 @@ TYPED = """SELECT 'a' AS text, CAST('a' AS ENUM ('a')) AS choice, 1 AS whole, 1.
     NULL AS nothing FROM (SELECT COUNT(*) FROM visits)"""
 
 
+@pytest.mark.parametrize("name", ["query", "values", "statement", "", "epsilom"])
+def test_unknown_options_of_execute_are_errors_of_ours(con: dbapi.Connection, name: str) -> None:
+    with pytest.raises(dbapi.ProgrammingError) as refused:
+        con.cursor().execute("SELECT 1", **{name: "x"})
+    assert code_of(refused) == "unknown_parameter"
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, "2", None, True, object(), 10**40])
+def test_fetchmany_reads_whole_numbers_of_rows(con: dbapi.Connection, size: object) -> None:
+    cur = con.cursor().execute("SELECT 1")
+    cur.arraysize = size  # type: ignore[assignment]
+    if size == 10**40:
+        assert cur.fetchmany() == [(1,)]
+        return
+    with pytest.raises(dbapi.ProgrammingError) as refused:
+        cur.fetchmany()
+    assert code_of(refused) == "bad_size"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(7,), (b"x",), (None,), ("x", 7), ("x", None), ("x", {}, 7), ("x", "p", 7), ("x", "p", b"")],
+)
+def test_connect_refuses_what_is_no_path(tmp_path: Path, arguments: tuple[object, ...]) -> None:
+    with pytest.raises(dbapi.Error):
+        dbapi.connect(*arguments, analyst="ana")  # type: ignore[arg-type]
+
+
 def test_type_codes_are_names_of_types_and_equal_their_kind_alone(con: dbapi.Connection) -> None:
     cur = con.cursor().execute(TYPED)
     assert cur.description is not None

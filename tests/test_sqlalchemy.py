@@ -366,6 +366,23 @@ def test_one_statement_can_have_privacy_parameters_of_its_own(
             connection.execute(statement.execution_options(dpsql={"epsilon": -1}))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(7, None, "epsilon", ["epsilon"], [("epsilon", 1)], object()),
+        *({1: 1}, {"query": "SELECT 1"}, {"operation": "x"}, {"parameters": ()}, {"self": 1}),
+        *({"epsilom": 1}, {"epsilon": object()}, {"fresh": "yes"}, {"mechanism": 7}),
+        {f"a{i}": i for i in range(100)},
+    ],
+    ids=str,
+)
+def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(engine, options) -> None:
+    statement = sa.text("SELECT count(*) FROM visits").execution_options(dpsql=options)
+    with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError) as refused:
+        connection.execute(statement)
+    assert isinstance(refused.value.orig, dpsql.Error)
+
+
 def test_every_name_survives_quoting(tmp_path: Path) -> None:
     """Every keyword of DuckDB can name a column, however SQLAlchemy spells it."""
     found = duckdb.sql("SELECT DISTINCT keyword_name FROM duckdb_keywords() ORDER BY ALL")
