@@ -62,6 +62,7 @@ COUNT_LIMITS: Final = (1, 2**31 - 1)
 SECONDS_LIMIT: Final = 86_400
 MEMORY_LIMITS: Final = ("64MB", "64TB")
 PRIVATE_RELATIONS_LIMITS: Final = (1, 64)
+MAX_SUGGESTIONS: Final = 20
 
 
 class ContributionBounding(StrEnum):
@@ -399,29 +400,35 @@ def link_problems(
     ``tables`` is keyed by folded name. Without a problem, every link leads to a privacy unit, and
     to one only: whose row a row is follows from its table alone.
     """
-    parents: dict[str, str] = {}
+    ends: dict[str, str] = {}  # each child, and a table that its links lead to
+    found = 0
     for position, (child, link) in enumerate(links):
-        problem = _wrong_ends(child, link, tables)
-        if problem is None and fold(child) in parents:
+        # Looking for a name like it takes a while among many: the first few are enough.
+        problem = _wrong_ends(child, link, tables, suggest=found < MAX_SUGGESTIONS)
+        if problem is None and fold(child) in ends:
             problem = (
                 f"{child} has a link already",
                 "A row belongs to one unit: keep one of the two.",
             )
         if problem is None:
-            parents[fold(child)] = fold(link.parent)
-            if _in_a_circle(fold(child), parents):
+            if _end_of_links(fold(link.parent), ends) != fold(child):
+                ends[fold(child)] = fold(link.parent)
+            else:
                 problem = (
                     "the links go round in a circle",
                     "They must end at a table with a privacy_unit.",
                 )
         if problem is not None:
+            found += 1
             yield position, *problem
 
 
-def _wrong_ends(child: str, link: Link, tables: Mapping[str, Linkable]) -> tuple[str, str] | None:
+def _wrong_ends(
+    child: str, link: Link, tables: Mapping[str, Linkable], *, suggest: bool
+) -> tuple[str, str] | None:
     for name in (child, link.parent):
         if fold(name) not in tables:
-            hint = suggestion(name, tables) or "List it under tables."
+            hint = (suggestion(name, tables) if suggest else None) or "List it under tables."
             return f"there is no table {name} in this policy", hint
     if tables[fold(child)].privacy_unit is not None:
         return (
@@ -438,12 +445,14 @@ def _wrong_ends(child: str, link: Link, tables: Mapping[str, Linkable]) -> tuple
     return None
 
 
-def _in_a_circle(child: str, parents: Mapping[str, str]) -> bool:
-    seen, name = {child}, parents[child]
-    while name in parents and name not in seen:
-        seen.add(name)
-        name = parents[name]
-    return name in seen
+def _end_of_links(name: str, ends: dict[str, str]) -> str:
+    """The table that a chain of links ends at; its tables are pointed there, for the next time."""
+    passed = []
+    while name in ends:
+        passed.append(name)
+        name = ends[name]
+    ends.update(dict.fromkeys(passed, name))
+    return name
 
 
 PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))

@@ -70,7 +70,9 @@ from dpsql.policy import (
 from dpsql.schema import fold
 from dpsql.yaml_tree import Path, Problem, Tree, YamlSyntaxError, read_tree
 
-MAX_BYTES: Final = 4 * 2**20
+MAX_BYTES: Final = 2**19
+MAX_PARTS: Final = 15_000
+"""Signs that may begin a value: commas, ends of lines, colons and brackets."""
 MAX_LISTED: Final = 40
 BOUND_LIMIT: Final = 2**53
 """Bounds stay where every whole number is an exact double."""
@@ -104,9 +106,11 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
     """The policy in a text; ``source_name`` is what errors call it.
 
     Raises PolicyError with the first problem as its place and every problem in its hint:
-    ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``.
+    ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or
+    ``policy_too_large`` for a text that would take long to read.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    _refuse_large(text, source_name)
     try:
         tree = read_tree(text)
     except YamlSyntaxError as error:
@@ -925,12 +929,24 @@ def _read_bytes(source: str) -> bytes:
         reason = (error.strerror or "").lower() if isinstance(error, OSError) else "not a path"
         _unreadable(source, f"cannot be read: {reason}", "Check the path and its permissions.")
     if len(data) > MAX_BYTES:
-        raise PolicyError(
-            f"the policies file {source} is larger than {MAX_BYTES // 2**20} MiB",
-            code="policy_too_large",
-            hint="Check that this is the right file; declare only the domains you need.",
-        )
+        raise _too_large(source, f"is larger than {MAX_BYTES // 2**10} KiB")
     return data
+
+
+def _refuse_large(text: str, source: str) -> None:
+    """Refuse a text that would take more than a second to read, before anything reads it."""
+    if len(text) > MAX_BYTES:
+        raise _too_large(source, f"is longer than {MAX_BYTES:,} characters")
+    if sum(map(text.count, "\n,:[{")) > MAX_PARTS:
+        raise _too_large(source, f"has more than {MAX_PARTS:,} lines, commas, colons and brackets")
+
+
+def _too_large(source: str, what: str) -> PolicyError:
+    return PolicyError(
+        f"the policies file {source} {what}",
+        code="policy_too_large",
+        hint="Check that this is the right file; declare only the domains you need.",
+    )
 
 
 def _unreadable(source: str, what: str, hint: str) -> NoReturn:

@@ -24,7 +24,12 @@ from ruamel.yaml.reader import ReaderError
 from dpsql.schema import fold
 
 MAX_DEPTH: Final = 12
+MAX_BRACKETS: Final = 50  # more than are read, as text in quotes may hold some
 MAX_INTEGER_DIGITS: Final = 39
+
+_BRACKETS: Final = re.compile(r"[\[\]{}]")
+_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
+_FEWER_BRACKETS: Final = "Remove the extra brackets."
 
 Path: TypeAlias = tuple[str | int, ...]
 """Names and list positions from the top of the document down to a value."""
@@ -86,6 +91,7 @@ class YamlSyntaxError(Exception):
 
 def read_tree(text: str) -> Tree:
     """Read a text with ``\\n`` line ends. Raises YamlSyntaxError if it is not one YAML document."""
+    _refuse_nested(text)
     directive = re.search(r"^%.*", text, re.MULTILINE)
     if directive:
         raise _syntax("YAML directives are not used here", directive.start(), "Remove the line.")
@@ -95,6 +101,19 @@ def read_tree(text: str) -> Tree:
     walker = _Walker()
     value = walker.read((), node)
     return Tree(value, walker.names, walker.values, tuple(walker.problems))
+
+
+def _refuse_nested(text: str) -> None:
+    """Refuse brackets in brackets in brackets, which the parser takes very long to read."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(_COMMENT.sub(_blanks, text)):
+        depth = max(depth + (1 if bracket.group() in "[{" else -1), 0)
+        if depth > MAX_BRACKETS:
+            raise _syntax("brackets are nested too deeply", bracket.start(), _FEWER_BRACKETS)
+
+
+def _blanks(found: re.Match[str]) -> str:
+    return " " * len(found.group())
 
 
 def _compose(text: str) -> Node | None:
@@ -110,7 +129,7 @@ def _compose(text: str) -> Node | None:
         message = f"not valid YAML: {error.problem or error.context}"
         raise _syntax(message, mark.index if mark else 0, _syntax_hint(message)) from None
     except RecursionError:
-        raise _syntax("brackets are nested too deeply", 0, "Remove the extra brackets.") from None
+        raise _syntax("nested too deeply", 0, "Remove the extra levels.") from None
     except (YAMLError, ValueError, OverflowError):  # the last two: escapes such as \U99999999
         raise _syntax("not valid YAML", 0, _syntax_hint("")) from None
     return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,7 @@ from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.policy import Limits
+from dpsql.policy_file import parse_policy
 
 SECONDS = 1.0
 SLACK = 2.0
@@ -281,3 +282,147 @@ def test_the_owner_decides_how_many_private_tables_are_joined(tmp_path: Path) ->
         assert "more than 2 private tables" in refused.value.reason
         assert refused.value.place is not None
         assert connection.budget().queries == 0
+
+
+# -- policies files -------------------------------------------------------------------------------
+
+HEAD = "version: 1\ndataset: d\n"
+UNIT = HEAD + "tables: {t: {privacy_unit: {name: u, column: u}}}\n"
+
+
+def domain(values: Iterable[str]) -> str:
+    return f"{HEAD}tables: {{t: {{privacy_unit: u, columns: {{c: {{domain: [{', '.join(values)}]}}}}}}}}\n"
+
+
+def rows(count: int, row: str) -> str:
+    return many(row.format, count, "")
+
+
+def days() -> Iterator[str]:
+    return (str(datetime.date(1990, 1, 1) + datetime.timedelta(i)) for i in range(10_000))
+
+
+TABLE_OF_COLUMNS = HEAD + "tables:\n  t:\n    privacy_unit: u\n    columns:\n"
+LARGE_DOMAINS: dict[str, str] = {
+    "words": domain(f"word{i}" for i in range(10_000)),
+    "numbers": domain(map(str, range(10_000))),
+    "fractions": domain(f"{i}.5" for i in range(10_000)),
+    "days": domain(days()),
+    "quoted": domain(f"'wörd, {i}'" for i in range(7000)),
+    "long texts": domain(f"word{i}{'x' * 35}" for i in range(10_000)),
+    "lines": TABLE_OF_COLUMNS + "      c:\n        domain:\n" + rows(10_000, "        - word{}\n"),
+}
+POLICIES: dict[str, str] = {
+    **LARGE_DOMAINS,
+    "300,000 words": domain(f"w{i}" for i in range(300_000)),
+    "5,000 brackets": HEAD + "tables: " + nested(5000, "[", "", "]"),
+    "500 brackets": HEAD + "tables: " + nested(500, "[", "", "]"),
+    "5,000 braces": HEAD + "tables: " + nested(5000, "{a: ", "1", "}"),
+    "5,000 open brackets": HEAD + "tables: " + "[" * 5000,
+    "brackets after a comment": HEAD + "tables: [ # ]\n" + "[ # ]\n" * 3000,
+    "brackets in a comment": HEAD + "tables: # " + "[" * 5000,
+    "brackets in text": UNIT + f"x: ['{'[' * 3000}']",
+    "question marks": HEAD + "? " * 5000,
+    "lists in lists": HEAD + "tables: \n" + "- " * 5000 + "a",
+    "groups in groups": HEAD + "tables:\n" + "".join(f"{' ' * (i + 1)}a:\n" for i in range(900)),
+    "a billion laughs": "a: &a [x, x]\n"
+    + many(
+        lambda i: f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 9)}]\n", 9, ""
+    ),
+    "anchors": UNIT + rows(7000, "a{0}: &a{0} 1\n"),
+    "aliases": UNIT + "a: &a 1\n" + rows(7000, "b{}: *a\n"),
+    "tags": UNIT + "x: [" + "!a b, " * 14_000 + "]",
+    "documents": UNIT + "---\n" * 14_000,
+    "directives": "%YAML 1.2\n" * 14_000 + UNIT,
+    "a long text": UNIT + "x: " + "a" * 500_000,
+    "a quoted text": UNIT + "x: '" + "a" * 500_000 + "'",
+    "a text of escapes": UNIT + 'x: "' + "\\x41" * 120_000 + '"',
+    "a text of words": UNIT + "x: " + "a " * 250_000,
+    "a folded text": UNIT + "x: >\n" + "  a\n" * 14_900,
+    "a text of lines": UNIT + "x: a\n" + "  a\n" * 14_900,
+    "quotes": UNIT + "x: " + "'" * 500_000,
+    "comments": UNIT + "# a\n" * 14_900,
+    "blank lines": UNIT + "\n" * 14_900,
+    "blanks": UNIT + " " * 500_000,
+    "tabs": UNIT + "\t" * 500_000,
+    "line ends of a Mac": UNIT + "\r" * 14_900,
+    "a megabyte": UNIT + "\n" * 2**20,
+    "a long name": UNIT + "a" * 500_000 + ": 1",
+    "a long unknown name": UNIT + "dataset" * 70_000 + ": 1\n",
+    "names": UNIT + rows(7400, "k{}: 1\n"),
+    "names that are nearly right": UNIT + rows(7400, "datase{}: 1\n"),
+    "the same name": UNIT + "x: 1\n" * 7400,
+    "names in brackets": UNIT + "x: {" + "a, " * 14_900 + "}",
+    "names without values": UNIT + "defaults:\n" + rows(7400, "  k{}:\n"),
+    "questions": UNIT + "? a\n: b\n" * 4900,
+    "tables": HEAD + "tables:\n" + rows(3700, "  t{}: {{public: true}}\n"),
+    "tables of unknown keys": HEAD + "tables:\n" + rows(3700, "  t{}: {{publi: true}}\n"),
+    "columns": TABLE_OF_COLUMNS + rows(2400, "      t{}: {{lower: 0, upper: 1}}\n"),
+    "accounts": UNIT + "accounts:\n" + rows(2400, "  t{}: {{epsilon: 1, delta: 1e-6}}\n"),
+    "accounts of wrong names": UNIT
+    + "accounts:\n"
+    + rows(2400, "  t/{}: {{epsilon: 1, delta: 1e-6}}\n"),
+    "links to nowhere": HEAD
+    + "tables:\n"
+    + rows(2000, "  table{}: {{}}\n")
+    + "links:\n"
+    + rows(2000, "- table{0}.b -> tables{0}.d\n"),
+    "a chain of links": HEAD
+    + "tables:\n  t0: {privacy_unit: u}\n"
+    + many(lambda i: f"  t{i + 1}: {{}}\n", 2900, "")
+    + "links:\n"
+    + many(lambda i: f"- t{i + 1}.b -> t{i}.d\n", 2900, ""),
+    "a circle of links": HEAD
+    + "tables:\n"
+    + rows(2900, "  t{}: {{}}\n")
+    + "links:\n"
+    + many(lambda i: f"- t{i}.b -> t{(i + 1) % 2900}.d\n", 2900, ""),
+    "a link of blanks": UNIT + "links: ['" + " " * 100_000 + "a.b" + " " * 100_000 + "']",
+    "a link of dots": UNIT + "links: ['" + "a" * 200_000 + "." * 200_000 + "']",
+    "digits": UNIT + "x: " + "9" * 500_000,
+    "an exponent": UNIT + "defaults: {epsilon: 1e" + "9" * 500_000 + "}",
+    "sexagesimal digits": UNIT + "x: " + "1:" * 7000 + "1",
+    "underlined digits": UNIT + "x: " + "1_" * 250_000,
+    "a date of blanks": UNIT + "x: 2024-01-01" + " " * 400_000 + "1",
+    "a size of memory": UNIT + "limits: {memory: " + "9" * 400_000 + "GB}",
+    "a domain of two kinds": domain(["a", *map(str, range(14_000))]),
+    "a domain of lists": domain(["[]"] * 7000),
+    "a domain of nothing": domain(["~"] * 14_000),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policies_file_is_read_or_refused_in_a_second(name: str) -> None:
+    began = time.process_time()
+    try:
+        parse_policy(POLICIES[name])
+        refused = ""
+    except dpsql.PolicyError as error:
+        refused = str(error)
+    assert time.process_time() - began < SLACK * SECONDS
+    assert len(refused) < 20_000 or "a" * 10_000 in refused or "dataset" * 10 in refused
+    assert (name in LARGE_DOMAINS) <= (not refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (HEAD + "tables:\n  t: " + nested(60, "[", "", "]"), 4),
+        (HEAD + "# [[[[[[\ntables: {\n" + "[" * 60, 5),
+    ],
+)
+def test_brackets_in_brackets_are_refused_with_their_line(text: str, line: int) -> None:
+    with pytest.raises(dpsql.PolicyError, match="nested too deeply") as refused:
+        parse_policy(text)
+    assert refused.value.code == "policy_syntax"
+    assert refused.value.place is not None
+    assert refused.value.place.line == line
+
+
+def test_a_policies_file_of_very_many_values_is_refused_before_it_is_read() -> None:
+    for text in (POLICIES["300,000 words"], POLICIES["a megabyte"]):
+        began = time.process_time()
+        with pytest.raises(dpsql.PolicyError) as refused:
+            parse_policy(text)
+        assert refused.value.code == "policy_too_large"
+        assert time.process_time() - began < 0.1
