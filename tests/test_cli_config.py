@@ -295,6 +295,43 @@ def test_a_file_with_a_mistake_is_refused_with_file_key_and_line(name: str, proj
     assert not (project / "data" / "budget.db").exists()
 
 
+SECRET = "postgresql://ana:hunter2@host/budget"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[dpsql]\nlegder = "{SECRET}"\n',
+        f'[dpsql]\nlegder = {{url = "{SECRET}"}}\n',
+        f'[dpsql]\nledger = ["{SECRET}"]\n',
+        f'[dpsql]\nledger = "{SECRET}\n',
+        f"[dpsql]\nledger = {SECRET}\n",
+        f"[dpsql]\nledger = '''\n{SECRET}\n''' x\n",
+        f'[dpsql]\nledger "{SECRET}"\n',
+        f'[dpsql]\n"{SECRET}"\n',
+        f'[dpsql] "{SECRET}"\n',
+        f'[dpsql]\nledger = "x" # {SECRET}\nledger = "{SECRET}"\n',
+        f'ledger = "{SECRET}"\n',
+        f'profile = {{work = "{SECRET}"}}\n',
+        f'[profile]\nwork = "{SECRET}"\n',
+        f'[profile.work]\npassword = "{SECRET}"\n',
+    ],
+    ids=range(14),
+)
+def test_a_mistake_beside_a_password_does_not_show_it(text: str, project: Path) -> None:
+    (project / "dpsql.toml").write_text(text)
+    for command in (("config",), ("query", QUERY)):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert "hunter2" not in result.output + result.stderr
+
+
+@pytest.mark.parametrize("query", ["", "?password=hunter2", "?sslpassword=hunter2"])
+def test_a_password_that_is_set_is_not_shown(query: str, project: Path) -> None:
+    (project / "dpsql.toml").write_text(f'[dpsql]\nledger = "{SECRET}{query}"\n')
+    assert "hunter2" not in run("config").output
+
+
 def test_a_likely_key_is_suggested(project: Path) -> None:
     (project / "dpsql.toml").write_text('[dpsql]\nanalist = "b"\n')
     assert "Did you mean `analyst`?" in run("config").stderr

@@ -53,8 +53,12 @@ class _File:
     path: Path
     text: str
 
-    def error(self, reason: str, code: str, hint: str, table: str, key: str = "") -> InterfaceError:
+    def error(
+        self, reason: str, code: str, hint: str, table: str, key: str = "", *, shown: bool = False
+    ) -> InterfaceError:
+        """An error with its place. Values are not ``shown`` where they may be secrets."""
         place = replace(self._place(table, key), source=str(self.path))
+        place = place if shown else replace(place, excerpt=_masked(place.excerpt))
         return InterfaceError(reason, code=code, place=place, hint=hint)
 
     def _place(self, table: str, key: str) -> Place:
@@ -182,13 +186,21 @@ def _parsed(file: _File) -> dict[str, Any]:
         message, _, where = str(error).partition(" (at ")
         found = re.match(r"line (\d+), column (\d+)", where)
         line, column = map(int, found.groups()) if found else (len(file.text.splitlines()), 1)
-        excerpt = [*file.text.splitlines(), ""][max(0, line - 1)]
+        excerpt = _masked([*file.text.splitlines(), ""][max(0, line - 1)])
         raise InterfaceError(
             f"not valid TOML: {message[:1].lower()}{message[1:]}",
             code="config_syntax",
             place=Place(line, column, 1, excerpt, str(file.path)),
             hint='Text goes in quotes, as in: analyst = "ana"',
         ) from None
+
+
+def _masked(line: str) -> str:
+    """A line of a settings file without the value: a misspelt key may have a password for one."""
+    name, equals, _ = line.partition("=")
+    if equals:
+        return f"{name}= …"
+    return line if re.fullmatch(r"\s*(\[[^\]\"']*\]?\s*(#.*)?|#.*|)", line) else "…"
 
 
 def _refuse_unknown_tables(file: _File, document: dict[str, Any]) -> None:
@@ -217,7 +229,8 @@ def _checked(file: _File, table: str, given: object) -> Iterator[tuple[str, Any]
         if wanted is not None:
             what = f"{key} must be {wanted}, but is {_kind(value)}"
             hint = "Correct it, or remove the line."
-            raise file.error(what, "config_wrong_type", hint, table, key)
+            shown = key != "ledger"
+            raise file.error(what, "config_wrong_type", hint, table, key, shown=shown)
         yield key, _absolute(file.path, value) if option.path else value
 
 
