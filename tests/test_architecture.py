@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("mechanisms", "composition"),
     ("policy",),
     ("accounting",),
-    ("schema", "quoting", "figures", "names", "plain"),
+    ("schema", "quoting", "figures", "names", "plain", "kept"),
     ("errors",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -269,6 +269,64 @@ def test_a_file_is_replaced_with_force_but_never_a_device(world: Path) -> None:
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
+KEPT = ("world.duckdb", "policies.yaml", "budget.db", "dpsql.toml")
+
+
+@pytest.fixture
+def kept(world: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with all that a query reads and keeps, and an answer that was paid for."""
+    for name in ("world.duckdb", "policies.yaml"):
+        (world / name).write_bytes((data / name).read_bytes())
+        monkeypatch.setenv(f"DPSQL_{'POLICIES' if 'p' in name else 'DATABASE'}", name)
+    monkeypatch.setenv("DPSQL_LEDGER", "budget.db")
+    (world / "dpsql.toml").write_text("[dpsql]\nepsilon = 0.5\n")
+    assert run(GROUPED).exit_code == 0
+    return world
+
+
+@pytest.mark.parametrize("more", [(), ("--force",)])
+@pytest.mark.parametrize("name", KEPT)
+def test_no_answer_is_written_over_what_it_is_read_from(
+    kept: Path, name: str, more: tuple[str, ...]
+) -> None:
+    (kept / "there").mkdir()
+    (kept / "link").symlink_to(name)
+    (kept / "link to link").symlink_to("link")
+    os.link(kept / name, kept / "hard link")
+    (kept / "up").symlink_to(kept)
+    before = {file: (kept / file).read_bytes() for file in KEPT}
+    ways = [name, f"./{name}", f"there/../{name}", str(kept / name), f"up/{name}"]
+    ways += ["link", "link to link", "hard link", f"up/up/{name}-wal", f"{name}.wal", f"{name}-shm"]
+    for target in ways:
+        done = run("SELECT COUNT(*) FROM visits", "-o", target, *more)
+        assert done.exit_code == 2
+        assert "file_in_use" in done.stderr
+        exported = CliRunner().invoke(cli, ["budget", "export", "-o", target, *more])
+        assert exported.exit_code == 2
+        assert "file_in_use" in exported.stderr
+    assert {file: (kept / file).read_bytes() for file in KEPT} == before
+    assert spent(kept) == 1
+
+
+def test_no_answer_is_written_where_the_ledger_will_be(world: Path) -> None:
+    done = run(GROUPED, "-o", "budget.db", "--force")
+    assert done.exit_code == 2
+    assert "file_in_use" in done.stderr
+    assert not (world / "budget.db").exists()
+
+
+def test_no_draft_is_written_over_its_database_or_a_ledger(kept: Path) -> None:
+    os.rename("budget.db", "world.budget.db")
+    before = {path.name: path.read_bytes() for path in kept.iterdir()}
+    for target in ("world.duckdb", "world.budget.db", "dpsql.toml"):
+        done = CliRunner().invoke(
+            cli, ["init", "world.duckdb", "-o", target, "--force", "--no-ask"]
+        )
+        assert done.exit_code == 2
+        assert "file_in_use" in done.stderr
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
+
+
 def test_a_query_that_fails_leaves_the_file_as_it_was(world: Path) -> None:
     (world / "there.csv").write_text("mine")
     for target, more in (("there.csv", ["--force"]), ("new.csv", [])):

@@ -358,6 +358,17 @@ def test_a_plot_shows_bars_intervals_and_the_threshold(clinic):
     assert "[nothing_to_plot]" in shell("-c", f"{WARDS};\n\\plot ward").stderr
 
 
+def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic, database):
+    (clinic / "dpsql.toml").write_text("[dpsql]\nepsilon = 0.5\n")
+    (clinic / "link").symlink_to("budget.db")
+    files = [database, clinic / "policies.yaml", clinic / "budget.db", clinic / "dpsql.toml"]
+    before = [file.read_bytes() for file in files]
+    for target in (*files, "link", "budget.db-wal", f"{database}.wal"):
+        assert "[file_in_use]" in shell("-c", f"\\o {target}").stderr
+    assert [file.read_bytes() for file in files] == before
+    assert "[file_not_writable]" in shell("-c", "\\o ~nobody-of-this-name/x/y").stderr
+
+
 def test_answers_go_to_a_file_and_back(clinic):
     text = f"\\format csv\n\\o out.csv\n{SEXES};\nSHOW TABLES;\n\\o\n\\format table\n{SEXES};\n"
     output = ok(text=text)

@@ -14,6 +14,7 @@ from dpsql.cli.failures import FAILED
 from dpsql.cli.files import new_file
 from dpsql.cli.ledgers import existing, located
 from dpsql.cli.printing import progress_bar, remark, show
+from dpsql.kept import refuse_kept
 
 if TYPE_CHECKING:
     from dpsql.ledger import Head, Ledger
@@ -122,7 +123,10 @@ def export(
 ) -> None:
     """Write all accounts and all questions with their costs; not the answers that are stored."""
     with ExitStack() as stack:
-        opened = stack.enter_context(existing(located(ledger, policies, database)))
+        place = located(ledger, policies, database)
+        if output is not None:
+            refuse_kept(output, (place, database, policies, options.settings_file()))
+        opened = stack.enter_context(existing(place))
         write = None if output is None else stack.enter_context(new_file(output, force))
         for text in _exported(opened, policies, format_, table):
             write(text.encode()) if write else click.echo(text, nl=False)

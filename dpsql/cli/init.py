@@ -10,6 +10,8 @@ import click
 
 from dpsql.cli import options
 from dpsql.cli.files import new_file
+from dpsql.kept import refuse_kept
+from dpsql.ledger.place import beside
 
 
 def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
@@ -74,6 +76,7 @@ def init(
     database = place or database
     if database is None:
         raise click.UsageError("name a database: dpsql init DATABASE")
+    refuse_kept(target, (database, beside(database), options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
         schema = drafting.schema_of(database)

@@ -52,6 +52,12 @@ class _Format(click.Choice):  # type: ignore[type-arg]  # generic since click 8.
         return super().convert(value, param, ctx)
 
 
+def settings_file() -> Path | None:
+    """The settings file that this run of dpsql has read, if it has read one."""
+    ctx = click.get_current_context(silent=True)
+    return getattr(ctx.obj, "path", None) if ctx is not None else None
+
+
 def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
     """A whole number or the word ``unlimited``; the policy checks the range."""
     if value is None or value.lower() == "unlimited":

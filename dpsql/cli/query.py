@@ -15,6 +15,7 @@ from dpsql.cli.files import new_file
 from dpsql.cli.ledgers import announce, located
 from dpsql.cli.printing import progress_bar, remark, show
 from dpsql.errors import InterfaceError
+from dpsql.kept import refuse_kept
 
 if TYPE_CHECKING:
     from dpsql.result import Result
@@ -89,6 +90,8 @@ def query(
         return
     with ExitStack() as stack:
         place = located(ledger, policies, database)
+        if output is not None:
+            refuse_kept(output, (place, database, policies, options.settings_file()))
         write = _destination(stack, format_, output, force)
         text = options.query_text(sql)
         bar = stack.enter_context(ExitStack())

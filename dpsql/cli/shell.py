@@ -64,7 +64,14 @@ def shell(
     if chosen is None:
         raise click.UsageError("name a database: dpsql shell DB")
     outcome = start(
-        Target(chosen, policies, located(ledger, policies, chosen), analyst, session),
+        Target(
+            chosen,
+            policies,
+            located(ledger, policies, chosen),
+            analyst,
+            session,
+            options.settings_file(),
+        ),
         Settings(format=Format(format_), confidence=confidence),
         commands,
         keep_going=keep_going,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dpsql.errors import InterfaceError
+from dpsql.kept import refuse_kept
 from dpsql.policy import PARAMETER_NAMES
 from dpsql.schema import fold
 from dpsql.shell.command import Call, Command
@@ -100,6 +102,8 @@ def _output(call: Call) -> None:
             code="file_not_writable",
             hint="Write \\o FILE, or pipe the shell: dpsql shell DB < queries.sql | program.",
         )
+    if call.argument:
+        refuse_kept(os.path.expanduser(call.argument), call.shell.source.target.files)
     call.shell.screen.redirect(call.argument)
     call.shell.screen.say(
         f"Answers go to {call.argument}." if call.argument else "Answers are shown here."

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console, RenderableType
@@ -82,10 +81,11 @@ class Screen:
         opened: TextIO | None = None
         if path:
             try:
-                opened = Path(path).expanduser().open("w", encoding="utf-8")
-            except OSError as error:
+                opened = open(os.path.expanduser(path), "w", encoding="utf-8")  # noqa: SIM115
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "not a path"
                 raise InterfaceError(
-                    f"{path} cannot be written: {error.strerror}", code="file_not_writable"
+                    f"{path} cannot be written: {reason}", code="file_not_writable"
                 ) from None
         self.close()
         self._file = opened

@@ -28,6 +28,12 @@ class Target:
     ledger: str
     analyst: str
     session: str = ""
+    settings: Path | None = None
+
+    @property
+    def files(self) -> tuple[str | Path | None, ...]:
+        """What it is read from and kept in: no answer may be written over one of them."""
+        return self.database, self.policies, self.ledger, self.settings
 
 
 @dataclass(frozen=True, slots=True)
