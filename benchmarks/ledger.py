@@ -25,7 +25,6 @@ from pathlib import Path
 
 from dpsql.accounting import Amount
 from dpsql.ledger import Account, Ledger
-from dpsql.ledger.backend import Backend
 
 ACCOUNT = "sales/alice/notebook"
 LIMITS = (
@@ -73,17 +72,14 @@ def syncs(directory: Path) -> float:
 def without_disk(ledger: Ledger) -> Iterator[None]:
     """One transaction for all that is done inside: only computing is left."""
     link = ledger._link
-    with link.writing() as sql:
-
-        @contextmanager
-        def inside() -> Iterator[Backend]:
-            yield sql
-
-        link.writing = inside  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            del link.writing
+    sql = link._live()
+    sql.begin_write()
+    link.write = lambda work: work(sql)  # type: ignore[method-assign]
+    try:
+        yield
+        sql.commit()
+    finally:
+        del link.write
 
 
 def computing(ledger: Ledger) -> float:

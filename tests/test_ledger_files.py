@@ -20,9 +20,8 @@ from dpsql.ledger.schema import SCHEMA_VERSION
 
 def raw_connection(ledger: Ledger) -> sqlite3.Connection:
     """The connection that a ledger uses."""
-    with ledger._link.connected() as backend:
-        found: sqlite3.Connection = backend._connection  # type: ignore[attr-defined]
-        return found
+    found: sqlite3.Connection = ledger._link.use(lambda sql: sql._connection)  # type: ignore[attr-defined]
+    return found
 
 
 def test_a_new_ledger_is_private_to_its_owner(path: Path) -> None:

@@ -19,6 +19,9 @@ from dpsql.ledger import Ledger
 if TYPE_CHECKING:
     from postgres import Server
 
+ENDED = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'dpsql'"
+)
 DOCS = Path(__file__).parent.parent / "docs" / "ledger.md"
 
 
@@ -38,7 +41,7 @@ def admin(url: str) -> Iterator[Any]:
 
 
 def test_every_commit_is_synced_and_waiting_has_an_end(url: str) -> None:
-    with Ledger.open(url, busy_timeout=7) as ledger, ledger._link.connected() as backend:
+    with Ledger.open(url, busy_timeout=7) as ledger:
         for setting, value in [
             ("synchronous_commit", "on"),
             ("lock_timeout", "7s"),
@@ -46,7 +49,8 @@ def test_every_commit_is_synced_and_waiting_has_an_end(url: str) -> None:
             ("search_path", "dpsql_ledger, pg_temp"),
             ("fsync", "on"),
         ]:
-            assert backend.execute(f"SHOW {setting}") == [(value,)]
+            shown = ledger._link.use(lambda sql, text=f"SHOW {setting}": sql.execute(text))
+            assert shown == [(value,)]
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
@@ -199,31 +203,44 @@ def test_a_ledger_locked_for_too_long_is_busy_and_unchanged(url: str, admin: Any
         ledger.settle(charge, RHO.amount(1, 1))
 
 
-def test_a_broken_connection_is_an_error_and_the_next_call_connects_again(
+def test_a_connection_that_broke_while_it_was_idle_is_made_again_by_the_next_call(
     url: str, admin: Any
 ) -> None:
     with Ledger.open(url) as ledger:
         charge = RHO.reserve(ledger, 5, 1)
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE application_name = 'dpsql'"
-        )
-        with pytest.raises(LedgerError) as refusal:
-            RHO.reserve(ledger, 1, 1)
+        admin.execute(ENDED)
+        ledger.settle(charge, RHO.amount(1, 1))
+        assert ledger.spent("sales") == RHO.spent(1, 1, 1, 0)
+
+
+def test_a_connection_that_breaks_in_a_transaction_is_an_error_and_nothing_is_written_twice(
+    url: str, admin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpsql.ledger.postgres import PostgresBackend
+
+    commit = PostgresBackend.commit
+
+    def broken(backend: PostgresBackend) -> None:
+        admin.execute(ENDED)
+        commit(backend)
+
+    with Ledger.open(url) as ledger:
+        RHO.reserve(ledger, 5, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresBackend, "commit", broken)
+            with pytest.raises(LedgerError) as refusal:
+                RHO.reserve(ledger, 1, 1)
         assert refusal.value.code == "ledger_cannot_open"
         assert ledger.spent("sales") == RHO.spent(5, 1, 1, 1)
-        ledger.settle(charge, RHO.amount(1, 1))
+        assert ledger.verify().sound
 
 
 def test_a_ledger_that_was_replaced_is_noticed_when_connecting_again(url: str, admin: Any) -> None:
     with Ledger.open(url) as ledger:
         admin.execute("DROP SCHEMA dpsql_ledger CASCADE")
         Ledger.open(url).close()
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE application_name = 'dpsql'"
-        )
-        for code in ("ledger_cannot_open", "ledger_missing", "ledger_missing"):
+        admin.execute(ENDED)
+        for code in ("ledger_missing", "ledger_missing"):
             with pytest.raises(LedgerError) as refusal:
                 RHO.reserve(ledger, 1, 1)
             assert refusal.value.code == code

@@ -212,11 +212,9 @@ def test_a_charge_reads_the_same_number_of_events_however_many_there_are(used: P
         for _ in range(3):
             for _ in range(20):
                 ledger.settle(ask(ledger, 1), RHO.amount(0, 1))
-            with other._link.connected() as sql:
-                known = len(sql.said)
+            known = other._link.use(lambda sql: len(sql.said))
             other.settle(ask(other, 1), RHO.amount(0, 1))
-            with other._link.connected() as sql:
-                counts.append(len(sql.said) - known)
+            counts.append(other._link.use(lambda sql: len(sql.said)) - known)
         assert max(counts[1:]) <= 4, counts
         assert ledger.verify().sound
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Shareable(Protocol):
@@ -20,14 +20,13 @@ class Shareable(Protocol):
         """Wait until the connection is not in use, close it, and let nobody make another."""
 
     def take_up(self) -> None:
-        """Let it be used again."""
+        """Let it be used again; does nothing for one that was not let go."""
 
 
-opening = threading.Lock()
+opening: Any = threading.RLock()
 """Held while a ledger is opened, so that no fork happens meanwhile."""
 
 _ledgers: weakref.WeakSet[Shareable] = weakref.WeakSet()
-_let_go: list[Shareable] = []
 
 
 def register(ledger: Shareable) -> None:
@@ -39,13 +38,14 @@ def _before_fork() -> None:
     opening.acquire()
     for ledger in list(_ledgers):
         ledger.let_go()
-        _let_go.append(ledger)
 
 
 def _after_fork() -> None:
-    while _let_go:
-        _let_go.pop().take_up()
-    opening.release()
+    # All of them: an interrupt may have come in the middle of the list. It ends no fork.
+    for ledger in list(_ledgers):
+        ledger.take_up()
+    while opening._is_owned():
+        opening.release()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -1,15 +1,73 @@
-"""A ledger's connection: one thread at a time, closed before forks, made again as needed."""
+"""A ledger's connection: one thread at a time, closed before forks, made again as needed.
+
+An interrupt (Ctrl-C) may come between any two instructions of Python: between the end of
+``lock.acquire()`` and the ``try`` behind it, and inside every ``__enter__``, ``__exit__`` and
+generator that is written in Python. Wherever it comes, it leaves no lock held (:class:`Turn`), and
+a transaction that it has left open is undone by the next call at the latest. So work is handed in
+as a function here, and not done inside a context manager.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
 
 from dpsql.errors import LedgerError
 from dpsql.ledger import forks
 from dpsql.ledger.backend import Backend, Home
+
+_T = TypeVar("_T")
+
+
+class Turn:
+    """A lock with a time limit that no interrupt leaves held."""
+
+    def __init__(self) -> None:
+        lock: Any = threading.RLock()
+        self._lock = lock
+        # Both are written in C: nothing can come between leaving a with statement and releasing the
+        # lock. Entering it does nothing; a lock that was not acquired inside is not released.
+        ends = {"__enter__": lock._is_owned, "__exit__": lock.__exit__}
+        self._releasing: Any = type("Releasing", (), ends)()
+
+    def run(self, work: Callable[[], _T], patience: float) -> _T:
+        """Do ``work`` while nobody else does. Raises :class:`LedgerError` (``ledger_busy``)."""
+        if self._lock._is_owned():
+            self._require_not_inside()
+        acquired = False
+        try:
+            with self._releasing:
+                acquired = self._lock.acquire(timeout=max(patience, 0.001))
+                if not acquired:
+                    raise _busy("another thread is using it")
+                return work()
+        except RuntimeError as error:
+            if acquired or error.__context__ is None:
+                raise
+            raise error.__context__ from None  # what was raised before there was a lock to release
+
+    def hold(self) -> None:
+        """Acquire the lock until :meth:`let_go`."""
+        self._lock.acquire()
+
+    def let_go(self) -> None:
+        """Release the lock, if this thread has acquired it."""
+        while self._lock._is_owned():
+            self._lock.release()
+
+    def _require_not_inside(self) -> None:
+        """Refuse work inside of work; what else this thread has left acquired is released."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code is Turn.run.__code__ and frame.f_locals.get("self") is self:
+                raise _busy("this thread is using it")
+            frame = frame.f_back
+        self.let_go()
 
 
 class Link:
@@ -24,61 +82,69 @@ class Link:
         self._patience = patience
         self._process = os.getpid()
         self._closed = False
-        self._lock = threading.Lock()
+        self._turn = Turn()
         forks.register(self)
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Backend]:
-        """A write transaction: on disk when the block ends, undone if anything escapes from it."""
-        with self.connected() as backend:
-            backend.begin_write()
-            yield backend
+    def write(self, work: Callable[[Backend], _T]) -> _T:
+        """Do ``work`` in a write transaction: on disk when it is done, undone if it raises."""
+
+        def committed(backend: Backend) -> _T:
+            found = work(backend)
             backend.commit()
+            return found
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Backend]:
-        """A transaction that sees one state of the ledger, and changes nothing."""
-        with self.connected() as backend:
-            backend.begin_read()
-            yield backend
+        return self._run(lambda backend: backend.begin_write(), committed)
 
-    @contextlib.contextmanager
-    def connected(self) -> Iterator[Backend]:
-        """The connection by itself; a transaction that is left open is undone."""
-        with self._held():
-            backend = self._live()
-            try:
-                yield backend
-            finally:
-                self._undo(backend)
+    def read(self, work: Callable[[Backend], _T]) -> _T:
+        """Do ``work`` in a transaction that sees one state of the ledger, and changes nothing."""
+        return self._run(lambda backend: backend.begin_read(), work)
+
+    def use(self, work: Callable[[Backend], _T]) -> _T:
+        """Do ``work`` with the connection by itself; a transaction it leaves open is undone."""
+        return self._run(lambda backend: None, work)
 
     def close(self) -> None:
         """Close the connection for good. Closing twice does nothing."""
-        with self._held():
-            self._closed = True
-            self._disconnect()
+        self._turn.run(self._close, self._patience)
 
     def let_go(self) -> None:
         """Close the connection before a fork."""
-        self._lock.acquire()
+        self._turn.hold()
         self._disconnect()
 
     def take_up(self) -> None:
         """Connect again when next used, after a fork."""
-        self._lock.release()
+        self._turn.let_go()
 
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=max(self._patience, 0.001)):
-            raise LedgerError(
-                "the ledger is busy: another thread is using it",
-                code="ledger_busy",
-                hint="try again, or open one ledger per thread",
-            )
+    def _run(self, begin: Callable[[Backend], None], work: Callable[[Backend], _T]) -> _T:
+        return self._turn.run(lambda: self._transact(begin, work), self._patience)
+
+    def _transact(self, begin: Callable[[Backend], None], work: Callable[[Backend], _T]) -> _T:
         try:
-            yield
+            return work(self._begun(begin))
         finally:
-            self._lock.release()
+            try:
+                self._undo()
+            except BaseException:  # an interrupt, while others wait for the end of a transaction
+                self._undo()
+                raise
+
+    def _begun(self, begin: Callable[[Backend], None]) -> Backend:
+        """The connection, in a transaction that has begun.
+
+        One that broke while nobody used it is made again: nothing was written yet.
+        """
+        self._undo()  # what an interrupt has left open
+        backend = self._live()
+        try:
+            begin(backend)
+        except LedgerError as error:
+            if error.code != "ledger_cannot_open":
+                raise
+            self._disconnect()
+            backend = self._live()
+            begin(backend)
+        return backend
 
     def _live(self) -> Backend:
         if self._closed:
@@ -91,19 +157,34 @@ class Link:
             )
         self._home.require_same()
         if self._backend is None:
-            self._backend = self._home.connect()
             self._process = os.getpid()
+            self._backend = self._home.connect()
         return self._backend
 
-    def _undo(self, backend: Backend) -> None:
+    def _undo(self) -> None:
+        """End a transaction that is open; where that fails, the connection."""
+        if self._backend is None or self._process != os.getpid():
+            return
         try:
-            backend.rollback()
+            self._backend.rollback()
         except LedgerError:
             self._disconnect()  # closing undoes it too; the next call connects afresh
 
+    def _close(self) -> None:
+        self._closed = True
+        self._disconnect()
+
     def _disconnect(self) -> None:
+        backend, self._backend = self._backend, None
         # Closing a connection of the parent process would undo locks the parent relies on.
-        if self._backend is not None and self._process == os.getpid():
+        if backend is not None and self._process == os.getpid():
             with contextlib.suppress(LedgerError):
-                self._backend.close()
-            self._backend = None
+                backend.close()
+
+
+def _busy(why: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger is busy: {why}",
+        code="ledger_busy",
+        hint="try again, or open one ledger per thread",
+    )

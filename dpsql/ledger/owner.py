@@ -6,9 +6,8 @@ told to hand out budget. In a shared PostgreSQL ledger the two can be two roles 
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import datetime
 
 from dpsql.accounting import Amount
@@ -40,17 +39,7 @@ class Owner:
         Raises :class:`LedgerError` (``ledger_account_exists``) if it exists.
         """
         check_new_path(path)
-        with self._acting() as journal:
-            known = nodes_of(journal.sql, line_of(path))
-            if path in known:
-                raise LedgerError(
-                    f"the account {path} exists already",
-                    code="ledger_account_exists",
-                    hint="the ledger was not changed",
-                )
-            for each in line_of(path):
-                if each not in known:
-                    accounts.create(journal, each)
+        self._act(lambda journal: _create(journal, path))
 
     def set_limits(self, path: str, limit: Amount | None, *, terms: str = "{}") -> None:
         """Limit what the account may spend in a window, beside what the policy says.
@@ -61,9 +50,8 @@ class Owner:
         if limit is not None:
             check_limit(limit)
         check_json("terms", terms)
-        with self._acting() as journal:
-            node = _node(journal.sql, path)
-            accounts.set_limit(journal, node, limit, json.loads(terms))
+        written = json.loads(terms)
+        self._act(lambda journal: accounts.set_limit(journal, _node(journal, path), limit, written))
 
     def renew(self, path: str, every: Renewal | None) -> None:
         """Have the account's window renewed every day or month from now on, or never.
@@ -72,21 +60,18 @@ class Owner:
         """
         if not isinstance(every, Renewal | None):
             raise ParameterError("a window is renewed every day or month", code="bad_parameter")
-        with self._acting() as journal:
-            accounts.renew(journal, _node(journal.sql, path), every)
+        self._act(lambda journal: accounts.renew(journal, _node(journal, path), every))
 
     def open_window(self, path: str) -> None:
         """Start a new window now: nothing spent before counts against the limits any more.
 
         It is not forgotten: ``Ledger.total`` goes on reporting it.
         """
-        with self._acting() as journal:
-            accounts.open_window(journal, _node(journal.sql, path), "owner")
+        self._act(lambda journal: accounts.open_window(journal, _node(journal, path), "owner"))
 
     def suspend(self, path: str) -> None:
         """Have the account, and all below it, answer no new question until it is reopened."""
-        with self._acting() as journal:
-            accounts.suspend(journal, _node(journal.sql, path), Kind.SUSPEND)
+        self._act(lambda journal: accounts.suspend(journal, _node(journal, path), Kind.SUSPEND))
 
     def reopen(self, path: str) -> None:
         """Let an account that was suspended, by the owner or by a failure, ask again.
@@ -95,15 +80,7 @@ class Owner:
         on what a row holds. Raises :class:`LedgerError` (``ledger_not_suspended``) if the account
         itself is not suspended.
         """
-        with self._acting() as journal:
-            node = _node(journal.sql, path)
-            if not node.is_suspended:
-                raise LedgerError(
-                    f"the account {path} is not suspended",
-                    code="ledger_not_suspended",
-                    hint="`dpsql budget show --all` tells which are; the ledger was not changed",
-                )
-            accounts.reopen(journal, node)
+        self._act(lambda journal: _reopen(journal, path))
 
     def forget(self, path: str, before: datetime | None = None) -> int:
         """Delete the stored releases of the account and those below it; return how many.
@@ -114,24 +91,10 @@ class Owner:
         check_path(path)
         if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
             raise ParameterError("a time needs a time zone", code="bad_parameter")
-        below = path + "/"
-        with self._link.writing() as sql:
-            journal = Journal(sql, self._who)
-            until = journal.at if before is None else microseconds(before)
-            found = sql.execute(
-                "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "
-                "WHERE (releases.account = ? OR substr(releases.account, 1, ?) = ?) AND at <= ? "
-                "ORDER BY releases.entry",
-                (path, len(below), below, until),
-            )
-            for (entry,) in found:
-                journal.note(Kind.FORGET, path, entry=entry)
-                sql.execute("DELETE FROM releases WHERE entry = ?", (entry,))
-            if found:
-                journal.finish()
-        with self._link.connected() as sql:
-            sql.forget_deleted()
-        return len(found)
+        until = None if before is None else microseconds(before)
+        count = self._link.write(lambda sql: _forget(Journal(sql, self._who), path, until))
+        self._link.use(lambda sql: sql.forget_deleted())
+        return count
 
     def accept_clock(self) -> None:
         """Go on with the present time after a clock that was ahead was set right.
@@ -139,22 +102,61 @@ class Owner:
         No window is renewed by it: one that was opened too early lasts until its day or month is
         over, or until :meth:`open_window`.
         """
-        with self._link.writing() as sql:
-            journal = Journal(sql, self._who, any_clock=True)
-            journal.note(Kind.CLOCK)
+        self._act(lambda journal: journal.note(Kind.CLOCK), any_clock=True)
+
+    def _act(self, action: Callable[[Journal], object], *, any_clock: bool = False) -> None:
+        def acted(sql: Backend) -> None:
+            journal = Journal(sql, self._who, any_clock=any_clock)
+            action(journal)
             journal.finish()
 
-    @contextlib.contextmanager
-    def _acting(self) -> Iterator[Journal]:
-        with self._link.writing() as sql:
-            journal = Journal(sql, self._who)
-            yield journal
-            journal.finish()
+        self._link.write(acted)
 
 
-def _node(sql: Backend, path: str) -> Node:
+def _create(journal: Journal, path: str) -> None:
+    known = nodes_of(journal.sql, line_of(path))
+    if path in known:
+        raise LedgerError(
+            f"the account {path} exists already",
+            code="ledger_account_exists",
+            hint="the ledger was not changed",
+        )
+    for each in line_of(path):
+        if each not in known:
+            accounts.create(journal, each)
+
+
+def _reopen(journal: Journal, path: str) -> None:
+    node = _node(journal, path)
+    if not node.is_suspended:
+        raise LedgerError(
+            f"the account {path} is not suspended",
+            code="ledger_not_suspended",
+            hint="`dpsql budget show --all` tells which are; the ledger was not changed",
+        )
+    accounts.reopen(journal, node)
+
+
+def _forget(journal: Journal, path: str, until: int | None) -> int:
+    """Delete the releases that were settled until a time, or all; how many they are."""
+    sql, below = journal.sql, path + "/"
+    found = sql.execute(
+        "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "
+        "WHERE (releases.account = ? OR substr(releases.account, 1, ?) = ?) AND at <= ? "
+        "ORDER BY releases.entry",
+        (path, len(below), below, journal.at if until is None else until),
+    )
+    for (entry,) in found:
+        journal.note(Kind.FORGET, path, entry=entry)
+        sql.execute("DELETE FROM releases WHERE entry = ?", (entry,))
+    if found:
+        journal.finish()
+    return len(found)
+
+
+def _node(journal: Journal, path: str) -> Node:
     check_path(path)
-    found = tied_nodes(sql, (path,))
+    found = tied_nodes(journal.sql, (path,))
     if not found:
         raise UnknownName(
             f"the ledger has no account {path}",

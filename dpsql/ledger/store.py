@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Never
@@ -23,7 +24,7 @@ from dpsql.ledger.accounts import (
     tied_nodes,
     windows_of,
 )
-from dpsql.ledger.backend import Backend, Home
+from dpsql.ledger.backend import Backend, Home, Row
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso
 from dpsql.ledger.file import SQLiteHome
 from dpsql.ledger.journal import Journal, head
@@ -147,7 +148,8 @@ class Ledger:
         check_charge(amount)
         check_name("query's fingerprint", query)
         check_json("plan", plan)
-        with self._link.writing() as sql:
+
+        def reserved(sql: Backend) -> Charge:
             journal = Journal(sql, self._who)
             nodes = ready(journal, account, given)
             if any(node.is_suspended for node in nodes):
@@ -155,7 +157,9 @@ class Ledger:
             require_room(nodes, amount)
             entry = reserve(journal, nodes, amount, query=query, plan=plan)
             journal.finish()
-        return Charge(entry, account, amount)
+            return Charge(entry, account, amount)
+
+        return self._link.write(reserved)
 
     def settle(self, charge: Charge, amount: Amount, release: bytes | None = None) -> None:
         """Replace a reservation by the actual cost, durably. Call it before showing any row.
@@ -172,7 +176,8 @@ class Ledger:
         check_units("entry", charge.entry)
         if release is not None:
             check_release(release)
-        with self._link.writing() as sql:
+
+        def settled(sql: Backend) -> None:
             query = _require_settleable(sql, charge, amount)
             journal = Journal(sql, self._who)
             digest = None if release is None else digest_of(release)
@@ -180,6 +185,8 @@ class Ledger:
             if release is not None:
                 store(sql, charge.entry, charge.account, query, release)
             journal.finish()
+
+        self._link.write(settled)
 
     def fail(self, charge: Charge, account: str, cause: str) -> None:
         """Record, durably, that the engine failed on private rows, and suspend ``account``.
@@ -197,7 +204,8 @@ class Ledger:
         check_cause(cause)
         if account not in line_of(charge.account):
             raise ParameterError("the account does not pay this charge", code="bad_parameter")
-        with self._link.writing() as sql:
+
+        def failed(sql: Backend) -> None:
             ended = _asked(sql, charge)[1]
             if ended == Kind.FAILURE:
                 return
@@ -210,6 +218,8 @@ class Ledger:
             suspend(journal, node, Kind.FAILURE, charge.entry, cause=str(cause))
             journal.finish()
 
+        self._link.write(failed)
+
     def stored(self, account: str, query: str) -> Stored | None:
         """The latest kept answer to ``query`` that ``account`` or one below it has; free.
 
@@ -218,8 +228,7 @@ class Ledger:
         """
         check_path(account)
         check_name("query's fingerprint", query)
-        with self._link.reading() as sql:
-            return latest(sql, account, query)
+        return self._link.read(lambda sql: latest(sql, account, query))
 
     # -- reports ------------------------------------------------------------------------------
 
@@ -240,8 +249,7 @@ class Ledger:
         """
         check_path(account)
         given = None if limits is None else check_limits(account, limits)
-        with self._link.reading() as sql:
-            return standings(sql, account, given)
+        return self._link.read(lambda sql: standings(sql, account, given))
 
     def estimate(
         self, account: str, amount: Amount, limits: Sequence[Account] | None = None
@@ -254,13 +262,13 @@ class Ledger:
     def windows(self, account: str) -> tuple[Window, ...]:
         """All windows of the account, oldest first."""
         check_path(account)
-        with self._link.reading() as sql:
-            return windows_of(sql, account)
+        return self._link.read(lambda sql: windows_of(sql, account))
 
     def accounts(self) -> tuple[str, ...]:
         """The paths of all accounts, sorted."""
-        with self._link.reading() as sql:
-            return tuple(sorted(path for (path,) in sql.execute("SELECT path FROM accounts")))
+        return self._link.read(
+            lambda sql: tuple(sorted(path for (path,) in sql.execute("SELECT path FROM accounts")))
+        )
 
     def history(
         self, account: str, limit: int = 100, before: int | None = None
@@ -276,8 +284,7 @@ class Ledger:
         below = account + "/"
         values = (account, len(below), below, *(() if before is None else (before,)), limit)
         text = _HISTORY.format("" if before is None else "AND seq < ?")
-        with self._link.reading() as sql:
-            return tuple(_entry(*row) for row in sql.execute(text, values))
+        return self._link.read(lambda sql: tuple(_entry(*row) for row in sql.execute(text, values)))
 
     def suspensions(self, account: str | None = None) -> tuple[Event, ...]:
         """When the account was suspended and reopened, and those above and below; newest first.
@@ -286,9 +293,9 @@ class Ledger:
         """
         if account is not None:
             check_path(account)
-        with self._link.reading() as sql:
-            events = map(Event.of_row, sql.execute(_SUSPENSIONS))
-            return tuple(e for e in events if account is None or _on_one_line(e.account, account))
+        rows = self._link.read(lambda sql: sql.execute(_SUSPENSIONS))
+        events = map(Event.of_row, rows)
+        return tuple(e for e in events if account is None or _on_one_line(e.account, account))
 
     # -- the chain ----------------------------------------------------------------------------
 
@@ -296,11 +303,7 @@ class Ledger:
         """All events of the chain after number ``after``, oldest first."""
         check_units("after", after)
         while True:
-            with self._link.reading() as sql:
-                rows = sql.execute(
-                    f"SELECT {FIELDS}, hash FROM events WHERE seq > ? ORDER BY seq LIMIT 1000",
-                    (after,),
-                )
+            rows = self._link.read(partial(_events_after, after=after))
             if not rows:
                 return
             yield from map(Event.of_row, rows)
@@ -308,8 +311,7 @@ class Ledger:
 
     def head(self) -> Head:
         """The end of the chain. Write it down elsewhere: :meth:`verify` takes it as an anchor."""
-        with self._link.reading() as sql:
-            return head(sql)
+        return self._link.read(lambda sql: head(sql))
 
     def verify(self, anchors: Sequence[Head] = ()) -> Verification:
         """Recompute the chain, all sums and all rules, and say what is the first broken place.
@@ -317,8 +319,7 @@ class Ledger:
         ``anchors`` are heads that were kept elsewhere, which the chain must contain. Without one,
         an older copy that was put back, or a chain rewritten as a whole, is not noticed.
         """
-        with self._link.reading() as sql:
-            return verify(sql, tuple(anchors))
+        return self._link.read(lambda sql: verify(sql, tuple(anchors)))
 
     def owner(self, who: str) -> Owner:
         """The actions of the data owner, which go into the chain under the name ``who``."""
@@ -327,6 +328,12 @@ class Ledger:
 
     def _standing(self, account: str) -> Standing:
         return self.standing(account)[-1]
+
+
+def _events_after(sql: Backend, after: int) -> list[Row]:
+    return sql.execute(
+        f"SELECT {FIELDS}, hash FROM events WHERE seq > ? ORDER BY seq LIMIT 1000", (after,)
+    )
 
 
 # The inner question is answered from an index alone, so that only what is told is read.
