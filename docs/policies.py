@@ -25,7 +25,7 @@ defaults: # what a query uses unless it says otherwise
   delta: 1e-9
   max_groups_contributed: 4 # most patients are seen in few wards
   max_rows_contributed: 10
-  min_units_per_group: 20 # no group of fewer patients is ever named
+  min_units_per_group: 20 # groups of fewer patients are left out
 
 maxima: # no query may ask for more
   epsilon: 2

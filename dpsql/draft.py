@@ -342,7 +342,7 @@ _MEANINGS: Final = {
     "max_groups_contributed": "groups one person may influence, or: unlimited",
     "max_rows_contributed": "rows one person may add to a group",
     "k_bar": "how many of the largest groups a top-k looks at",
-    "min_units_per_group": "never release a group of fewer people",
+    "min_units_per_group": "leave out groups of fewer people",
 }
 _MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
 _ACCOUNTS: Final = {"analyst": (3.0, 1e-6)}

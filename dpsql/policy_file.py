@@ -416,7 +416,8 @@ class _Defaults(_Section):
     )
     min_units_per_group: int = Field(
         default=Parameters().min_units_per_group,
-        description="Groups of fewer units are never released. A query may raise it.",
+        description="Groups of fewer units are left out: never released where keys are discovered; "
+        "where keys are declared, their noisy number of units decides. A query may raise it.",
         json_schema_extra=_COUNT,
     )
     contribution_bounding: ContributionBounding = Field(

@@ -363,10 +363,12 @@ USUAL = Parameters(
     max_rows_contributed=3,
     min_units_per_group=25,
 )
-FREE = replace(USUAL, max_groups_contributed=None)
+EVERY = replace(USUAL, min_units_per_group=1)  # with a minimum, units are measured as well
+FREE = replace(EVERY, max_groups_contributed=None)
 SUM = summed(USUAL, 0, 100)
 COUNTED = block(USUAL, UNITS, SUM)
-DECLARED = block(USUAL, ROWS, SUM, domain=9)
+DECLARED = block(EVERY, ROWS, SUM, domain=9)
+LARGE_ONES = block(USUAL, ROWS, SUM, domain=9)
 FREELY = block(FREE, ROWS, SUM, domain=9)
 FALLING = block(FREE, summed(FREE, -100, 100), domain=9)
 WHOLE = one_shot_distance(EPSILON, DELTA)
@@ -431,6 +433,13 @@ def declared_pure_unshared(plan: BlockPlan) -> BlockPlan:
     return with_noise(plan, one_shot_laplace(EPSILON, 3, 4), one_shot_laplace(EPSILON, 300, 4))
 
 
+def units_for_nothing(plan: BlockPlan) -> BlockPlan:
+    """What decides which groups are large enough is a third thing that noise is added to."""
+    assert len(plan.measures) == 3
+    rows, total, units = ((WHOLE / 2, 3), (WHOLE / 2, 300), (WHOLE / 3, 1))
+    return with_noise(plan, *(one_shot_gaussian(d, s, 4) for d, s in (rows, total, units)))
+
+
 def no_cap(plan: BlockPlan) -> BlockPlan:
     return replace(plan, bounding=None)
 
@@ -459,6 +468,7 @@ TWINS: list[tuple[Block, str, str, Broken]] = [
     (DECLARED, "known_domain", "4 groups per unit, exact Gaussian", declared_unshared),
     (DECLARED, "known_domain", "4 groups per unit, exact Gaussian", no_cap),
     (DECLARED, "known_domain", "4 groups per unit, Laplace", declared_pure_unshared),
+    (LARGE_ONES, "known_domain", "4 groups per unit, exact Gaussian", units_for_nothing),
     (FREELY, "known_domain", "exact Gaussian", correlated_for_fewer),
     (FALLING, "known_domain", "exact Gaussian", correlated_though_it_may_fall),
 ]

@@ -181,7 +181,7 @@ def parameters(command: Command) -> Command:
         ),
         _setting("--max-rows-contributed", type=int, help="Rows one unit may add to one group."),
         _setting("--k-bar", type=int, help="How many of the largest groups a top-k looks at."),
-        _setting("--min-units-per-group", type=int, help="Never release a group of fewer units."),
+        _setting("--min-units-per-group", type=int, help="Leave out groups of fewer units."),
         _setting(
             "--contribution-bounding",
             metavar="sample|weight",
