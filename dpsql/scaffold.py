@@ -101,12 +101,7 @@ def _check_definition(
         yield Finding("error", table.name, found.refusal.reason, found.refusal.hint)
         return
     for remark in found.remarks:
-        yield Finding(
-            "warning",
-            table.name,
-            remark,
-            "Confirm that each of its rows depends on one unit's rows, or list what it reads.",
-        )
+        yield Finding("warning", table.name, remark.reason, remark.hint)
 
 
 def _check_left_out(table: Table) -> Iterator[Finding]:

@@ -79,8 +79,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Why a table or view cannot be read, and what to do."""
+class Remark:
+    """What there is to say of a table or view, such as why it cannot be read, and what to do."""
 
     reason: str
     hint: str
@@ -105,7 +105,7 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     is_view: bool = False
-    unreadable: Unreadable | None = None
+    unreadable: Remark | None = None
     left_out: tuple[LeftOut, ...] = ()
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 

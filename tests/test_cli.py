@@ -506,6 +506,7 @@ def test_a_budget_runs_out_and_stays_out(world):
 
 def test_check_passes_a_policy_that_fits(world):
     assert "fit" in ok("check")
+    assert "kept in" in run("check").stderr  # another place is another budget
 
 
 def test_check_lists_what_does_not_fit_and_exits_with_2(world):

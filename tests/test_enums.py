@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.engines.duckdb import open_database
 from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 from dpsql.scaffold import check_policy
 
@@ -153,6 +154,24 @@ def test_categories_of_a_data_frame_are_text(tmp_path: Path) -> None:
     for name, frame in frames.items():
         engine.register(name, frame)
         assert [column.type for column in engine.schema()[name].columns][1:] == ["VARCHAR"]
+    engine.close()
+
+
+def test_check_says_that_enums_are_text(path: Path) -> None:
+    engine = dpsql.DuckDBEngine(path)
+    found = check_policy(POLICY, engine.schema(), engine.definition)
+    (said,) = (f for f in found if f.subject == "t")
+    assert said.level == "warning"
+    assert "m, s, l, a, p, u, deep" in said.message
+    assert "Rare" not in repr(found)
+    engine.close()
+
+
+def test_check_says_that_types_of_csv_files_are_guessed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("unit,k\n1,2\n")
+    engine = open_database(tmp_path / "t.csv")
+    (said,) = check_policy(POLICY, engine.schema(), engine.definition)
+    assert "guessed" in said.message
     engine.close()
 
 

@@ -43,6 +43,7 @@ def check(
     Warnings ask the owner to look; errors make some query impossible or wrong.
     """
     from dpsql.engines.duckdb import open_database
+    from dpsql.ledger.place import is_url, usual_place, without_password
     from dpsql.policy_file import load_policy
     from dpsql.scaffold import check_policy
 
@@ -60,6 +61,9 @@ def check(
         show(_findings_table(findings))
     else:
         click.echo("The policies fit the database.")
+    place = usual_place(policy, database)
+    shown = without_password(place) if is_url(place) else place
+    click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)
     if any(finding.level == "error" for finding in findings):
         ctx.exit(FAILED)
 

@@ -22,7 +22,7 @@ from dpsql.engines.views import DATA
 from dpsql.errors import InterfaceError
 from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import literal, quote
-from dpsql.schema import Column, LeftOut, Table, Unreadable, fold
+from dpsql.schema import Column, LeftOut, Remark, Table, fold
 
 _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
 
@@ -117,7 +117,7 @@ class _Source:
 def _published(connection: duckdb.DuckDBPyConnection, name: str, is_view: bool) -> Table:
     if fold(name).startswith(INTERNAL_PREFIX):
         reason = f"has a name that begins with {INTERNAL_PREFIX}, which is reserved"
-        return Table(name, (), is_view, Unreadable(reason, _RENAME))
+        return Table(name, (), is_view, Remark(reason, _RENAME))
     try:
         sources = _sources(connection, name)
         used = [(i, source) for i, source in enumerate(sources) if source.plain is not None]
@@ -130,8 +130,8 @@ def _published(connection: duckdb.DuckDBPyConnection, name: str, is_view: bool) 
     return Table(name, columns, is_view, None, tuple(_left_out(sources)))
 
 
-_NO_COLUMN = Unreadable("has no column that dpsql can read", "Leave it out of the policy.")
-_DOES_NOT_BIND = Unreadable(
+_NO_COLUMN = Remark("has no column that dpsql can read", "Leave it out of the policy.")
+_DOES_NOT_BIND = Remark(
     "cannot be read: what it is made of does not exist, or cannot be reached",
     "Look at its definition. A view may use tables of its own database file alone, and nothing "
     "that only one connection has, such as sequences, variables or extensions.",

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.schema import Column, Schema, Unreadable
+from dpsql.schema import Column, Remark, Schema
 
 
 class ArrowStream(Protocol):
@@ -56,10 +56,10 @@ class Definition:
     reads outside the database. ``remarks`` say what dpsql cannot answer for.
     """
 
-    refusal: Unreadable | None
+    refusal: Remark | None
     files: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
 
 class Stage(Protocol):

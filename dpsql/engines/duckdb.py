@@ -30,10 +30,24 @@ from dpsql.engines.views import DATA, definition
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.quoting import literal, quote
-from dpsql.schema import INTEGER_BITS, Column, Schema, Table, base_type, canonical, fold, schema_of
+from dpsql.schema import (
+    INTEGER_BITS,
+    Column,
+    Remark,
+    Schema,
+    Table,
+    base_type,
+    canonical,
+    fold,
+    schema_of,
+)
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"
+_GUESSED = Remark(
+    "is a CSV file, whose column types are guessed from its rows: one row can change them",
+    "Load it into a DuckDB file with types of your own, and use that.",
+)
 _INTERRUPTS_EVERY = 0.02  # seconds, once a query's time is over
 
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
@@ -60,6 +74,7 @@ class DuckDBEngine:
         self._schema: Schema | None = None
         self._schema_lock = threading.Lock()
         self._definitions: dict[str, Definition] = {}
+        self._guessed: set[str] = set()  # tables whose types were found out from their rows
         self._cursors: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
         self._cursors_lock = threading.Lock()
 
@@ -74,6 +89,7 @@ class DuckDBEngine:
     def csv(self, name: str, path: str | Path) -> None:
         """Load a CSV file as a table; DuckDB detects its types."""
         self._create(name, f"SELECT * FROM read_csv({literal(_existing(path))})")
+        self._guessed.add(fold(name))
 
     def parquet(self, name: str, path: str | Path) -> None:
         """Load a Parquet file as a table."""
@@ -158,9 +174,10 @@ class DuckDBEngine:
         with self._schema_lock:
             if found.name not in self._definitions:
                 evidence = evidence_for(duckdb.__version__)
-                self._definitions[found.name] = definition(
-                    self._connection, found.name, found.is_view, evidence
-                )
+                known = definition(self._connection, found.name, found.is_view, evidence)
+                if fold(found.name) in self._guessed:
+                    known = replace(known, remarks=(*known.remarks, _GUESSED))
+                self._definitions[found.name] = known
             return self._definitions[found.name]
 
     def schema(self) -> Schema:

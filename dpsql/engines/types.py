@@ -38,6 +38,14 @@ def plain_type(type_: DuckDBPyType, depth: int = 0) -> str | None:
     return _nested(type_, depth + 1)
 
 
+def has_enum(type_: DuckDBPyType) -> bool:
+    """True for an ENUM, and for nested types with one somewhere."""
+    if type_.id == "enum":
+        return True
+    parts = type_.children if type_.id in _NESTED else []
+    return any(isinstance(part, DuckDBPyType) and has_enum(part) for _, part in parts)
+
+
 def is_scalar(type_: DuckDBPyType) -> bool:
     """True for built-in types without parts, or an alias of one."""
     return type_.id in _SCALARS

@@ -19,9 +19,10 @@ import duckdb
 from dpsql.engines.base import Definition
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.plans import Node, Plan, has_collation, nodes, plan_of
+from dpsql.engines.types import has_enum
 from dpsql.query import INTERNAL_PREFIX
 from dpsql.quoting import literal, quote
-from dpsql.schema import Unreadable, fold
+from dpsql.schema import Remark, fold
 
 DATA: Final = f"{INTERNAL_PREFIX}data"
 """The catalog of the owner's data."""
@@ -61,6 +62,10 @@ _CHANGING: Final = frozenset({"reservoir_quantile", "version"})
 _GLOB: Final = re.compile(r"[*?\[{]")
 _MAX_FILES: Final = 10_000
 
+_OUTSIDE: Final = Remark(
+    "reads Parquet files outside of the database",
+    "Let nobody write them who may not change the database; the ledger counts for both.",
+)
 _AS_TABLE = "Load what it reads into the database as a table, and list that."
 _TABLES_BELOW = "List the tables below it instead, or store its rows as a table."
 
@@ -72,7 +77,7 @@ def definition(
     source = f"{DATA}.main.{quote(name)}"
     plan = plan_of(connection, f"SELECT * FROM {source}")
     if plan is not None:
-        remarks = tuple(dict.fromkeys(_remarks(plan)))  # each once, in an order
+        remarks = (*_enums(connection, source), *_over_several(plan))
         return Definition(_refusal(connection, plan, evidence), remarks=remarks)
     patterns = _parquet_patterns(connection, name) if is_view else None
     if patterns is None:
@@ -80,7 +85,7 @@ def definition(
     return _over_parquet(connection, patterns)
 
 
-_UNKNOWN = Unreadable(
+_UNKNOWN = Remark(
     "reads files, or what only one program can read, in a way that dpsql cannot look into",
     "Load what it reads into the database as a table. A view that only selects columns of Parquet "
     "files, with read_parquet and nothing else, is read as it stands.",
@@ -92,20 +97,20 @@ _UNKNOWN = Unreadable(
 
 def _refusal(
     connection: duckdb.DuckDBPyConnection, plan: Plan, evidence: Evidence
-) -> Unreadable | None:
+) -> Remark | None:
     consistent = _consistent(connection)
     for node in nodes(plan.root):
         found = _operator(node) or _function(node, consistent)
         if found is not None:
             return found
     if _compares_collated(plan):
-        return Unreadable(
+        return Remark(
             "compares or computes text under a collation: different values are the same to it",
             "Store the text without COLLATE, or select such columns as they are.",
         )
     failing = evidence.objection(_passing(plan.root))
     if failing is not None:
-        return Unreadable(
+        return Remark(
             f"computes {failing}, which can fail on a row: failing queries would tell of that row",
             "Compute it inside TRY or TRY_CAST, which give NULL instead, or store its rows as a "
             "table.",
@@ -127,35 +132,35 @@ def _passing(plan: Node) -> Node:
     return plan
 
 
-def _operator(node: Node) -> Unreadable | None:
+def _operator(node: Node) -> Remark | None:
     kind = node.get("type")
     if not isinstance(kind, str) or not kind.startswith("LOGICAL_"):
         return None
     if kind == "LOGICAL_SAMPLE":
-        return Unreadable("takes a sample: its rows are others each time", _TABLES_BELOW)
+        return Remark("takes a sample: its rows are others each time", _TABLES_BELOW)
     if kind not in _ROW_BY_ROW and kind not in _OVER_SEVERAL:
         what = kind.removeprefix("LOGICAL_").lower().replace("_", " ")
-        return Unreadable(f"is made with {what}, which dpsql does not know", _TABLES_BELOW)
+        return Remark(f"is made with {what}, which dpsql does not know", _TABLES_BELOW)
     return _scan(node) if kind == "LOGICAL_GET" else None
 
 
-def _scan(node: Node) -> Unreadable | None:
+def _scan(node: Node) -> Remark | None:
     """What is wrong with a leaf of a plan: a table, or a function that makes rows."""
     path = _path(node)
     if path == ["seq_scan"]:
         read = node["function_data"]
         if read["catalog"] == DATA and not fold(read["table"]).startswith(INTERNAL_PREFIX):
             return None
-        return Unreadable(
+        return Remark(
             f"reads a table whose name begins with {INTERNAL_PREFIX}, which is reserved",
             "Rename that table.",
         )
     if path[:-1] == ["system", "main"] and path[-1] in _COUNTING:
         return None
-    return Unreadable(f"reads {path[-1]}(), which is no table of the database", _AS_TABLE)
+    return Remark(f"reads {path[-1]}(), which is no table of the database", _AS_TABLE)
 
 
-def _function(node: Node, consistent: frozenset[str]) -> Unreadable | None:
+def _function(node: Node, consistent: frozenset[str]) -> Remark | None:
     """What is wrong with a call in a plan, if it is one."""
     if "expression_class" not in node or node.get("qname") is None:
         return None
@@ -167,11 +172,11 @@ def _function(node: Node, consistent: frozenset[str]) -> Unreadable | None:
     else:
         known = path[:-1] == ["system", "main"]
     if not known:
-        return Unreadable(f"calls {path[-1]}(), which is not the engine's own", _TABLES_BELOW)
+        return Remark(f"calls {path[-1]}(), which is not the engine's own", _TABLES_BELOW)
     clock = path[-1] == "age" and len(node["children"]) == 1
     if len(path) > 1 and (path[-1] not in consistent or clock):
         reason = f"calls {path[-1]}(), which gives another value another time"
-        return Unreadable(reason, "Compute it once, and store it in a table.")
+        return Remark(reason, "Compute it once, and store it in a table.")
     return None
 
 
@@ -213,10 +218,24 @@ def _is_operator(node: Node) -> bool:
     return isinstance(node.get("type"), str) and node["type"].startswith("LOGICAL_")
 
 
-def _remarks(plan: Plan) -> Iterator[str]:
-    for node in nodes(plan.root):
-        if _is_operator(node) and node["type"] in _OVER_SEVERAL:
-            yield _OVER_SEVERAL[node["type"]]
+def _over_several(plan: Plan) -> Iterator[Remark]:
+    """What a view does to rows of several units, each once."""
+    kinds = (node["type"] for node in nodes(plan.root) if _is_operator(node))
+    for said in dict.fromkeys(_OVER_SEVERAL[kind] for kind in kinds if kind in _OVER_SEVERAL):
+        yield Remark(
+            said, "Confirm that each of its rows depends on one unit's rows, or list what it reads."
+        )
+
+
+def _enums(connection: duckdb.DuckDBPyConnection, source: str) -> Iterator[Remark]:
+    """What becomes of columns of types whose values are listed in the schema."""
+    found = connection.sql(f"SELECT * FROM {source}")
+    names = [n for n, type_ in zip(found.columns, found.types, strict=True) if has_enum(type_)]
+    if names:
+        yield Remark(
+            f"has ENUM values in {', '.join(names)}: they are text here, and compared as text",
+            "Nothing need be done. The list of an ENUM's values is data: no analyst sees it.",
+        )
 
 
 # -- views of Parquet files -------------------------------------------------------------------
@@ -225,14 +244,14 @@ def _remarks(plan: Plan) -> Iterator[str]:
 def _over_parquet(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> Definition:
     if not all(os.path.isabs(pattern) and "://" not in pattern for pattern in patterns):
         return Definition(
-            Unreadable(
+            Remark(
                 "reads Parquet files of the network, or of whatever directory a program runs in",
                 "Give the whole paths of files of this computer, which begin with a slash.",
             )
         )
     if not _is_uniform(connection, patterns):
         return Definition(
-            Unreadable(
+            Remark(
                 "reads Parquet files of different columns or types: a value could fail to fit",
                 "Write them again with the same columns and types, or load them as a table.",
             )
@@ -241,7 +260,7 @@ def _over_parquet(connection: duckdb.DuckDBPyConnection, patterns: list[str]) ->
         None,
         files=tuple(pattern for pattern in patterns if not _GLOB.search(pattern)),
         directories=tuple(_directory(p) for p in patterns if _GLOB.search(p)),
-        remarks=("reads Parquet files: who can write them can change what it holds",),
+        remarks=(_OUTSIDE,),
     )
 
 
