@@ -374,7 +374,6 @@ def test_one_statement_can_have_privacy_parameters_of_its_own(
         *({"epsilom": 1}, {"epsilon": object()}, {"fresh": "yes"}, {"mechanism": 7}),
         {f"a{i}": i for i in range(100)},
     ],
-    ids=str,
 )
 def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(engine, options) -> None:
     statement = sa.text("SELECT count(*) FROM visits").execution_options(dpsql=options)
