@@ -656,7 +656,7 @@ def test_names_that_could_hurt_a_terminal_do_not(world) -> None:
     for text in (budget("-a", name, "-s", "[red]"), budget("--all"), budget("history", "--all")):
         assert f"world/{name}/[red]" in text
     for session in ("a/b", "\x1b[2J", " a", "a" * 201):
-        assert "printable characters without /" in refused("-s", session)
+        assert "the name of the session is not one" in refused("-s", session)
 
 
 def test_nothing_shows_the_password_of_a_url(world) -> None:
