@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpsql.accounting import MAX_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
@@ -39,8 +38,7 @@ WHERE opened IN (SELECT max(opened) FROM windows WHERE path IN ({}) AND opened <
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Pane:
+class Pane(NamedTuple):
     """A window as it is stored.
 
     ``sums`` are rho, epsilon, delta, queries and unsettled ones; ``last`` is the event that changed
@@ -65,8 +63,7 @@ class Pane:
         return ("windows", self.opened, self.path, self.period, *self.sums)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """An account as it is stored, with its present window.
 
     ``suspended`` and ``reopened`` are the events that did so last, or 0. ``last`` is the event that
@@ -107,7 +104,7 @@ class Node:
 
 def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, Node]:
     """The accounts among ``paths`` that exist, by path; they decide nothing yet."""
-    rows = sql.execute(_NODES.format(_marks(paths)), paths)
+    rows = sql.execute(_nodes_of(len(paths)), paths)
     return {row[0]: _node(row) for row in rows}
 
 
@@ -164,7 +161,7 @@ def require_room(nodes: Sequence[Node], amount: Amount) -> None:
     if short:
         raise _budget_exceeded(nodes[1:] or nodes, short, amount)
     for node in nodes:
-        sums = zip(node.window.spent.amount.units, amount.units, strict=True)
+        sums = zip(node.window.sums, amount.units, strict=False)
         if any(paid + more > MAX_UNITS for paid, more in sums):
             raise LedgerError(
                 f"the account {node.path} has spent more than can be counted",
@@ -192,7 +189,7 @@ def suspend(
 ) -> None:
     """Suspend an account by an event of this kind. If it is suspended, it goes on being so."""
     since = node.suspended if node.is_suspended else journal.next
-    states = [replace(node, suspended=since).state]
+    states = [node._replace(suspended=since).state]
     journal.append(kind, node.path, entry=entry, detail=in_order(detail), states=states)
     _change(journal, node.path, suspended=since)
 
@@ -200,7 +197,7 @@ def suspend(
 def reopen(journal: Journal, node: Node) -> None:
     """End the suspension of an account."""
     seq = journal.next
-    journal.note(Kind.REOPEN, node.path, states=[replace(node, reopened=seq).state])
+    journal.note(Kind.REOPEN, node.path, states=[node._replace(reopened=seq).state])
     _change(journal, node.path, reopened=seq)
 
 
@@ -247,7 +244,7 @@ def reserve(
 def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | None = None) -> None:
     """Lower what was reserved to ``actual``, in the windows in which it was reserved."""
     sql, line, reserved = journal.sql, line_of(charge.account), charge.amount
-    rows = sql.execute(_PANES.format(_marks(line)), (*line, charge.entry))
+    rows = sql.execute(_panes_of(len(line)), (*line, charge.entry))
     if any(row[-1] for row in rows):
         require_open(sql, charge.account)
     panes = sorted((_pane(row[:-1]) for row in rows), key=lambda pane: len(pane.path))
@@ -302,7 +299,7 @@ def create(journal: Journal, path: str) -> Node:
 def open_window(journal: Journal, node: Node, by: str) -> Node:
     """Give an account a new window, in which nothing was spent."""
     label = period(node.renews, journal.at)
-    node = replace(node, window=_empty(node.path, journal.next, label))
+    node = node._replace(window=_empty(node.path, journal.next, label))
     states = [node.state, node.window.state]
     journal.note(Kind.WINDOW, node.path, states=states, by=by, period=label)
     _insert(journal, node.window)
@@ -313,7 +310,7 @@ def open_window(journal: Journal, node: Node, by: str) -> Node:
 def renew(journal: Journal, node: Node, every: Renewal | None) -> None:
     """Renew an account's window every day or month from now on, or never."""
     label = period(every, journal.at)
-    node = replace(node, renews=every, window=replace(node.window, period=label))
+    node = node._replace(renews=every, window=node.window._replace(period=label))
     states = [node.state, node.window.state]
     journal.note(Kind.RENEWAL, node.path, states=states, every=every or "", period=label)
     _change(journal, node.path, renews=every or "")
@@ -326,7 +323,7 @@ def renew(journal: Journal, node: Node, every: Renewal | None) -> None:
 def set_limit(journal: Journal, node: Node, most: Amount | None, terms: Any) -> None:
     """Set the owner's limit of an account, or lift it, with what is written beside it."""
     amount, limited = most or Amount(), most is not None
-    states = [replace(node, limit=most).state]
+    states = [node._replace(limit=most).state]
     journal.note(Kind.LIMITS, node.path, amount, states=states, limited=limited, terms=terms)
     rho, epsilon, delta = units_of(most)
     columns = {"limit_rho": rho, "limit_epsilon": epsilon, "limit_delta": delta}
@@ -405,7 +402,7 @@ def _standing(
     if is_over(node.renews, node.window.period, now):
         current = Window(iso(now), period(node.renews, now), Spent())
     if limits is not None:
-        node = replace(node, policy=policy)
+        node = node._replace(policy=policy)
     total, since = total_of(windows), _since(sql, node) if node.is_suspended else None
     return Standing(path, node.limits, node.renews, node.terms, current, total, since)
 
@@ -427,7 +424,7 @@ def _told(journal: Journal, node: Node, policy: Amount | None) -> Node:
     """The node under the policy's limit, which is recorded if it is not what it was."""
     if policy == node.policy:
         return node
-    node = replace(node, policy=policy)
+    node = node._replace(policy=policy)
     amount, limited = policy or Amount(), policy is not None
     journal.note(Kind.POLICY, node.path, amount, states=[node.state], limited=limited)
     rho, epsilon, delta = units_of(policy)
@@ -474,6 +471,21 @@ def _spent(numbers: Sequence[int]) -> Spent:
     return Spent(Amount(*numbers[:3]), *numbers[3:])
 
 
+@lru_cache
+def _nodes_of(paths: int) -> str:
+    return _NODES.format(", ".join("?" * paths))
+
+
+@lru_cache
+def _panes_of(paths: int) -> str:
+    return _PANES.format(", ".join("?" * paths))
+
+
+@lru_cache
+def _account(path: str, limit: Amount) -> Account:
+    return Account(path, limit)
+
+
 def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
@@ -489,7 +501,7 @@ def _unknown(path: str) -> UnknownName:
 def _has_room(node: Node, amount: Amount) -> bool:
     if not node.limits:
         return True
-    accounts = [Account(node.path, limit) for limit in node.limits]
+    accounts = [_account(node.path, limit) for limit in node.limits]
     spent = node.window.spent.amount
     for account in accounts:
         account.require_same_composition(spent)
