@@ -271,7 +271,7 @@ def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal):
 
 
 def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(terminal, home):
-    with Ledger.open(home / "budget.db") as ledger:
+    with Ledger.open(home / "clinic.budget.db") as ledger:
         unsettled = ledger.spent("clinic/ana").unsettled
     before = left(terminal)
     terminal.send("SELECT COUNT(DISTINCT k) AS n FROM endless;\r")
@@ -282,7 +282,7 @@ def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(terminal, home):
     assert told is not None
     assert left(terminal) == pytest.approx(before - float(told.group(1)), abs=0.15)
     assert "Ctrl-C cancels" not in text
-    with Ledger.open(home / "budget.db") as ledger:
+    with Ledger.open(home / "clinic.budget.db") as ledger:
         assert ledger.spent("clinic/ana").unsettled == unsettled + 1
     assert "± " in terminal.run("SELECT COUNT(*) AS after FROM visits WHERE cost > 20;")
 

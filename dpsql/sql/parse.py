@@ -18,7 +18,7 @@ from dpsql.sql.dialect import PrivateDuckDB
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
-MAX_TOKENS = 20_000
+MAX_TOKENS = 24_000
 MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
 MAX_ITEMS = 250  # of a select list, of joins, of branches: some of what they become is quadratic
 MAX_SELECTS = 250
