@@ -276,14 +276,18 @@ class TailRoom:
 
     def keys_of_texts(
         self, columns: Sequence[Column], texts: list[list[str | None]], row_ids: list[int]
-    ) -> ArrowStream:
-        """The keys that :meth:`key_texts` wrote, with their row numbers."""
+    ) -> ArrowStream | None:
+        """The keys that :meth:`key_texts` wrote, with their row numbers; None for other texts."""
         names = [ROW_ID, *(quote(column.name) for column in columns)]
         keys = [f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in columns]
         unnested = _unnest(names, ["BIGINT", *("VARCHAR" for _ in columns)])
         sql = f"SELECT {', '.join([ROW_ID, *keys])} FROM ({unnested})"
-        rows = self._connection.cursor().sql(sql, params=[row_ids, *texts])
-        return MaterializedStream(rows.materialize())
+        try:
+            rows = self._connection.cursor().sql(sql, params=[row_ids, *texts])
+            return MaterializedStream(rows.materialize())
+        except (duckdb.Error, MemoryError, RuntimeError, ValueError) as error:
+            raise_if_interrupted(error)
+            return None
 
     def interrupt(self) -> None:
         """End the tail that runs, if one does; it fails. For other threads to call."""
