@@ -187,7 +187,9 @@ def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, Values]:
     columns: dict[str, Any] = found  # type: ignore[assignment]
     for packed in columns.values():
         _require(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})
-    return {name: _unpacked(_NUMBERS, **packed) for name, packed in columns.items()}
+    drawn = {name: _unpacked(_NUMBERS, **packed) for name, packed in columns.items()}
+    _require(not any(np.ma.isMaskedArray(column) for column in drawn.values()))
+    return drawn
 
 
 def _unpacked_keys(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import random
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -332,3 +335,130 @@ def test_keys_of_rarer_types_come_back_as_they_were(
         assert len(first) == 1
         assert again.cost.stored
         assert again.fetchall() == first
+
+
+# -- releases that somebody has changed -----------------------------------------------------------
+
+DAYS = "SELECT d, x, s, count(*) AS n FROM visits GROUP BY d, x, s"  # keys with types and texts
+SECRET = "hunter2"
+ODD: list[Any] = [
+    *(None, True, False, 0, -1, 1, 7, 2**63, -(2**63) - 1, 10**400, 0.5, 1e308, -1e308, 1e999),
+    *("", SECRET, "\0", "\ud800", "1", "<i8", "|O", "|V8", "<M8[us]", "O,O", "x" * 10_000),
+    *([], [None], [[]], [SECRET], [SECRET] * 7, [[1, 2]], {}, {"a": 1}, {SECRET: SECRET}),
+    float("nan"),
+    [[[[[[[[[[]]]]]]]]]],
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def payloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tampered]:
+    with connect(tmp_path_factory.mktemp("tampered")) as opened:
+        yield Tampered(opened)
+
+
+class Tampered:
+    """A connection, and what its ledger keeps of its answers, which tests may change."""
+
+    def __init__(self, connection: dpsql.Connection) -> None:
+        self.connection = connection
+        self.ledger = connection._paying_ledger()
+        self.kept: dict[str, Any] = {}
+        for asked in [*QUESTIONS, DAYS]:
+            connection.sql(asked)
+            prepared = connection._preparer.prepare(question(connection, asked))
+            self.kept[asked] = self.ledger.stored(connection._payer.analyst, prepared.fingerprint)
+            assert self.kept[asked] is not None
+
+    def outcome(self, asked: str, payload: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+        """What becomes of a question whose release is this: an answer, or the code of an error."""
+        kept = replace(self.kept[asked], payload=payload)
+        prepared = self.connection._preparer.prepare(question(self.connection, asked))
+        with monkeypatch.context() as patched:
+            patched.setattr(type(self.ledger), "stored", lambda *_: kept)
+            try:
+                found = self.connection._stored(prepared)
+                if found is None:
+                    return "another"
+                result = self.connection._present(prepared, *found)
+                result.fetchall()
+                result.intervals()
+            except dpsql.Error as error:
+                quotes = SECRET in str(error) or error.__cause__ is not None
+                return "quotes" if quotes else error.code
+        return "answers"
+
+
+def question(connection: dpsql.Connection, text: str) -> Any:
+    return connection._question(text, _Arguments((), None, {}))
+
+
+def steps_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something stands in a document."""
+    yield path
+    if isinstance(value, dict | list):
+        names = list(value) if isinstance(value, dict) else range(min(len(value), 3))
+        for name in names:
+            yield from steps_of(value[name], (*path, name))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """The document with another value there, or without it, for Ellipsis."""
+    if not path:
+        return value
+    copy: Any = json.loads(json.dumps(document))
+    holder = copy
+    for name in path[:-1]:
+        holder = holder[name]
+    if value is ...:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return copy
+
+
+@pytest.mark.parametrize("asked", [*QUESTIONS, DAYS])
+def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeypatch) -> None:
+    document = json.loads(payloads.kept[asked].payload)
+    assert payloads.outcome(asked, payloads.kept[asked].payload, monkeypatch) == "answers"
+    outcomes = set()
+    for path in steps_of(document):
+        for value in (*ODD, ...):
+            if path or value is not ...:
+                payload = json.dumps(changed(document, path, value)).encode()
+                outcomes.add(payloads.outcome(asked, payload, monkeypatch))
+    assert "ledger_corrupt" in outcomes
+    assert outcomes <= {"answers", "another", "ledger_corrupt", "tail_failed"}
+
+
+@pytest.mark.parametrize("asked", [QUESTIONS[2], QUESTIONS[4], DAYS])
+def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
+    payloads, asked, monkeypatch
+) -> None:
+    payload, chance = payloads.kept[asked].payload, random.Random(7)
+    outcomes = set()
+    for _ in range(300):
+        position, bit = chance.randrange(len(payload)), 1 << chance.randrange(8)
+        flipped = bytearray(payload)
+        flipped[position] ^= bit
+        other = chance.randrange(len(payload))
+        for bent in (bytes(flipped), payload[:position], payload[:position] + payload[other:]):
+            outcomes.add(payloads.outcome(asked, bent, monkeypatch))
+    assert "ledger_corrupt" in outcomes
+    assert outcomes <= {"answers", "another", "ledger_corrupt", "tail_failed"}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(b"", b"\xff", b"null", b"7", b"[]", b"{}", b'"x"', b'{"release": 1}', b"NaN"),
+        *(b"[" * 100_000, b'{"release": ' + b"9" * 5000 + b"}", b'{"release": 1, "blocks": [7]}'),
+        *(None, 7, 1.5, object(), b'{"release": true, "blocks": []}'),
+    ],
+    ids=range(17),
+)
+def test_what_is_no_release_at_all_is_a_corrupt_ledger(payloads, payload, monkeypatch) -> None:
+    assert payloads.outcome(ASKED, payload, monkeypatch) == "ledger_corrupt"
+
+
+def test_a_release_of_another_version_is_asked_again(payloads, monkeypatch) -> None:
+    assert payloads.outcome(ASKED, b'{"release": 2, "rows": []}', monkeypatch) == "another"
