@@ -25,15 +25,22 @@ class Interval:
     high: Values
 
 
+MOST_CONFIDENCE = 1 - 1e-12
+"""Beyond, what is left to 1 is not told exactly by a double, nor divided."""
+
+
 def check_confidence(confidence: object, place: Place | None = None) -> float:
-    """The confidence as a float. Raises ``ParameterError`` unless 0 < confidence < 1."""
+    """The confidence as a float.
+
+    Raises ``ParameterError`` unless 0 < confidence < 1, and above ``MOST_CONFIDENCE``.
+    """
     level = plain_number(confidence)
-    if level is None or not 0 < level < 1:
+    if level is None or not 0 < level <= MOST_CONFIDENCE:
         raise ParameterError(
             "confidence must be a number between 0 and 1",
             code="confidence_out_of_range",
             place=place,
-            hint="The usual one is 0.95.",
+            hint="The usual one is 0.95. It may be as near to 1 as 1 - 1e-12.",
         )
     return level
 
@@ -53,9 +60,9 @@ def interval_of(
         margin = _margin(plan, released, aggregate, aggregate.measures[0], confidence)
         return Interval(values - margin, values + margin)
     # All values that fit the intervals of the measures, which share the risk equally.
-    each = 1 - (1 - confidence) / len(aggregate.measures)
+    each = np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1)
     parts = [
-        Range.around(values, _margin(plan, released, aggregate, measure, each))
+        Range.around(values, _margin(plan, released, aggregate, measure, float(each)))
         for values, measure in zip(columns, aggregate.measures, strict=True)
     ]
     found = estimate_range(aggregate, [m.measure for m in plan.measures], parts)

@@ -20,6 +20,7 @@ from dpsql.plan import BlockPlan, PrivacyPlan
 from dpsql.planner import plan_query
 from dpsql.policy import Parameters, Policy
 from dpsql.query import Block, Query
+from dpsql.release import refuse_unknown_noise
 from dpsql.schema import Column
 from dpsql.sql.check import check_sql
 from dpsql.sql.examined import can_fail, examined_expressions
@@ -141,6 +142,7 @@ class Preparer:
                 tree, text, self._policy, schema, question.parameters, self._engine.bind
             )
         plan = plan_query(query, question.mechanism, self._composition)
+        refuse_unknown_noise(plan.blocks)
         statements = self._rewritten(plan)
         pairs = zip(plan.blocks, statements, strict=True)
         keys = tuple(self._key_columns(*pair, text) for pair in pairs)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Stage
+from dpsql.errors import ParameterError, QueryRefused
 from dpsql.estimates import estimate
 from dpsql.intervals import interval_of, noise_scale
 from dpsql.measures import Measure, Quantile, Ranked
@@ -259,6 +261,36 @@ def _answers(
             (measure,) = aggregate.measures
             answers[name] = _plain(measures[measure], noisy[measure])
     return with_noise_columns(plan, answers)
+
+
+def drawn_columns(block: Block) -> list[str]:
+    """The released columns that are drawn, in their order: aggregates, each before its supports."""
+    return [
+        name
+        for index in range(len(block.aggregates))
+        for name in (block.aggregate_column(index), *block.support_columns(index))
+    ]
+
+
+def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
+    """Refuse what is asked of the noise if it cannot be computed: the plan alone decides that.
+
+    Raises ``QueryRefused``.
+    """
+    asking = [plan for plan in plans if plan.block.noise_columns]
+    for plan, groups in product(asking, (0, 1)):
+        try:
+            with np.errstate(all="ignore"):
+                answers: dict[str, Values] = dict.fromkeys(
+                    drawn_columns(plan.block), np.zeros(groups)
+                )
+                with_noise_columns(plan, answers)
+        except (ArithmeticError, ParameterError, ValueError):
+            raise QueryRefused(
+                "what is asked of the noise cannot be computed",
+                code="no_noise_known",
+                hint="Ask for a confidence that is not so near to 1: the usual one is 0.95.",
+            ) from None
 
 
 def with_noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Values]:

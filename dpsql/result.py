@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting import ZERO, PrivacyLoss
+from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
 from dpsql.explain import Explanation
 from dpsql.intervals import Interval, check_confidence, interval_of
@@ -129,24 +130,37 @@ class Result:
         return iter(self.fetchall())
 
     def arrow(self) -> pyarrow.Table:
-        """A pyarrow Table. Raises ``InterfaceError`` if pyarrow is not installed."""
+        """A pyarrow Table.
+
+        Raises ``InterfaceError`` if pyarrow is not installed, or has no type for a column.
+        """
         table: pyarrow.Table = self._through("pyarrow", "arrow", lambda rows: rows.to_arrow_table())
         return table
 
     def df(self) -> pandas.DataFrame:
-        """A pandas DataFrame. Raises ``InterfaceError`` if pandas is not installed."""
+        """A pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does for pyarrow."""
         frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
         return frame
 
     def pl(self) -> polars.DataFrame:
-        """A polars DataFrame. Raises ``InterfaceError`` if polars or pyarrow is not installed."""
+        """A polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does, for both of them."""
         require_package("pyarrow", "polars")
         frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
         return frame
 
     def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
         require_package(module, extra)
-        return convert(self._answer.relation(self._width))
+        rows = self._answer.relation(self._width)
+        try:
+            return convert(rows)
+        except Exception as error:  # noqa: BLE001 (each package has its own, which may quote values)
+            raise_if_interrupted(error)
+            raise InterfaceError(
+                f"{module} has no type for some column of the answer",
+                code="no_frame_type",
+                hint="Cast the column to VARCHAR in an outer query, which asks nothing new, or "
+                "read the answer with fetchall().",
+            ) from None
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Confidence intervals for the noise of each aggregate returned as it was released.

@@ -20,7 +20,7 @@ from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import LedgerError
 from dpsql.ledger import MAX_RELEASE
 from dpsql.plan import BlockPlan
-from dpsql.release import ReleasedRows, Values, with_noise_columns
+from dpsql.release import ReleasedRows, Values, drawn_columns, with_noise_columns
 from dpsql.schema import Column
 from dpsql.tail import TailRoom
 
@@ -178,12 +178,7 @@ def _positions(plan: BlockPlan, found: object) -> list[int]:
 
 def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, Values]:
     """The values of each column that was drawn, and of no others, in the order of the plan."""
-    names = [
-        name
-        for index in range(len(plan.block.aggregates))
-        for name in (plan.block.aggregate_column(index), *plan.block.support_columns(index))
-    ]
-    _require(isinstance(found, dict) and list(found) == names)
+    _require(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
     columns: dict[str, Any] = found  # type: ignore[assignment]
     for packed in columns.values():
         _require(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})

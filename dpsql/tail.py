@@ -481,7 +481,7 @@ def _domain_lists(
     ]
     groups = list(product(*domains))
     chosen = [groups[position] for position in positions]
-    return [list(column) for column in zip(*chosen, strict=True)] if keys else []
+    return [[group[i] for group in chosen] for i in range(len(keys))]
 
 
 def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> _Source:
