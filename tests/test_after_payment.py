@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """What is accepted is answered: nothing that was known before fails once it has been paid for."""
 
 from __future__ import annotations
