@@ -8,12 +8,17 @@ first, what was accepted comes often, what is always refused comes seldom. All b
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
+import fractions
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 from fuzzing import CORPUS, _changed  # the cutting and pasting of other tests' statements
 from sqlglot import exp
 from test_lineage_sensitivity import CONDITIONS, HIDDEN
@@ -24,6 +29,25 @@ from dpsql.sql.text import DIALECT
 
 from .catalogue import Overload, date_parts, overloads, type_names
 from .values import EXTREMES, ODD, SCALARS, TARGET, Kind
+
+
+class _Small(int):
+    """An int that is none to a comparison of types."""
+
+
+class _Enum(enum.IntEnum):
+    ONE = 1
+
+
+class _Word(str):
+    """A str of one's own."""
+
+    __slots__ = ()
+
+
+class _Number(float):
+    """A float of one's own."""
+
 
 Values = Sequence[object] | dict[str, object]
 
@@ -227,11 +251,7 @@ class Grammar:
         return text
 
     def _odd_value(self) -> object:
-        import datetime
-        import decimal
-
-        import numpy as np
-
+        """A value that a program may pass for a query parameter."""
         return self.rng.choice(
             [
                 0, -1, 2**63, -(2**127), 2**127 - 1, 2**128, 1.5, float("nan"), float("inf"), -0.0,
@@ -241,6 +261,8 @@ class Grammar:
                 datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.timedelta(9),
                 np.int8(3), np.uint64(2**64 - 1), np.float32(0.1), np.datetime64("2024-01-01"),
                 np.datetime64("NaT"), np.str_("s"), np.bool_(True), [1], (1, 2), {"a": 1}, {1}, object(), 1j, range(3), type,
+                _Small(7), _Enum.ONE, _Word("x"), _Number(1.5), np.longdouble(1), np.array(3), np.array([1]),
+                datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), fractions.Fraction(1, 3),
             ]
         )  # fmt: skip
 
