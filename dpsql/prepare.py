@@ -32,6 +32,7 @@ from dpsql.sql.values import Values, bind_values, values_key
 from dpsql.tail import TailRoom, released_columns
 
 _REMEMBERED = 256  # statements a connection keeps planned
+_LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
 _Key: TypeAlias = tuple[str, object, str | None, Parameters]
 
 
@@ -129,7 +130,8 @@ class Preparer:
             prepared = self._plan(question)
         else:
             prepared = replace(known, statements=self._rewritten(known.plan))
-        self._remembered[key] = prepared
+        if len(question.text) <= _LONGEST:
+            self._remembered[key] = prepared
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         return prepared
