@@ -45,7 +45,7 @@ def nested(count: int, before: str, middle: str, after: str) -> str:
     return before * count + middle + after * count
 
 
-TEXTS = many("'t{}'".format, 9000)
+TEXTS = many("'t{}'".format, 7000)
 DATE = "DATE '2024-01-01'"
 NUMBERS = many(str, 240)
 SUM = " + ".join(["n"] * 90)
@@ -57,8 +57,8 @@ STATEMENTS: dict[str, str] = {
     "IN of 6,000 expressions": W + f"k IN ({many(lambda i: f'n + {i}', 6000)})",
     "IN of 1,900 expressions": W + f"k IN ({many(lambda i: f'n + {i}', 1900)})",
     "IN of 3,900 columns": W + f"k IN ({many(lambda i: 'n', 3900)})",
-    "IN of 9,900 numbers": W + f"k IN ({many(str, 9900)})",
-    "IN of 9,000 texts": f"{W}s IN ({TEXTS})",
+    "IN of 7,000 numbers": W + f"k IN ({many(str, 7000)})",
+    "IN of 7,000 texts": f"{W}s IN ({TEXTS})",
     "IN of 3,500 negative numbers": W + f"k IN ({many('-{}'.format, 3500)})",
     "IN of 3,500 dates": W + f"d IN ({', '.join([DATE] * 1900)})",
     "IN of tuples": W + f"(k, s) IN ({many(lambda i: f'({i}, NULL)', 3000)})",
@@ -214,7 +214,7 @@ def test_values_are_bound_or_refused_in_a_second(connection, name: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "outcome"),
     [
-        (W + f"k IN ({many(str, 9000)})", "answers"),
+        (W + f"k IN ({many(str, 7000)})", "answers"),
         (QUESTIONS, "parameter_missing"),
         ("SELECT count(*) FROM (SELECT * FROM (SELECT * FROM visits JOIN shops USING (k)))", "answers"),
         (f"SELECT * FROM (SELECT k, s, count(*) AS n FROM visits GROUP BY k, s) PIVOT (sum(n) FOR k IN ({many(str, 15)}) s IN ({many(lambda i: repr(str(i)), 15)}))", "answers"),

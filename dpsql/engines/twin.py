@@ -27,6 +27,12 @@ from dpsql.schema import Column, Schema
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on
+_SECONDS: Final = 5.0  # for trying them: synthetic rows are few, and joins of them may be many
+_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "threads": "1",
+    "memory_limit": "1GB",
+    "temp_directory": "",
+}
 _FIRST: Final = 0
 _ONE_TABLE: Final = re.compile(r'"[^"]+"')  # whose rows are few
 _LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
@@ -39,7 +45,7 @@ class Twin:
     def __init__(self, schema: Schema, evidence: Evidence) -> None:
         self._evidence = evidence
         self._lock = threading.Lock()
-        self._connection = duckdb.connect(":memory:", config={"threads": "1"})
+        self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
             columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
@@ -82,11 +88,7 @@ class Twin:
         try:
             plan = read_plan(text)
         except (RecursionError, ValueError):
-            raise QueryRefused(
-                "the query is too involved to be examined before it runs",
-                code="not_examined",
-                hint="Nest expressions less deeply.",
-            ) from None
+            raise _too_involved("Nest expressions less deeply.") from None
         if plan["error"]:
             raise _does_not_bind(str(plan["error_message"]).split("\n", 1)[_FIRST])
         return plan
@@ -102,10 +104,18 @@ class Twin:
         computed = f"SELECT hash({', '.join(expressions)}) FROM {source}"
         if not _ONE_TABLE.fullmatch(source):
             computed += f" LIMIT {_TRIED}"
+        timer = threading.Timer(_SECONDS, self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
         try:
             self._connection.execute(computed).fetchnumpy()
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            raise _too_involved("Join fewer tables, on fewer columns.") from None
         except duckdb.Error as error:
             raise _fails(first_line(error)) from None
+        finally:
+            timer.cancel()
+            timer.join()  # or it would interrupt what comes next
 
     def _fill(self) -> None:
         """Give every table its synthetic rows, if they have none yet."""
@@ -125,6 +135,12 @@ class Twin:
     def close(self) -> None:
         """Close the database."""
         self._connection.close()
+
+
+def _too_involved(hint: str) -> QueryRefused:
+    return QueryRefused(
+        "the query is too involved to be examined before it runs", code="not_examined", hint=hint
+    )
 
 
 def first_line(error: duckdb.Error) -> str:

@@ -17,13 +17,18 @@ from dpsql.sql.text import to_sql
 from dpsql.sql.totality import total, total_condition
 
 _SIMPLE = (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null)
+_OF_OTHERS = (exp.And, exp.Or, exp.Not)
+"""What is made of truth values that are examined for themselves, and adds nothing that can fail."""
+MAX_EXAMINED = 100_000
+"""Characters of all parts of a block: those of a long chain of operators add up to its square."""
 _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
 
 
 def examined_expressions(block: Block) -> list[str]:
     """The SQL of all that a block computes of single rows, as it will stand there: first its keys.
 
-    Empty for a block that reads nothing but columns of one table.
+    Empty for a block that reads nothing but columns of one table. Raises ``QueryRefused`` for a
+    block of which all parts together are too large.
     """
     table = block.source.table
     computed = list(_computed(block))
@@ -34,8 +39,20 @@ def examined_expressions(block: Block) -> list[str]:
     if block.condition is not None:
         found.append(to_sql(total_condition(block.condition, table)))
     whole = [*computed, *([] if block.condition is None else [block.condition])]
-    parts = (to_sql(total(part, table)) for node in whole for part in _parts(node))
-    return [*found, *dict.fromkeys(part for part in parts if part not in found)] or ["1"]
+    parts = dict.fromkeys(found)
+    size = 0
+    for part in (part for node in whole for part in _parts(node)):
+        text = to_sql(total(part, table))
+        size += len(text)
+        if size > MAX_EXAMINED:
+            raise QueryRefused(
+                "the expressions over private rows are too large",
+                code="query_too_large",
+                hint="Each part of an expression is examined for itself: split up long chains of "
+                "operators, or compute some of it over released rows.",
+            )
+        parts[text] = None
+    return [*found, *list(parts)[len(dict.fromkeys(found)) :]] or ["1"]
 
 
 def can_fail(block: Block, call: str, text: str) -> QueryRefused:
@@ -73,5 +90,5 @@ def _computed(block: Block) -> Iterator[exp.Expr]:
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
     """The expressions below a node that are computed, and have a value of their own."""
     for part in node.walk():
-        if part is not node and not isinstance(part, (*_SIMPLE, *_NO_VALUES)):
+        if part is not node and not isinstance(part, (*_SIMPLE, *_NO_VALUES, *_OF_OTHERS)):
             yield part

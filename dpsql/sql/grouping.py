@@ -23,7 +23,7 @@ from dpsql.sql.expressions import put, refusal
 from dpsql.sql.relation import Relation
 
 MAX_SETS = 32
-MAX_NODES = 4_000
+MAX_NODES = 3_000
 """Of the syntax trees of all sets together."""
 
 Keys = tuple[exp.Expr, ...]
