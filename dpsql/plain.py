@@ -15,8 +15,6 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
 from dpsql.errors import ParameterError, ProgrammingError
 
 Plain: TypeAlias = bool | int | float | str | Decimal | date | time | None
@@ -25,7 +23,6 @@ Plain: TypeAlias = bool | int | float | str | Decimal | date | time | None
 _EXACT: Final[frozenset[type]] = frozenset(
     {type(None), bool, int, float, str, Decimal, date, datetime, time}
 )
-_EXACT_NUMPY: Final = (np.bool_, np.integer, np.float32, np.float16)
 _DAYS: Final = frozenset({"Y", "M", "W", "D"})  # numpy's units of which each is a number of days
 _DATE_PARTS: Final = (date.year, date.month, date.day)
 _TIME_PARTS: Final = (time.hour, time.minute, time.second, time.microsecond, time.tzinfo)
@@ -46,8 +43,10 @@ def plain(value: object) -> Plain:
     kind = type(value)
     if kind in _EXACT:
         return value  # type: ignore[return-value]
-    if issubclass(kind, np.generic):
-        return _of_numpy(value)
+    # Who has an object of a library has loaded it, and nobody else should wait for that.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and issubclass(kind, numpy.generic):
+        return _of_numpy(value, numpy)
     pandas = sys.modules.get("pandas")
     if pandas is not None and issubclass(kind, pandas.Timestamp | type(pandas.NaT)):
         return _of_pandas(value, pandas)
@@ -178,23 +177,24 @@ def _parts(value: object, parts: Sequence[Any]) -> list[Any]:
     return [part.__get__(value) for part in parts]
 
 
-def _of_numpy(value: Any) -> Plain:
+def _of_numpy(value: Any, numpy: Any) -> Plain:
     """The value of a numpy scalar, where a built-in type holds exactly the same."""
     kind = type(value)
-    if issubclass(kind, np.datetime64):
-        return _of_datetime64(value)
-    if issubclass(kind, np.str_ | np.float64):
+    if issubclass(kind, numpy.datetime64):
+        return _of_datetime64(value, numpy)
+    if issubclass(kind, numpy.str_ | numpy.float64):
         return _of_subclass(value)
-    if issubclass(kind, np.timedelta64) or not issubclass(kind, _EXACT_NUMPY):
+    exact = (numpy.bool_, numpy.integer, numpy.float32, numpy.float16)
+    if issubclass(kind, numpy.timedelta64) or not issubclass(kind, exact):
         raise NotPlain
-    found: Plain = np.generic.item(value)
+    found: Plain = numpy.generic.item(value)
     return found
 
 
-def _of_datetime64(value: Any) -> Plain:
+def _of_datetime64(value: Any, numpy: Any) -> Plain:
     """A date or a timestamp. Python's end at microseconds and in the year 9999."""
-    given = np.asarray(value)
-    unit, _ = np.datetime_data(given.dtype)
+    given = numpy.asarray(value)
+    unit, _ = numpy.datetime_data(given.dtype)
     moment = given.astype("datetime64[D]" if unit in _DAYS else "datetime64[us]")
     found = moment.item()
     if not isinstance(found, date) or moment.astype(given.dtype) != given:
@@ -208,4 +208,4 @@ def _of_pandas(value: object, pandas: Any) -> Plain:
         raise NotPlain
     if datetime.tzinfo.__get__(value) is not None:
         return datetime(*_parts(value, (*_DATE_PARTS, *_MOMENT_PARTS)))
-    return _of_datetime64(pandas.Timestamp.to_datetime64(value))
+    return _of_datetime64(pandas.Timestamp.to_datetime64(value), sys.modules["numpy"])

@@ -51,7 +51,7 @@ def _watched(real: Any, label: str, points: Failpoints) -> Any:
 
 
 def never_settles(
-    connection: Connection, prepared: Prepared, charge: object, released: object
+    connection: Connection, prepared: Prepared, charge: object, released: object, payload: object
 ) -> Cost:
     """A broken session: it shows what the ledger does not know."""
     return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0)
