@@ -33,6 +33,7 @@ class Plan:
     rows: int = 6  # findings whose rows are reduced too
     known: bool = True  # what was found before comes first
     told: bool = False
+    path: Path | None = None  # where figures are left on the way, as a long run may be ended
 
 
 KNOWN = Path(__file__).with_name("known.sql")
@@ -76,14 +77,22 @@ class _Attack:
         while self.report.statements < self.plan.statements and time.monotonic() < until:
             statement = self.grammar.draw()
             self._one(statement, full=self.rng.random() < self.plan.full)
-            if self.plan.told and self.report.statements % 2000 == 0:
-                spent = time.monotonic() - began
-                print(f"{self.report.statements:,} statements, {spent:,.0f} s", file=sys.stderr)
+            if self.report.statements % 2000 == 0:
+                self._figures(began, cpu)
+                if self.plan.told:
+                    told = f"{self.report.statements:,} statements, {self.report.seconds:,.0f} s"
+                    print(told, file=sys.stderr)
+        self._figures(began, cpu)
+        return self.report
+
+    def _figures(self, began: float, cpu: float) -> None:
+        """Bring the report up to date, and write it if it is to be written."""
         self.report.seconds = time.monotonic() - began
         self.report.cpu_seconds = time.process_time() - cpu
         experience = self.grammar.experience
         self.report.productions = {p: experience.accepted[p] for p in experience.tried}
-        return self.report
+        if self.plan.path is not None:
+            self.report.write(self.plan.path)
 
     def _opened(self) -> None:
         """A world is refused on both sides alike, or on none."""
