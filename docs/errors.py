@@ -45,6 +45,8 @@ MEANINGS = {
     "bounds_too_large": "Bounds so wide, or per row and per group so far apart, that noise "
     "in proportion would be useless, or sums of many rows no integers of the engine.",
     "bounds_too_small": "Bounds so close to zero that computers tell the values apart no more.",
+    "can_fail": "A function that could fail on a row, with arguments of these types: that it did would "
+    "tell that there is such a row.",
     "clause_not_allowed": "A clause that picks private rows by looking at other people's.",
     "column_not_grouped": "A column that is neither a key nor inside an aggregate would release "
     "values of single rows.",
@@ -56,6 +58,7 @@ MEANINGS = {
     "explain_analyze": "A plan with measured times would read private rows.",
     "expression_not_allowed": "An expression over private rows that is not on the list of "
     "deterministic functions of one row, or not in its plain form.",
+    "fails": "A part of the query that failed when it was tried on made-up rows, before any was read.",
     "function_not_allowed": "A function that reaches beyond its arguments.",
     "group_by_form": "A form of GROUP BY without a private version.",
     "groups_by_unit": "Groups of one privacy unit each would name it.",
@@ -73,6 +76,7 @@ MEANINGS = {
     "no_noise_known": "DP_INTERVAL_LOW and the like of something that is no aggregate as released.",
     "not_a_query": "Another kind of statement: data definition, settings, files, transactions.",
     "not_numeric": "A sum of something that is not a number.",
+    "not_understood": "A call that the parser of SQL cannot make sense of.",
     "number_too_long": "A number with more digits than the engine compares without an error.",
     "option_twice": "An option of WITH DIFFERENTIAL_PRIVACY that is given twice.",
     "options_not_private": "WITH DIFFERENTIAL_PRIVACY on a SELECT over released rows.",

@@ -229,6 +229,10 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select sum(n/0) from visits", "unbounded_sum"),
         ("select sum(1e308*n) from visits", "unbounded_sum"),
         ("select sum(n*n*n*n*n*n*n*n*n*n*n*n) from visits", "bounds_too_large"),
+        (
+            "select sum(n, contribution_bounds_per_row => (0, 1e-200)) from visits",
+            "bounds_too_small",
+        ),
         ("select count(*) c, dp_interval_low(c) from visits", ANSWERS),
         ("select dp_interval_low(max(n)) from visits", "aggregate_not_supported"),
         ("select k, dp_interval_low(k) from visits group by k", "no_noise_known"),

@@ -139,7 +139,7 @@ class Twin:
 
 def _too_involved(hint: str) -> QueryRefused:
     return QueryRefused(
-        "the query is too involved to be examined before it runs", code="not_examined", hint=hint
+        "the query is too involved to be examined before it runs", code="query_too_large", hint=hint
     )
 
 
