@@ -45,8 +45,8 @@ MEANINGS = {
     "bounds_too_large": "Bounds so wide, or per row and per group so far apart, that noise "
     "in proportion would be useless, or sums of many rows no integers of the engine.",
     "bounds_too_small": "Bounds so close to zero that computers tell the values apart no more.",
-    "can_fail": "A function that could fail on a row, with arguments of these types: that it did would "
-    "tell that there is such a row.",
+    "can_fail": "A function that could fail on a row, with arguments of these types: that it did "
+    "would tell that there is such a row.",
     "clause_not_allowed": "A clause that picks private rows by looking at other people's.",
     "column_not_grouped": "A column that is neither a key nor inside an aggregate would release "
     "values of single rows.",
@@ -58,7 +58,8 @@ MEANINGS = {
     "explain_analyze": "A plan with measured times would read private rows.",
     "expression_not_allowed": "An expression over private rows that is not on the list of "
     "deterministic functions of one row, or not in its plain form.",
-    "fails": "A part of the query that failed when it was tried on made-up rows, before any was read.",
+    "fails": "A part of the query that failed when it was tried on made-up rows, before any row of "
+    "the data was read.",
     "function_not_allowed": "A function that reaches beyond its arguments.",
     "group_by_form": "A form of GROUP BY without a private version.",
     "groups_by_unit": "Groups of one privacy unit each would name it.",
