@@ -170,6 +170,7 @@ def check(question: tuple[str, dict[str, object]], rows: list[Row]) -> None:
 
 @settings(examples_of(100))
 @given(questions(), st.sampled_from([(1, 1), (3, 2), (5, 1)]))
+@pytest.mark.slow
 def test_extreme_bounds_are_refused_or_kept(question, size) -> None:
     check(question, rows_of(*size))
 
@@ -279,6 +280,7 @@ DECLARED = (
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
+@pytest.mark.slow
 def test_bounds_of_the_policy_are_refused_or_kept(text) -> None:
     """Those of a policy made in Python may be integers larger than any float."""
     schema = schema_of(Table("p", (Column("u", "BIGINT"), Column("x", "DOUBLE"))))

@@ -248,6 +248,7 @@ def written(question, shout: bool) -> str:
 
 @given(QUESTIONS, QUESTIONS, st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 def test_different_questions_have_different_fingerprints_and_the_same_one_has_one(
     one, another, changed
 ) -> None:

@@ -190,6 +190,7 @@ def appearing(plan: BlockPlan, size: float, runs: int = 1500) -> int:
 
 
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.slow
 def test_groups_appear_as_often_as_is_said(name: str) -> None:
     plan, runs = PLANS[name], 1500
     found = large_enough(plan)

@@ -417,6 +417,7 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 @pytest.mark.parametrize("asked", [*QUESTIONS, DAYS])
+@pytest.mark.slow
 def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeypatch) -> None:
     document = json.loads(payloads.kept[asked].payload)
     assert payloads.outcome(asked, payloads.kept[asked].payload, monkeypatch) == "answers"
