@@ -13,7 +13,7 @@ from typing import Any
 from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
+from dpsql.engines.duckdb import DuckDBRun, DuckDBStage
 from dpsql.ledger import Ledger
 from dpsql.prepare import Prepared
 from dpsql.result import Cost, Result
@@ -23,7 +23,7 @@ from dpsql.tail import TailRoom
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),
     (Ledger, "reserve", "reserve"),
-    (DuckDBEngine, "exact", "engine"),
+    (DuckDBRun, "exact", "engine"),
     (DuckDBStage, "store", "stage"),
     (DuckDBStage, "exact", "stage read"),
     (DuckDBStage, "keys", "keys"),
