@@ -25,7 +25,7 @@ from dpsql.schema import Column
 from dpsql.sql.check import check_sql
 from dpsql.sql.examined import can_fail, examined_expressions
 from dpsql.sql.expressions import plain_column
-from dpsql.sql.parse import parse
+from dpsql.sql.parse import MISREAD, parse
 from dpsql.sql.rewrite import rewrite
 from dpsql.sql.validate import validate
 from dpsql.sql.values import Values, bind_values, values_key
@@ -82,16 +82,12 @@ class Prepared:
         return explain(self.query, self.plan, self.statements)
 
 
-# What the parser's builders and generators raise for calls that they do not expect.
-_MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
-
-
 @contextlib.contextmanager
 def _understood() -> Iterator[None]:
     """Refuse a statement that the parser or the generator of SQL stumbles over."""
     try:
         yield
-    except _MISREAD:
+    except MISREAD:
         stumbled = True
     else:
         stumbled = False

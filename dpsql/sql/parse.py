@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.schema import fold
@@ -17,6 +17,12 @@ from dpsql.sql.dialect import PrivateDuckDB
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
+MISREAD: Final = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError),
+    SqlglotError,
+)
+"""What the parser's builders and its generator raise for calls that they do not expect."""
+
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
 MAX_TOKENS = 24_000
 MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
