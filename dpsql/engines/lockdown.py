@@ -75,15 +75,18 @@ def allow(
             connection.execute(f"SET GLOBAL {setting} = [{listed}]")
 
 
-def lock_down(connection: duckdb.DuckDBPyConnection) -> None:
+def lock_down(connection: duckdb.DuckDBPyConnection, without: Sequence[str] = ()) -> None:
     """Close a connection to files, extensions, Python objects and further settings.
 
-    Raises ``InternalError`` if the engine has other settings all the same.
+    ``without`` names optimizers that are disabled beside those that always are. Raises
+    ``InternalError`` if the engine has other settings all the same.
     """
-    for name, value in SETTINGS.items():
+    disabled = sorted([*SETTINGS["disabled_optimizers"].split(","), *without])
+    wanted = SETTINGS | {"disabled_optimizers": ",".join(disabled)}
+    for name, value in wanted.items():
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
         connection.execute(f"SET GLOBAL {name} = {literal(value)}")
-    if settings_of(connection) != SETTINGS:
+    if settings_of(connection) != wanted:
         raise InternalError("the engine does not take the settings it needs", code="not_locked")
 
 

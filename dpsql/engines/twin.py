@@ -27,12 +27,15 @@ from dpsql.schema import Column, Schema
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on
-_SECONDS: Final = 5.0  # for trying them: synthetic rows are few, and joins of them may be many
+_SECONDS: Final = 2.0  # for trying them: synthetic rows are few, and joins of them may be many
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": "1",
     "memory_limit": "1GB",
     "temp_directory": "",
 }
+# Joins are made as they are written, with the few rows of each table on the right: so the first
+# joined rows are found at once, however many there are.
+_REORDERING: Final = ("join_order", "build_side_probe_side")
 _FIRST: Final = 0
 _ONE_TABLE: Final = re.compile(r'"[^"]+"')  # whose rows are few
 _LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
@@ -50,7 +53,7 @@ class Twin:
         for table in self._empty:
             columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
             self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
-        lock_down(self._connection)
+        lock_down(self._connection, _REORDERING)
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         """The columns a query would return. Raises ``QueryRefused`` if it does not bind."""
