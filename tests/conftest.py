@@ -25,6 +25,27 @@ if TYPE_CHECKING:
     from postgres import Server
 
 
+FEW = 4
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count all but a few cases of every test with many among the slow ones.
+
+    The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW.
+    """
+    cases: dict[tuple[object, str], list[pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and not item.get_closest_marker("slow"):
+            cases.setdefault((item.parent, item.originalname), []).append(item)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("few")
+        few = marker.args[0] if marker else FEW
+        kept = {len(group) * i // few for i in range(few)}
+        for place, item in enumerate(group):
+            if len(group) > few and place not in kept:
+                item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Keep thousands of collected tests out of every later garbage collection."""
     gc.collect()

@@ -351,6 +351,7 @@ def test_distinct_values_are_the_same_beside_other_aggregates() -> None:
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
 def test_which_values_of_a_unit_are_counted_favours_none(salt) -> None:
     """500 groups of the same 12 values, of which 4 are kept in each."""
@@ -625,6 +626,7 @@ rows_in_bounds = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=9, deadline=None, derandomize=True, database=None)
 @given(st.lists(rows_in_bounds, min_size=10, max_size=40))
 def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values) -> None:

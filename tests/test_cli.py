@@ -286,6 +286,7 @@ def test_an_error_underlines_the_place_and_names_its_code(world):
     assert "hint: Did you mean visits?\n[unknown_table]\n" in result.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["malformed SQL", "broken policies", "text ledger", "epsilon nan"])
 def test_a_real_process_fails_as_cleanly(world, name):
     arguments, message, prepare = BAD[name]
@@ -365,6 +366,7 @@ def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
     assert "Traceback" not in errors
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["table", "json"])
 def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
     process = dpsql_process("query", "-", "--format", format_)
@@ -377,6 +379,7 @@ def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colour_and_a_pipe_does_not(world):
     terminal = in_terminal("query", GROUPED)
     assert "\x1b[1m" in terminal

@@ -203,6 +203,7 @@ def test_an_unknown_analyst_or_none_is_refused(world, monkeypatch) -> None:
     assert "No such command" in refused("shwo")
 
 
+@pytest.mark.slow
 def test_the_estimate_is_what_can_really_be_asked(world) -> None:
     owner("create", "world/ana")
     owner("limit", "world/ana", "--epsilon", "1", "--delta", "1e-5")
@@ -422,6 +423,7 @@ def test_owners_need_a_name_which_is_recorded_with_what_they_do(world, monkeypat
     assert "'--as'" in refused("owner", "create", "world/cy")
 
 
+@pytest.mark.slow
 def test_a_limit_is_converted_as_the_policys_and_binds_from_then_on(used) -> None:
     assert owner("limit", "world/ana", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
     kind, who, detail = last_event("world/ana")

@@ -214,6 +214,7 @@ def test_bounds_that_are_far_apart(measure, bounding, possible, units) -> None:
         check(question, rows_of(units, 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("units", [1, 3, 40])
 def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path, units) -> None:
     path = database(tmp_path / "r.duckdb", units)

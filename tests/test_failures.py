@@ -138,6 +138,7 @@ def test_failures_on_stages_are_failures(
         assert suspended(con) is bool(called)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("resource_failures", ResourceFailures)
 @pytest.mark.parametrize(
     ("limits", "pattern", "code"),

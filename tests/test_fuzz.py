@@ -137,6 +137,7 @@ FAST = {
 }
 
 
+@pytest.mark.slow
 @given(mutated())
 @settings(max_examples=500, **FAST)
 def test_a_mangled_statement_is_answered_as_planned_or_refused_for_nothing(

@@ -161,6 +161,7 @@ def covered(
     return np.array(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_measured_coverage_is_at_least_nominal_and_for_sums_not_much_more(
@@ -174,6 +175,7 @@ def test_measured_coverage_is_at_least_nominal_and_for_sums_not_much_more(
         assert lower_bound(int(hits.sum()), hits.size) <= confidence + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.8, pytest.param(0.95, marks=pytest.mark.slow)])
 def test_correlated_noise_is_covered_too(connection: dpsql.Connection, confidence: float) -> None:
     """The rows of an answer share a draw: only the first of each run is counted."""

@@ -179,6 +179,7 @@ def unfound_flips(copy: Copy, step: int) -> list[tuple[int, str]]:
     return unfound
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_every_byte_of_the_chain_is_found(copy: Copy) -> None:
     assert unfound_flips(copy, 1) == []
 

@@ -99,6 +99,7 @@ def crash_everywhere(workers: Workers, place: str | Path, statements: bool) -> s
         moment += 1
 
 
+@pytest.mark.slow
 def test_an_analyst_killed_at_any_labelled_moment_has_paid_for_what_was_shown(
     workers: Workers, place: str | Path
 ) -> None:

@@ -67,6 +67,7 @@ def created_by(call: Callable[[], dpsql.Connection]) -> list[str]:
     return [str(warning.message) for warning in found]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("database", "ledger"),
     [

@@ -293,6 +293,7 @@ def check(question: tuple[str, dict[str, object]], world: World) -> dict[object,
     return {} if found is None else audit(world, found)
 
 
+@pytest.mark.slow
 @examples_of(120)
 @given(questions(), WORLDS)
 def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity(
@@ -338,6 +339,7 @@ def reordered(world: World, sql: str) -> bool:
     return LAB.groups(found) != before
 
 
+@pytest.mark.slow
 @examples_of(60)
 @given(st.sampled_from(REORDERED), WORLDS)
 def test_exact_rows_do_not_depend_on_the_order_of_rows(sql, world) -> None:

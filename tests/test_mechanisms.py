@@ -242,6 +242,7 @@ def drawn_orders(mechanism: GumbelTopK, counts: tuple[int, ...]) -> Counter[Hash
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "mechanism",
     [GumbelTopK(1.0, 1, 2, 3, 0.2, 0), GumbelTopK(1.6, 2, 3, 3, 0.1, 1)],

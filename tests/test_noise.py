@@ -164,6 +164,7 @@ def test_low_bits_of_large_draws_are_uniform(scale: float) -> None:
     assert chi_square_p(np.bincount((draws & 255) | 1).astype(float), uniform) < IMPOSSIBLE
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.5, 3.3, 50.0])
 def test_draws_stay_exact_when_float_evaluation_is_trusted_little(
@@ -179,6 +180,7 @@ def test_draws_stay_exact_when_float_evaluation_is_trusted_little(
     assert pointwise_p(draws, kind(scale * 0.7)) < IMPOSSIBLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [2.0, 33.0])
 def test_tail_proposals_are_exact(sigma: float) -> None:
     noise = EarlyTailGaussian(sigma)

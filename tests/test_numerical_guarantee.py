@@ -499,6 +499,7 @@ GUMBEL = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", GUMBEL, ids=repr)
 def test_gumbel_settles_at_least_what_it_reveals(mechanism: GumbelTopK) -> None:
     assert worst_unpaid(mechanism, 3, 2 + mechanism.floor) <= ROUNDING

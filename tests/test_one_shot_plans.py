@@ -304,6 +304,7 @@ JUDGED = (KnownDomain, PositiveCounts, SparseHistogram, GaussianTopK, GumbelTopK
 SHAPES = ["declared keys", "unknown keys", "top-k"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", SHAPES)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

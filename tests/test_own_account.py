@@ -243,6 +243,7 @@ def worlds(database: Path, tmp_path: Path) -> Callable[..., tuple[World, ...]]:
 # -- two worlds -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", TOTALS.values(), ids=TOTALS)
 def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
     worlds, monkeypatch, rules
@@ -254,6 +255,7 @@ def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
         assert account_reports(first)[0] != account_reports(second)[0], "the owner sees everything"
 
 
+@pytest.mark.slow
 def test_nor_does_it_depend_on_whether_others_have_asked_anything(worlds, monkeypatch) -> None:
     pair = worlds("", NEVER, REFUNDED)
     for look in (python, command_line):
@@ -265,6 +267,7 @@ def asked_within(world: World) -> str:
         return refusal(lambda: connection.sql(NEW, epsilon=WITHIN))
 
 
+@pytest.mark.slow
 def test_what_others_left_of_a_total_decides_on_refusals_and_is_not_told(
     worlds, monkeypatch
 ) -> None:
@@ -341,6 +344,7 @@ def refusals_tell_what_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("twin", "rules", "look", "place"),
     [

@@ -100,6 +100,7 @@ def within_budget(plan: BlockPlan) -> None:
         previous = plan.loss(released).rho
 
 
+@pytest.mark.slow
 @given(blocks(parameters()))
 @settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
 def test_no_plan_costs_more_than_the_query_may_or_settles_above_its_reservation(b: Block) -> None:

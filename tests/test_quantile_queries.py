@@ -254,6 +254,7 @@ def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[st
     return found
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25,
     deadline=None,
@@ -375,6 +376,7 @@ def within(value: float, rows: list[float], fraction: Fraction, tolerance: float
     return below <= fraction * len(rows) <= upto
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("fill", "keys"),
     [(SPREAD, "a"), (SPREAD, "f"), (SPREAD, "c, a"), (SPREAD, ""), (UNEVEN, "a"), (UNEVEN, "c")],
@@ -468,6 +470,7 @@ def test_quantiles_of_the_same_values_never_cross(connect) -> None:
         assert low <= lower <= middle <= high
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "poison",
     ["NULL", "'nan'", "'-inf'", "'-0.0'", "1e308"],

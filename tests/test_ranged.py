@@ -216,6 +216,7 @@ def faults() -> Iterator[str]:
             yield from (fault for fault in map(wrong, nodes) if fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
     monkeypatch.setattr(*BROKEN[name])
@@ -298,6 +299,7 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
                         raise
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("type_", NUMBERS)
 def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
     table = Table("n", (Column("v", type_),))

@@ -198,6 +198,7 @@ def cleared(plan: BlockPlan, excess: float, runs: int = 2000) -> Iterator[float]
             yield math.nan if selected.noisy is None else float(selected.noisy[places[0]])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TOPS)
 def test_groups_of_a_top_k_clear_the_threshold_as_often_as_is_said(name: str) -> None:
     plan, runs = TOPS[name], 2000
@@ -498,6 +499,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("asked", "key", "bounding"),
     [

@@ -296,6 +296,7 @@ def random_neighbours(seed: int) -> tuple[Users, Users, int, int]:
     return users, [*users[:removed], *users[removed + 1 :]], items, cutoff
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("norm", [1, 2])
 def test_thousands_of_random_neighbours_end_within_the_sensitivity(norm: int) -> None:
     furthest = 0.0

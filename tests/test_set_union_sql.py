@@ -163,6 +163,7 @@ def audited(
     return {unit: some for unit, some in problems.items() if some}
 
 
+@pytest.mark.slow
 @fixed_examples(40)
 @given(questions, rows_of_units)
 def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(question, rows) -> None:
@@ -220,6 +221,7 @@ BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_audit_notices(name: str) -> None:
     mechanism, mutate = BROKEN[name]
@@ -249,6 +251,7 @@ def test_every_unit_keeps_as_many_keys_as_it_may_and_units_keep_different_ones(
 # -- weights --------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["weighted_gaussian_set_union", "weighted_laplace_set_union"])
 def test_the_engine_computes_every_share_as_the_mechanism_does(mechanism: str) -> None:
     found = asked(["a"], "", mechanism, MAX_GROUPS)
@@ -336,6 +339,7 @@ def test_fixed_weights_are_what_units_of_each_size_give(
 # -- the boundary ---------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("delta", [0.05, 1e-6])
 def test_a_unit_with_new_keys_has_one_named_with_probability_delta_at_most_and_nearly(
@@ -400,6 +404,7 @@ def test_without_noise_keys_are_those_of_plain_duckdb(
         assert repr(connection.sql(sql, mechanism=mechanism).fetchall()) == repr(expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Path) -> None:
     """Rare ones with probability 1e-12. Common ones are not in doubt: a policy's weights end five
@@ -415,6 +420,7 @@ def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Pat
     assert min(named.values()) >= 13  # 8 of 20 missed at 1/300 each: once in 10**14 runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["policy_laplace_set_union", "weighted_gaussian_set_union"])
 def test_no_value_of_any_type_makes_a_set_union_fail_or_cost_more(
     mechanism: str, tmp_path: Path
@@ -447,6 +453,7 @@ def test_the_charge_is_the_same_whatever_comes_out(connection: dpsql.Connection)
     assert costs[0].reserved == costs[0].settled
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["policy_gaussian_set_union", "weighted_laplace_set_union"])
 def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
     mechanism: str, tmp_path: Path

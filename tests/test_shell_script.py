@@ -242,6 +242,7 @@ def test_a_person_is_asked_about_what_costs_and_only_about_that(clinic, database
 # -- formats ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_format_is_written(clinic):
     rows = list(csv.DictReader(io.StringIO(ok("-f", "csv", "-c", f"\\set intervals on\n{SEXES}"))))
     assert list(rows[0]) == ["sex", "n", "n_low", "n_high"]
@@ -358,6 +359,7 @@ def test_a_plot_shows_bars_intervals_and_the_threshold(clinic):
     assert "[nothing_to_plot]" in shell("-c", f"{WARDS};\n\\plot ward").stderr
 
 
+@pytest.mark.slow
 def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic, database):
     (clinic / "dpsql.toml").write_text("[dpsql]\nepsilon = 0.5\n")
     (clinic / "link").symlink_to("budget.db")

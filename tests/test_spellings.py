@@ -102,6 +102,7 @@ def alike(value: object, right: object) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
     [

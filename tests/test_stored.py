@@ -431,6 +431,7 @@ def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeyp
     assert outcomes <= {"answers", "another", "ledger_corrupt", "tail_failed"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [QUESTIONS[2], QUESTIONS[4], DAYS])
 def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
     payloads, asked, monkeypatch

@@ -283,6 +283,7 @@ def test_constants_that_take_too_much_are_refused_at_no_cost(
     assert connection.budget() == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -419,6 +420,7 @@ SAME = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("few", "statements"), [(10_000, SAME), (0, SAME[2:])])
 def test_a_process_of_its_own_gives_the_same_answer_as_the_room(
     few: int, statements: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

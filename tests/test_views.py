@@ -187,6 +187,7 @@ PARQUET = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("query", PARQUET)
 def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: None) -> None:
     files, elsewhere = tmp_path / "files", tmp_path / "elsewhere"

@@ -21,8 +21,7 @@ from dpsql.sql.contributions import clamped_step
 from dpsql.sql.intervals import numbers_of
 from dpsql.sql.ranged import MOST_ROWS, Ranged, column
 from dpsql.sql.rows import UNIT, PrivateRows
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total
+from dpsql.sql.totality import total_sql
 
 GROUPS = f"{INTERNAL_PREFIX}groups"
 _ROW_ID = quote(ROW_ID)
@@ -105,7 +104,7 @@ def _taken(number: Ranged, most: int) -> Ranged:
 
 def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
     """Rows with their group's row id, their point and their unit's start."""
-    argument = f"{to_sql(total(ranked.argument, rows.table))} AS {_VALUE}"
+    argument = f"{total_sql(ranked.argument, rows.table)} AS {_VALUE}"
     numbers = numbers_of(ranked.argument, rows.table)
     point = clamped_step(ranked.lattice, _VALUE, numbers) - ranked.lattice.low
     # One more column than the cap hashes, so that the two are independent.

@@ -34,8 +34,8 @@ from dpsql.sql.parse import place_of
 from dpsql.sql.preaggregate import per_unit
 from dpsql.sql.relation import Field, Identity, Pending, Relation
 from dpsql.sql.semijoins import SubqueryTest, semi_joined, subquery_test
-from dpsql.sql.text import display, to_sql
-from dpsql.sql.totality import total, total_condition
+from dpsql.sql.text import display
+from dpsql.sql.totality import total_condition_sql, total_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +454,7 @@ class Lineage:
             *(self._filter_pairs(filters, both) if kind == "inner" else ()),
         ]
         table = both.table
-        texts = [to_sql(total_condition(c, table)) for c in conditions]
+        texts = [total_condition_sql(c, table) for c in conditions]
         made = joined(left, right, join, texts, pairs, self.text)
         self._check_joined(made, join)
         self._count_columns(len(made.fields), join)
@@ -624,7 +624,7 @@ class Lineage:
         condition = where.this.copy()
         self.resolve(condition, source)
         check_row_expression(condition, self.text)
-        text = to_sql(total_condition(condition, source.table))
+        text = total_condition_sql(condition, source.table)
         return replace(source, sql=f"(SELECT * FROM {source.sql} WHERE {text})", catalog=False)
 
     def _semi_joined(
@@ -696,7 +696,7 @@ class Lineage:
                 name = item.alias or known.name
                 fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
-            computed.append((len(fields), to_sql(total(node, source.table))))
+            computed.append((len(fields), total_sql(node, source.table)))
             fields.append(self._computed(node, name, source))
         if not computed:
             return replace(source, fields=tuple(fields))

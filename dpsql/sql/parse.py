@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
@@ -24,7 +24,7 @@ MISREAD: Final = (
 """What the parser's builders and its generator raise for calls that they do not expect."""
 
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
-MAX_TOKENS = 24_000
+MAX_TOKENS = 12_000
 MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
 MAX_ITEMS = 250  # of a select list, of joins, of branches: some of what they become is quadratic
 MAX_SELECTS = 250
@@ -262,7 +262,7 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
         words = sum(token.token_type not in _PLAIN_TOKENS for token in tokens)
         if len(tokens) > MAX_TOKENS or words > MAX_WORDS or _pivoted(tokens) > MAX_ITEMS:
             raise _too_large()
-        return list(_DIALECT.parser().parse(tokens, text))
+        return [_placed(tree) for tree in _DIALECT.parser().parse(tokens, text)]
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except TokenError:
@@ -273,6 +273,20 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
         ) from None
     except RecursionError:
         raise _too_deep() from None
+
+
+class _Positions(dict[str, Any]):
+    """What the parser notes of a node, mostly where it stands; copied with it at less expense."""
+
+    def __deepcopy__(self, memo: object) -> _Positions:
+        return _Positions(self)
+
+
+def _placed(tree: exp.Expr | None) -> exp.Expr | None:
+    for node in () if tree is None else tree.walk():
+        if node._meta is not None:
+            node._meta = _Positions(node._meta)
+    return tree
 
 
 def _pivoted(tokens: Sequence[Token]) -> int:

@@ -22,8 +22,7 @@ from dpsql.sql.expressions import check_row_expression, put, refusal
 from dpsql.sql.intervals import interval_of, is_integral, is_number, is_truth
 from dpsql.sql.ranged import MOST_ROWS, column
 from dpsql.sql.relation import Field, Identity, Relation
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total
+from dpsql.sql.totality import total_sql
 
 if TYPE_CHECKING:
     from dpsql.sql.lineage import Lineage
@@ -57,7 +56,7 @@ class _PerUnit:
         self._check()
         for key in self.keys:
             check_row_expression(key, self.lineage.text)
-            self._column(to_sql(total(key, self.source.table)), self._key_field(key))
+            self._column(total_sql(key, self.source.table), self._key_field(key))
         grouped_by = len(self.columns)
         items = [self._item(item) for item in self.select.expressions]
         having = self.select.args.get("having")
@@ -125,7 +124,7 @@ class _PerUnit:
 
     def _replace(self, node: exp.Expr) -> None:
         if any(node == key for key in self.keys):
-            text = to_sql(total(node, self.source.table))
+            text = total_sql(node, self.source.table)
             put(node, self._column(text, self.columns[text]))
         elif is_aggregate(node):
             text, known = self._aggregate(node)
@@ -218,7 +217,7 @@ class _PerUnit:
     def _text(self, argument: exp.Expr) -> str:
         """An aggregate's argument as generated SQL, which cannot fail."""
         check_row_expression(argument, self.lineage.text)
-        return to_sql(total(argument, self.source.table))
+        return total_sql(argument, self.source.table)
 
     def _computed(self, node: exp.AggFunc, argument: exp.Expr, text: str) -> str:
         if isinstance(node, exp.Min | exp.Max):

@@ -32,8 +32,7 @@ from dpsql.sql.intervals import numbers_of
 from dpsql.sql.ranged import Ranged
 from dpsql.sql.rows import UNIT, PrivateRows
 from dpsql.sql.set_union import set_union_sql
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total
+from dpsql.sql.totality import total_sql
 from dpsql.sql.weighting import weighted
 
 _KEPT = quote(f"{INTERNAL_PREFIX}kept")
@@ -86,7 +85,7 @@ class _Rewriter:
         # The measures with their columns, and the arguments that they are computed from.
         self._measures = list(zip(measures, rows.measures, strict=True))
         self._sources = [
-            None if m.argument is None else to_sql(total(m.argument, rows.table)) for m in measures
+            None if m.argument is None else total_sql(m.argument, rows.table) for m in measures
         ]
         # For each measure's column the one that holds its values: the first with the same values.
         first: dict[tuple[str, str], str] = {}

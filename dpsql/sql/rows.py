@@ -13,8 +13,7 @@ from dpsql.plan import BlockPlan
 from dpsql.query import INTERNAL_PREFIX, Key
 from dpsql.quoting import literal, quote
 from dpsql.schema import Table
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total, total_condition
+from dpsql.sql.totality import total_condition_sql, total_sql
 
 UNIT = quote(f"{INTERNAL_PREFIX}unit")
 """The privacy unit's column in generated SQL."""
@@ -54,7 +53,7 @@ class PrivateRows:
         columns = ", ".join([f"{unit} AS {UNIT}", *keys, *extra])
         conditions = [f"{unit} IS NOT NULL"]
         if block.condition is not None:
-            conditions.append(f"({to_sql(total_condition(block.condition, self.table))})")
+            conditions.append(f"({total_condition_sql(block.condition, self.table)})")
         rows = f"SELECT {columns} FROM {block.source.sql} WHERE {' AND '.join(conditions)}"
         if not self.known:
             return rows
@@ -85,7 +84,7 @@ class PrivateRows:
 
     def _key(self, key: Key) -> str:
         """The key's expression, or its position in the declared domain (NULL outside it)."""
-        expression = to_sql(total(key.expression, self.table))
+        expression = total_sql(key.expression, self.table)
         if not self.known:
             return expression
         assert key.domain is not None

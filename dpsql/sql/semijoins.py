@@ -15,8 +15,7 @@ from sqlglot import exp
 
 from dpsql.sql.expressions import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.relation import Relation
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total_condition
+from dpsql.sql.totality import total_condition_sql
 
 if TYPE_CHECKING:
     from dpsql.sql.lineage import Lineage, Scope
@@ -87,7 +86,7 @@ def semi_joined(lineage: Lineage, source: Relation, test: SubqueryTest, scope: S
     if test.subject is not None:
         value = condition_of(query.selects[0].unalias(), found, source)
         conditions.append(_matching(condition_of(test.subject, source), value, test.negated))
-    on = " AND ".join(f"({to_sql(total_condition(c, both.table))})" for c in conditions)
+    on = " AND ".join(f"({total_condition_sql(c, both.table)})" for c in conditions)
     word = "ANTI" if test.negated else "SEMI"
     sql = f"{source.sql} {word} JOIN {found.sql} ON ({on or 'TRUE'})"
     return replace(source, sql=sql, catalog=False)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from sqlglot import exp
 
 from dpsql.schema import Table, base_type, is_float, is_integer
+from dpsql.sql.text import to_sql
 
 
 def total(node: exp.Expr, table: Table) -> exp.Expr:
@@ -40,6 +41,16 @@ def total(node: exp.Expr, table: Table) -> exp.Expr:
 def total_condition(node: exp.Expr, table: Table) -> exp.Expr:
     """The condition of a WHERE made total: a truth value or NULL on every row."""
     return _truth(node.copy(), table)
+
+
+def total_sql(node: exp.Expr, table: Table) -> str:
+    """The SQL of an expression made total."""
+    return to_sql(total(node, table), copy=False)
+
+
+def total_condition_sql(node: exp.Expr, table: Table) -> str:
+    """The SQL of the condition of a WHERE made total."""
+    return to_sql(total_condition(node, table), copy=False)
 
 
 def is_sure_condition(node: exp.Expr, table: Table) -> bool:
