@@ -54,9 +54,9 @@ def _worlds() -> Iterator[list[tuple[str, str, dpsql.Connection]]]:
         connect(Path(directory)) as world,
         connect_to_grid(Path(directory)) as grid,
     ):
-        found = [(attack, world) for attack in ATTACKS] + [(attack, grid) for attack in GRID_ATTACKS]
-        found.sort(key=lambda pair: (len(pair[0].sql), pair[0].sql))
-        yield [(attack.outcome, attack.sql, asked) for attack, asked in found]
+        asked = [(attack.outcome, attack.sql, world) for attack in ATTACKS]
+        asked += [(attack.outcome, attack.sql, grid) for attack in GRID_ATTACKS]
+        yield sorted(asked, key=lambda each: (len(each[1]), each[1]))
 
 
 def refusals() -> dict[str, tuple[str, dpsql.Error]]:
@@ -69,7 +69,8 @@ def refusals() -> dict[str, tuple[str, dpsql.Error]]:
             try:
                 connection.sql(sql)
             except dpsql.Error as error:
-                found[code] = sql, error
+                if error.code == code:
+                    found[code] = sql, error
     return found
 
 
