@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from attacks import GRID
 
 import dpsql
 from dpsql.fingerprint import fingerprint
@@ -100,6 +101,17 @@ def connect(directory: Path, *statements: str, **parameters: object) -> dpsql.Co
     """A connection to the small world in ``directory``, filled with FILL unless told otherwise."""
     with world_file(directory / "world.duckdb", *(statements or FILL)) as path:
         return dpsql.connect(path, policy(), directory / "budget.db", ANALYST, **parameters)
+
+
+def connect_to_grid(directory: Path) -> dpsql.Connection:
+    """A connection to a table, for GRID_ATTACKS, whose declared keys are too many to answer all."""
+    values = ColumnPolicy(domain=tuple(range(2000)))
+    table = TablePolicy("grid", PrivacyUnit("person", "uid"), {"a": values, "b": values})
+    accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-3)}
+    rules = Policy("grid", accounts=accounts, tables={"grid": table})
+    with duckdb.connect(str(directory / "grid.duckdb")) as writer:
+        writer.execute(GRID)
+    return dpsql.connect(directory / "grid.duckdb", rules, directory / "grid_budget.db", ANALYST)
 
 
 def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:

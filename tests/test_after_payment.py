@@ -254,7 +254,7 @@ def test_the_harness_notices_what_fails_after_payment(
     paid: Paid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
-        raise dpsql.DataError("broken", code="broken")
+        raise dpsql.DataError("broken", code="tail_failed")
 
     monkeypatch.setattr("dpsql.session.pack", fails)
     asked = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) count(*) FROM visits"
