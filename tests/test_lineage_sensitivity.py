@@ -25,7 +25,7 @@ from dpsql.errors import PolicyError, QueryRefused
 from dpsql.policy import Link, PrivacyUnit, TablePolicy
 from dpsql.query import ROW_ID
 from dpsql.schema import Column, Table
-from dpsql.sql import joins, lineage, preaggregate
+from dpsql.sql import joins, lineage, preaggregate, totality
 from dpsql.sql.relation import Relation
 
 World = Mapping[str, Sequence[Row]]
@@ -571,7 +571,7 @@ def test_the_audit_notices_errors_caught_around_a_whole_join_condition(monkeypat
     def around(node: exp.Expr, table: Table) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
-    monkeypatch.setattr(lineage, "total_condition", around)
+    monkeypatch.setattr(totality, "total_condition", around)
     assert caught(world, sql)
 
 
@@ -588,5 +588,5 @@ def test_the_audit_notices_errors_caught_around_a_whole_filter(monkeypatch) -> N
             case.set("this", exp.Anonymous(this="TRY", expressions=[case.this]))
         return node
 
-    monkeypatch.setattr(preaggregate, "total", around)
+    monkeypatch.setattr(totality, "total", around)
     assert caught({"visits": visits}, sql)

@@ -20,7 +20,7 @@ from dpsql.plan import Bounding
 from dpsql.planner import TOP_K
 from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql import rows as private_rows
+from dpsql.sql import totality
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -648,5 +648,5 @@ def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch)
     def around(node: exp.Expr, table: Table) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
-    monkeypatch.setattr(private_rows, "total_condition", around)
+    monkeypatch.setattr(totality, "total_condition", around)
     assert set(check((sql, {}), rows)) == {4}
