@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
@@ -19,6 +18,7 @@ from dpsql.budget.account import POLICY, AccountReport, Limit, Spending
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
 from dpsql.figures import percent, printable, significant
+from dpsql.render.tables import bare
 
 INDENT = 2
 
@@ -92,7 +92,7 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
 
 def accounts_table(accounts: Sequence[AccountReport]) -> Table:
     """Many accounts, one row each: what is nearest to its end, epsilon, and how many queries."""
-    table = _table()
+    table = bare()
     table.add_column("account", overflow="fold")
     table.add_column("used", no_wrap=True)
     table.add_column("ε spent", justify="right", no_wrap=True)
@@ -124,7 +124,7 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
 
 def analyses_table(analyses: Sequence[Analysis]) -> Group:
     """What all questions amount to by the ledger and by other theorems."""
-    table = _table()
+    table = bare()
     for title in ("analysis", "ε", "at δ"):
         table.add_column(title, justify="left" if title == "analysis" else "right")
     for each in analyses:
@@ -339,10 +339,6 @@ def _bar(share: float, width: int) -> Text:
 
 def _plural(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
-
-
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
 
 def _indented(part: RenderableType) -> Padding:

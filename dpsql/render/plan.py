@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
@@ -13,6 +12,7 @@ from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
 from dpsql.figures import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
 from dpsql.policy import Limits, ResourceFailures
+from dpsql.render.tables import pairs, titled
 from dpsql.sql.text import pretty
 
 INDENT = 2
@@ -54,7 +54,7 @@ def _prices(explanation: Explanation) -> Table:
     reserved = explanation.reserved
     least = sum(block.least.rho for block in explanation.blocks)
     delta = reserved.delta + explanation.conversion_delta
-    grid = _grid()
+    grid = pairs()
     price = f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
     if reserved.rho > 0:
         price += f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})"
@@ -81,7 +81,7 @@ def _limits(limits: Limits) -> str:
 
 
 def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
-    grid = _grid()
+    grid = pairs()
     _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
@@ -137,7 +137,7 @@ def _promise(block: BlockExplanation, promise: Promise, k: int) -> str:
 
 
 def _noise_table(block: BlockExplanation) -> Table:
-    table = _figures("Noise on", "distribution", "scale", "std", "95% within")
+    table = titled("Noise on", "distribution", "scale", "std", "95% within", right=(2, 3, 4))
     for column in block.columns:
         _row(
             table,
@@ -159,7 +159,7 @@ def _margin(column: ColumnFigure) -> str:
 
 
 def _candidate_table(block: BlockExplanation) -> Table:
-    table = _figures("Candidates", "threshold", "noise std", "verdict", words=(0, 3))
+    table = titled("Candidates", "threshold", "noise std", "verdict", right=(1, 2))
     for candidate in block.candidates:
         threshold = "" if candidate.threshold is None else significant(candidate.threshold)
         plus = "base + " if candidate.relative and threshold else ""
@@ -177,18 +177,3 @@ def _candidate_table(block: BlockExplanation) -> Table:
 def _row(table: Table, *cells: str, style: str = "") -> None:
     """A row of texts: rich would read markup in plain strings, and names may look like it."""
     table.add_row(*(Text(printable(cell)) for cell in cells), style=style)
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold cyan", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
-
-
-def _figures(*titles: str, words: tuple[int, ...] = (0, 1)) -> Table:
-    """A small table of figures; ``words`` are the columns that hold text."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for index, title in enumerate(titles):
-        table.add_column(title, justify="left" if index in words else "right", overflow="fold")
-    return table
