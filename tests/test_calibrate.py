@@ -213,12 +213,12 @@ def gaussian_noise_delta(answer: Answer, shrink: float, changes: float) -> float
     if answer["continuous"] is None:
         return drawn
     sigma = answer["continuous"]["scale"] * shrink
-    return max(drawn, gaussian_delta(EPSILON, sigma, math.sqrt(changes)))
+    return max(drawn, gaussian_delta(EPSILON, math.sqrt(changes) / sigma))
 
 
 def correlated_noise_delta(answer: Answer, shrink: float) -> float:
     sigma = answer["continuous"]["scale"] * shrink
-    return gaussian_delta(EPSILON, sigma, 3 * math.sqrt(7 + math.sqrt(7)) / 2)
+    return gaussian_delta(EPSILON, 3 * math.sqrt(7 + math.sqrt(7)) / 2 / sigma)
 
 
 NOISE_DELTA: dict[str, Callable[[Answer, float], float]] = {

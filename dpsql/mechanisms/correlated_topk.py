@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import CorrelatedGaussian, Steps
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
+from dpsql.mechanisms.calibration import (
+    SMOOTHING_VARIANCE,
+    analytic_gaussian_sigma,
+    gaussian_deltas,
+)
 from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.promise import BETA, Promise
@@ -24,7 +28,6 @@ from dpsql.mechanisms.sparse_histogram import (
     Floats,
     Integers,
     check_parameters,
-    gaussian_delta,
     normal_sf,
     worst_over,
 )
@@ -300,7 +303,7 @@ def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound | N
 
     def noise_delta(common: Integers) -> Floats:
         distance = mechanism.sensitivity * np.sqrt(common * per_group + for_all)
-        return gaussian_delta(np.full(len(common), epsilon), distance * (1 + 1e-12))
+        return gaussian_deltas(epsilon, distance * (1 + 1e-12))
 
     def bound(low: Integers, high: Integers) -> Floats:
         others = mechanism.sides * (k_bar - low)

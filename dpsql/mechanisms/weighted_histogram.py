@@ -65,7 +65,12 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, gaussian
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
+from dpsql.mechanisms.calibration import (
+    SMOOTHING_VARIANCE,
+    analytic_gaussian_sigma,
+    gaussian_delta,
+    gaussian_deltas,
+)
 from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
 from dpsql.mechanisms.numeric import normal_quantile_sf, smallest
 from dpsql.mechanisms.selection import Selected
@@ -74,7 +79,6 @@ from dpsql.mechanisms.sparse_histogram import (
     Integers,
     check_parameters,
     crossing,
-    gaussian_delta,
     lowest_tau,
     normal_sf,
     split_bound,
@@ -174,7 +178,7 @@ def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> floa
 
     def noise_delta(epsilons: Floats, cells: Integers) -> Floats:
         distance = np.sqrt(cells / _CELLS * groups) * (STEPS / sigma) * (1 + _SLACK)
-        return gaussian_delta(epsilons, distance)
+        return gaussian_deltas(epsilons, distance)
 
     if log_hidden == -math.inf:
         return 1.0
@@ -241,8 +245,7 @@ def _continuous_threshold(
 ) -> float:
     """The least threshold for continuous noise; infinite if the noise alone exceeds delta."""
     joint = _joint(sigma, others)
-    distance = np.array([math.sqrt(weights.groups) * STEPS / joint])
-    rest = delta - float(gaussian_delta(np.array([epsilon]), distance)[0])
+    rest = delta - gaussian_delta(epsilon, math.sqrt(weights.groups) * STEPS / joint)
     if rest <= 0:
         return math.inf
 
