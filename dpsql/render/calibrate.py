@@ -15,9 +15,7 @@ from dpsql.calibrate.values import Figures
 from dpsql.composition import Comparison
 from dpsql.figures import significant
 from dpsql.mechanisms.promise import Promise
-from dpsql.render.tables import pairs, titled
-
-_INDENT = 2
+from dpsql.render.tables import indented, pairs, titled
 
 
 @singledispatch
@@ -37,7 +35,7 @@ def _(answer: Calibration) -> RenderableType:
     return Group(
         Text.assemble((answer.mechanism, "bold"), (f"  {asked}", "dim")),
         _facts(facts),
-        Padding(_figures(answer), (1, 0, 0, _INDENT)),
+        indented(_figures(answer), above=1),
         Text(f"  figures in: {answer.measured}", style="dim"),
     )
 
@@ -63,7 +61,7 @@ def _(answer: Comparison) -> RenderableType:
         table.add_row(found.theorem, found.holds_for, *numbers, found.source)
     each = significant(answer.epsilon)
     title = Text(f"{answer.queries:,} queries of ε {each} each", style="bold")
-    return Group(title, Padding(table, (1, 0, 0, _INDENT)))
+    return Group(title, indented(table, above=1))
 
 
 def _guarantee(answer: Calibration) -> str:
@@ -108,4 +106,4 @@ def _row(figures: Figures) -> tuple[str, ...]:
 
 
 def _facts(facts: list[tuple[str, str]]) -> Padding:
-    return Padding(pairs(facts), (0, 0, 0, _INDENT))
+    return indented(pairs(facts))

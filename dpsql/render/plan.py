@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -12,10 +11,9 @@ from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
 from dpsql.figures import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
 from dpsql.policy import Limits, ResourceFailures
-from dpsql.render.tables import pairs, titled
+from dpsql.render.tables import indented, pairs, titled
 from dpsql.sql.text import pretty
 
-INDENT = 2
 MAX_SQL = 20_000
 
 
@@ -37,7 +35,7 @@ def sql_panel(sql: str) -> RenderableType:
     """SQL with its syntax highlighted, on the terminal's own background."""
     text = "\n".join(printable(line) for line in sql.split("\n"))
     syntax = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-    return Padding(syntax, (0, 0, 0, INDENT))
+    return indented(syntax)
 
 
 def _laid_out(sql: str) -> str:
@@ -88,10 +86,10 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Groups", _appearance(block))
     if block.promise is not None and block.limit is not None:
         _row(grid, "Promise", _promise(block, block.promise, block.limit))
-    parts: list[RenderableType] = [_heading(title), Padding(grid, (0, 0, 0, INDENT))]
+    parts: list[RenderableType] = [_heading(title), indented(grid)]
     if block.columns:
-        parts.append(Padding(_noise_table(block), (1, 0, 0, INDENT)))
-    parts.append(Padding(_candidate_table(block), (1, 0, 0, INDENT)))
+        parts.append(indented(_noise_table(block), above=1))
+    parts.append(indented(_candidate_table(block), above=1))
     parts += [_heading("Private SQL", "the only statement that reads protected rows")]
     return [*parts, sql_panel(_laid_out(block.sql))]
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+INDENT = 2
 
 
 def bare(*, footer: bool = False) -> Table:
@@ -34,3 +38,8 @@ def pairs(rows: Iterable[tuple[str, str]] = ()) -> Table:
     for name, meaning in rows:
         grid.add_row(Text(name), Text(meaning))
     return grid
+
+
+def indented(part: RenderableType, above: int = 0) -> Padding:
+    """Move a part to the right, with so many empty lines above."""
+    return Padding(part, (above, 0, 0, INDENT))
