@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from dpsql.mechanisms.calibration import (
 from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.promise import BETA, Promise
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.selection import AboveBase, Selected
 from dpsql.mechanisms.sparse_histogram import (
     BlockBound,
     Floats,
@@ -114,7 +115,7 @@ class TopKCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelatedTopK:
+class CorrelatedTopK(AboveBase):
     """The groups that stand out above the (k_bar+1)-th largest score, with their counts.
 
     With e_i = score_i - base > 0 for at most k_bar groups (base: the (k_bar+1)-th score, or the
@@ -146,6 +147,8 @@ class CorrelatedTopK:
     Checked by ``tests/test_correlated_histogram.py``.
     """
 
+    name: ClassVar[str] = "correlated_top_k"
+    source: ClassVar[str] = "Lebeda & Retschmeier 2024, Algorithm 3 and Theorem 7.7"
     sigma: float
     sensitivity: int
     k: int
@@ -165,23 +168,11 @@ class CorrelatedTopK:
             )
 
     @property
-    def name(self) -> str:
-        return "correlated_top_k"
-
-    @property
-    def source(self) -> str:
-        return "Lebeda & Retschmeier 2024, Algorithm 3 and Theorem 7.7"
-
-    @property
     def score_noise(self) -> TopKCounts | None:
         if not self.with_counts:
             return None
         noise = CorrelatedGaussian(self.sigma, self.sensitivity)
         return TopKCounts(noise, self.k_bar, self.rho(None))
-
-    @property
-    def fetch(self) -> int | None:
-        return self.k_bar + 1
 
     @property
     def copies(self) -> int:

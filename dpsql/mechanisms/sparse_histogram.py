@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from dpsql.mechanisms.calibration import (
 )
 from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
 from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.selection import Selected, Usual
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -273,7 +274,7 @@ def too_little_noise() -> ParameterError:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseHistogram:
+class SparseHistogram(Usual):
     """Discrete Gaussian noise on each group present; released iff its noisy count > T.
 
     ``scores`` count privacy units; a unit changes at most ``groups`` of them by one. Groups with at
@@ -291,6 +292,8 @@ class SparseHistogram:
     ``tests/test_sparse_histogram.py``.
     """
 
+    name: ClassVar[str] = "gaussian_sparse_histogram"
+    source: ClassVar[str] = "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
     epsilon: float
     delta: float
     groups: int
@@ -299,20 +302,8 @@ class SparseHistogram:
     others: float = 0.0
 
     @property
-    def name(self) -> str:
-        return "gaussian_sparse_histogram"
-
-    @property
-    def source(self) -> str:
-        return "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
-
-    @property
     def score_noise(self) -> IndependentNoise:
         return IndependentNoise(DiscreteGaussian(self.sigma), 1)
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     @property
     def threshold(self) -> int:
@@ -320,9 +311,6 @@ class SparseHistogram:
         return self.floor + _lattice_threshold(
             self.epsilon, self.delta, self.groups, self.sigma, self.others
         )
-
-    def rho(self, released: int | None) -> float:
-        return math.inf
 
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
