@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
+from one_shot import one_shot_delta
 from privacy import hockey_stick, neighbours, positive_counts_law
 from scipy import special, stats
 
@@ -25,7 +26,7 @@ from dpsql.composition import compare
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.calibration import gaussian_delta, lattice_gaussian_delta
 from dpsql.mechanisms.correlated_histogram import CorrelatedAnalysis, correlated_delta
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released, one_shot_delta
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import (

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from one_shot import one_shot_delta
 from privacy import (
     IMPOSSIBLE,
     ORDERS,
@@ -47,7 +48,6 @@ from dpsql.mechanisms.correlated_topk import (
     correlated_top_k,
     fresh_quantile,
     fresh_released,
-    one_shot_delta,
     one_shot_top_k,
 )
 from dpsql.mechanisms.noise import DiscreteGaussian

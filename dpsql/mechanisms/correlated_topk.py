@@ -259,20 +259,14 @@ def correlated_top_k(
 # -- a single publication ---------------------------------------------------------------------
 
 
-def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
-    """A delta with which one release of ``mechanism`` is (epsilon, delta)-DP; rounded up.
-
-    The worst, over the number j of groups that both neighbours have, of the chance that one of the
-    others appears plus the delta of the noise on j groups, as in ``correlated_delta``. A discrete
-    Gaussian is post-processing of a continuous one with 4 less variance (see
-    ``lattice_gaussian_delta``), here in half-steps; 1.0 if there is not so much.
-    """
-    bound = _one_shot_bound(mechanism, epsilon)
-    return 1.0 if bound is None else min(1.0, worst_over(0, mechanism.k_bar, bound))
-
-
 def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
-    """Whether ``one_shot_delta`` is at most delta: what lies clear of delta is not looked into."""
+    """Tell whether one release is (epsilon, delta)-DP; what lies clear of delta is not looked into.
+
+    Its delta is the worst, over the number j of groups that both neighbours have, of the chance
+    that one of the others appears plus the delta of the noise on j groups, as in
+    ``correlated_delta``. A discrete Gaussian is post-processing of a continuous one with 4 less
+    variance (see ``lattice_gaussian_delta``), here in half-steps; without so much nothing is said.
+    """
     bound = _one_shot_bound(mechanism, epsilon)
     if bound is None:
         return False
