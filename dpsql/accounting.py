@@ -23,10 +23,6 @@ from dpsql.errors import ParameterError
 RHO_BITS = 40
 EPSILON_BITS = 40
 DELTA_BITS = 62
-RHO_UNIT = 2.0**-RHO_BITS
-"""One ledger unit of rho."""
-EPSILON_UNIT = 2.0**-EPSILON_BITS
-"""One ledger unit of epsilon."""
 DELTA_UNIT = 2.0**-DELTA_BITS
 """One ledger unit of delta."""
 MAX_UNITS = 2**63 - 1

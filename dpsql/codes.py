@@ -210,8 +210,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "before are, until the owner reopens it.",
         "ledger_account_exists": "The account to be created is in the ledger.",
         "ledger_busy": "Another process or thread kept the ledger locked for too long.",
-        "ledger_cannot_create": "The ledger, or the copy made before it is upgraded, cannot be "
-        "written.",
+        "ledger_cannot_create": "The ledger cannot be written where it is to be.",
         "ledger_cannot_open": "The ledger's file cannot be opened, or its server not be reached.",
         "ledger_clock": "The clock is before the time of the ledger's last event.",
         "ledger_closed": "The ledger is closed.",
@@ -242,8 +241,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_unknown_entry": "A charge settled that this ledger never reserved.",
         "ledger_unsupported": "SQLite, the file system or the server lacks something the ledger "
         "needs to be safe.",
-        "ledger_version": "The ledger was written by another version of dpsql, which this one "
-        "cannot upgrade.",
+        "ledger_version": "The ledger is of another version, which this dpsql does not read.",
     },
     NotSupportedError: {
         "executemany": "It would pay for every answer and show only the last.",

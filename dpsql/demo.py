@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -23,6 +22,7 @@ from dpsql.errors import Error, InterfaceError, PolicyError
 from dpsql.figures import printable, significant
 from dpsql.policy import Policy
 from dpsql.policy_file import load_policy
+from dpsql.render.tables import bare
 from dpsql.result import Result
 from dpsql.session import Connection, connect
 
@@ -298,7 +298,7 @@ _DESCRIPTIONS: Final = {
 
 
 def _protected(policy: Policy) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = bare()
     for title in ("table", "holds", "protects all rows of one", "column"):
         table.add_column(title)
     for name, entry in policy.tables.items():
@@ -311,9 +311,7 @@ def _protected(policy: Policy) -> Table:
 
 def _receipt(answers: list[tuple[_Question, Result]], report: BudgetReport) -> Table:
     """What each answer cost, adding up to what the ledger holds."""
-    table = Table(
-        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", show_footer=True
-    )
+    table = bare(footer=True)
     table.add_column("question", footer="spent, says the ledger")
     for title, footer in (
         ("reserved ρ", ""),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 MAX_DECIMALS = 6
 MISSING = "NULL"
@@ -53,6 +54,15 @@ def percent(part: float, whole: float) -> str:
         return "0%"
     share = 100 * part / whole
     return "<0.1%" if share < 0.1 else f"{share:.3g}%"
+
+
+def all_numbers(values: Sequence[object]) -> bool:
+    """Find out whether all values that there are are numbers."""
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        for value in present
+    )
 
 
 def level(confidence: float) -> str:

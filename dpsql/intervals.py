@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError, Place
-from dpsql.estimates import Range, estimate_range
+from dpsql.estimates import Range, Values, estimate_range
 from dpsql.measures import Aggregate
 from dpsql.plain import plain_number
 from dpsql.plan import BlockPlan
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

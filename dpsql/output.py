@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsql.accounting import PrivacyLoss
 from dpsql.explain import Explanation
-from dpsql.figures import MISSING, printable
+from dpsql.figures import MISSING, all_numbers, printable
 from dpsql.result import Result
 
 if TYPE_CHECKING:
@@ -129,20 +129,11 @@ def result_csv(result: Result, intervals: float | None) -> str:
 def result_markdown(result: Result, intervals: float | None) -> str:
     """A table of GitHub's Markdown, numbers to the right."""
     columns = columns_of(result, intervals)
-    rules = ["---:" if is_numeric(column.values) else "---" for column in columns]
+    rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
     cells = [[_markdown_cell(value) for value in column.values] for column in columns]
     rows = [[_markdown_cell(column.name) for column in columns], rules]
     rows += [list(row) for row in zip(*cells, strict=True)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def is_numeric(values: list[object]) -> bool:
-    """True if all values that there are are numbers."""
-    present = [value for value in values if value is not None]
-    return bool(present) and all(
-        isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-        for value in present
-    )
 
 
 def _markdown_cell(value: object) -> str:

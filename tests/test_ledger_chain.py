@@ -30,7 +30,7 @@ COLUMNS = FIELDS.split(", ")
 
 
 def fill(ledger: Ledger) -> None:
-    """Events of every kind but migration."""
+    """Events of every kind."""
     owner = ledger.owner("olga")
     owner.create("sales/alice")
     owner.set_limits("sales", RHO.amount(1000, 1000), terms='{"epsilon": 2}')
@@ -113,7 +113,7 @@ def test_a_sound_ledger_is_found_sound(ledger: Ledger) -> None:
     events = list(ledger.events())
     found = ledger.verify([ledger.head(), empty.head])
     assert (found.sound, found.events, found.head) == (True, len(events), ledger.head())
-    assert {event.kind for event in events} == set(Kind) - {Kind.MIGRATED}
+    assert {event.kind for event in events} == set(Kind)
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert all(one.at <= next_.at for one, next_ in pairwise(events))
     assert list(ledger.events(after=5)) == events[5:]

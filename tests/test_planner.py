@@ -10,6 +10,7 @@ import pytest
 from blocks import ROWS, UNITS, block, query, summed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from one_shot import one_shot_delta
 
 from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
@@ -20,7 +21,7 @@ from dpsql.mechanisms.additive import (
     gaussian,
 )
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts, one_shot_delta
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.plan import BlockPlan, Bounding

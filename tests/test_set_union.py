@@ -87,8 +87,8 @@ def test_the_analytic_gaussian_meets_its_delta_and_wastes_next_to_nothing(
     second = epsilon + special.log_ndtr(-u / 2 - epsilon / u)
     exact = math.exp(first) * -math.expm1(second - first)
     assert exact == pytest.approx(delta, rel=1e-7)
-    assert gaussian_delta(epsilon, sigma, 1.0) <= delta
-    assert gaussian_delta(epsilon, sigma * (1 - 1e-6), 1.0) > delta
+    assert gaussian_delta(epsilon, 1 / sigma) <= delta
+    assert gaussian_delta(epsilon, 1 / sigma / (1 - 1e-6)) > delta
     assert analytic_gaussian_sigma(epsilon, delta, 7.0) == pytest.approx(7 * sigma, rel=1e-13)
 
 

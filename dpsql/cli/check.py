@@ -76,15 +76,12 @@ def _survey_engine() -> None:
 
 
 def _findings_table(findings: list[Finding]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
     from dpsql.figures import printable
+    from dpsql.render.tables import titled
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for title in ("", "where", "finding", "what to do"):
-        table.add_column(title, overflow="fold")
+    table = titled("", "where", "finding", "what to do")
     for finding in findings:
         colour = "bold red" if finding.level == "error" else "yellow"
         table.add_row(

@@ -283,15 +283,12 @@ def config(ctx: click.Context, /, **values: Any) -> None:
     named by --config or DPSQL_CONFIG, else it is the dpsql.toml in the working directory or the
     nearest directory above it, up to the home directory.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
     from dpsql.cli.printing import show
+    from dpsql.render.tables import titled
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for title in ("setting", "value", "from"):
-        table.add_column(title, overflow="fold")
+    table = titled("setting", "value", "from")
     for option in _settings():
         value = values[str(option.name)]
         given = value not in (None, "")

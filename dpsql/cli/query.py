@@ -140,7 +140,8 @@ def _write_result(
         _deliver(content, write) if write else click.echo(content, nl=False)
         return
     if intervals and result.released:
-        panel = _wide_panel(result, confidence)
+        columns = output.columns_of(result, confidence)
+        panel = render.wide_panel(result, [(column.name, column.values) for column in columns])
     else:
         panel = render.result_panel(result, confidence, max_rows=None)
     _deliver(f"{render.plain(panel)}\n".encode(), write) if write else show(panel)
@@ -156,28 +157,6 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
             "with another --output, which costs nothing then."
         )
         raise
-
-
-def _wide_panel(result: Result, confidence: float) -> Any:
-    """The answer with the ends of its intervals in columns of their own."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    from dpsql import output
-    from dpsql.figures import cell, printable
-    from dpsql.render.result import footer
-
-    columns = output.columns_of(result, confidence)
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for column in columns:
-        title = Text(printable(column.name))
-        right = output.is_numeric(column.values)
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for row in zip(*(column.values for column in columns), strict=True):
-        table.add_row(*(Text(cell(value)) for value in row))
-    return Group(table, Text(), Text(footer(result), style="dim"))
 
 
 def _explain(

@@ -330,20 +330,6 @@ def set_limit(journal: Journal, node: Node, most: Amount | None, terms: Any) -> 
     _change(journal, node.path, **columns, terms=in_order(terms))
 
 
-def carry_over(journal: Journal, path: str) -> None:
-    """Tie an account of an older version and all its windows to an event of their own."""
-    sql = journal.sql
-    rows = sql.execute(
-        "SELECT path, opened, period, rho, epsilon, delta, queries, unsettled, last, tie "
-        "FROM windows WHERE path = ? ORDER BY opened",
-        (path,),
-    )
-    states = [nodes_of(sql, (path,))[path].state, *(_pane(row).state for row in rows)]
-    journal.append(Kind.MIGRATED, path, states=states)
-    for table in ("accounts", "windows"):
-        sql.execute(f"UPDATE {table} SET last = ?, tie = ? WHERE path = ?", (*journal.last, path))
-
-
 def _empty(path: str, opened: int, label: str) -> Pane:
     return Pane(path, opened, label, (0, 0, 0, 0, 0), opened, None)
 

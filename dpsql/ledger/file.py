@@ -19,8 +19,7 @@ from pathlib import Path
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.journal import begin_chain, require_whole
-from dpsql.ledger.migration import OLD_VERSIONS, migrate
-from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA
+from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA, require_version
 from dpsql.ledger.sqlite import SQLiteBackend, known_error, ledger_error, run_script, schema_of
 
 
@@ -81,7 +80,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
             _make_durable(connection)
             _use_write_ahead_log(connection)
             connection.execute("PRAGMA secure_delete = ON")
-            _bring_up_to_date(connection, path)
+            require_version(*connection.execute("PRAGMA user_version").fetchone())
             connection.execute("PRAGMA foreign_keys = ON")
             _require_schema(connection)
         except BaseException:
@@ -233,25 +232,7 @@ def _require_ledger(path: Path) -> None:
             code="ledger_foreign",
             hint="give another path; the file was not changed",
         )
-    # The first page lags behind the log: an upgraded file may still show its old version there.
-    if version not in (*OLD_VERSIONS, SCHEMA_VERSION):
-        raise _other_version(version)
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version in OLD_VERSIONS:
-        migrate(connection, path)
-    elif version != SCHEMA_VERSION:
-        raise _other_version(version)
-
-
-def _other_version(version: int) -> LedgerError:
-    return LedgerError(
-        f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}",
-        code="ledger_version",
-        hint="use the dpsql that wrote it, or a newer one; the file was not changed",
-    )
+    require_version(version)  # the first page may lag behind the log, so it is asked again later
 
 
 def _require_schema(connection: sqlite3.Connection) -> None:

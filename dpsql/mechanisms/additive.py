@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,12 +95,9 @@ class CorrelatedGaussian:
     all shifts are whole half-steps). Checked by ``tests/test_mechanisms.py``.
     """
 
+    name: ClassVar[str] = "correlated_gaussian"
     sigma: float
     sensitivity: int
-
-    @property
-    def name(self) -> str:
-        return "correlated_gaussian"
 
     @property
     def scale(self) -> float:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,15 +82,11 @@ class ExponentialQuantile:
     ``tests/test_quantiles.py``.
     """
 
+    name: ClassVar[str] = "exponential_mechanism"
     fraction: Fraction
     rate: float
     rows: int
     size: int
-
-    @property
-    def name(self) -> str:
-        """The mechanism's standard name."""
-        return "exponential_mechanism"
 
     @property
     def scale(self) -> float:

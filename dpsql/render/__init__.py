@@ -22,8 +22,9 @@ from dpsql.explain import Explanation
 from dpsql.figures import printable, printable_line
 from dpsql.render.budget import budget_panel
 from dpsql.render.html import table_html
-from dpsql.render.plan import INDENT, explanation_panel, sql_panel
-from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table
+from dpsql.render.plan import explanation_panel, sql_panel
+from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
+from dpsql.render.tables import INDENT
 
 if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
@@ -44,6 +45,7 @@ __all__ = [
     "result_table",
     "result_text",
     "sql_panel",
+    "wide_panel",
 ]
 
 TEXT_WIDTH = 100

@@ -11,10 +11,11 @@ from rich.text import Text
 from dpsql.errors import InterfaceError
 from dpsql.kept import refuse_kept
 from dpsql.policy import PARAMETER_NAMES
+from dpsql.render.tables import titled
 from dpsql.schema import fold
 from dpsql.shell.command import Call, Command
 from dpsql.shell.known import Argument
-from dpsql.shell.listings import facts, titled
+from dpsql.shell.listings import facts
 from dpsql.shell.settings import (
     SETTINGS,
     Expanded,

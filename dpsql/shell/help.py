@@ -10,8 +10,8 @@ from rich.text import Text
 
 from dpsql.errors import InterfaceError
 from dpsql.policy import PARAMETER_NAMES, suggestion
+from dpsql.render.tables import pairs
 from dpsql.shell.command import Command
-from dpsql.shell.listings import pairs
 
 KEYS: Final = [
     ("Tab", "complete tables, columns, functions, keywords, parameters, commands, files"),

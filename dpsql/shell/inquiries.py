@@ -15,9 +15,10 @@ from dpsql.ledger import Entry
 from dpsql.output import explanation_json
 from dpsql.output_budget import budget_json
 from dpsql.record import read_record
+from dpsql.render.tables import titled
 from dpsql.shell.command import Call, Command
 from dpsql.shell.known import Argument
-from dpsql.shell.listings import facts, titled
+from dpsql.shell.listings import facts
 from dpsql.shell.settings import Format
 from dpsql.shell.sketch import plot
 
