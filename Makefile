@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check attack bench utility ledger-bench tpch pictures clean
+.PHONY: demo test lint types slow check attack bench utility ledger-bench tpch pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -56,6 +56,12 @@ pictures: $(READY)
 	$(BIN)/python docs/policies.py
 	$(BIN)/python docs/cli.py
 
+# What is published: the wheel and the source distribution, in dist/, and what an index would say.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
@@ -63,4 +69,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) demo-data .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
