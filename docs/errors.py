@@ -1,4 +1,4 @@
-"""Writes docs/errors.md from the catalogue of codes, ``dpsql/codes.py``: ``make pictures``.
+"""Writes docs/errors.md from the catalogue of codes, ``dpsql/core/codes.py``: ``make pictures``.
 
 What a refusal says is what comes back when its example, a statement of the attack suite, is asked.
 """
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dpsql
-from dpsql.codes import CODES
+from dpsql.core.codes import CODES
 
 ROOT = Path(__file__).parent.parent
 PAGE = Path(__file__).with_suffix(".md")
@@ -34,7 +34,7 @@ data. Whatever can be refused is refused before anything is read or spent; only 
 
 The classes are those of PEP 249 and their subclasses. What can be asked is in the
 [README](../README.md#what-you-can-ask). This page is written by `docs/errors.py` from the catalogue
-of codes, [`dpsql/codes.py`](../dpsql/codes.py). The examples are statements of
+of codes, [`dpsql/core/codes.py`](../dpsql/core/codes.py). The examples are statements of
 [`tests/attacks.py`](../tests/attacks.py); below each is what dpsql says when it is asked, where the
 same code may have other reasons for other statements. `…` ends an example that goes on.
 """

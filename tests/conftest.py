@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.codes import CODES
+from dpsql.core.codes import CODES
 from dpsql.errors import Error
 from dpsql.ledger import Ledger
 from dpsql.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.entropy import EntropySource
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import LatticeNoise
+from dpsql.mechanisms.sampling.entropy import EntropySource
+from dpsql.mechanisms.sampling.noise import LatticeNoise
 from dpsql.mechanisms.set_union import SetUnion
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _make_known(self: Error, *args: Any, **named: Any) -> None:
     _make(self, *args, **named)
     known = CODES.get(self.code)
     if known is None or type(self) is not known.kind:
-        _strays.append(f"{type(self).__name__} [{self.code}] is not in dpsql/codes.py")
+        _strays.append(f"{type(self).__name__} [{self.code}] is not in dpsql/core/codes.py")
         raise AssertionError(_strays[-1])
 
 

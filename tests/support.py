@@ -11,10 +11,13 @@ import duckdb
 from attacks import GRID
 
 import dpsql
-from dpsql.fingerprint import fingerprint
-from dpsql.plan import BlockPlan
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column, Schema
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Query
+from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_query
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Overrides,
@@ -24,12 +27,9 @@ from dpsql.policy import (
     TablePolicy,
     resolve,
 )
-from dpsql.query import Query
-from dpsql.quoting import quote
-from dpsql.schema import Column, Schema
-from dpsql.sql.parse import parse
-from dpsql.sql.rewrite import rewrite
-from dpsql.sql.validate import validate
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.rewrite.rewrite import rewrite
+from dpsql.sql.syntax.parse import parse
 
 SALT = 7
 ANALYST = "ana"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting import (
+from dpsql.accounting.zcdp import (
     DELTA_UNIT,
     MAX_UNITS,
     ZERO,

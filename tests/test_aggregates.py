@@ -18,17 +18,17 @@ from sqlglot import exp
 from support import connect, planned
 
 import dpsql
+from dpsql.accuracy.estimates import Range, estimate
+from dpsql.core.schema import INTEGER_BITS, Column, Table, base_type, schema_of
 from dpsql.errors import Error, QueryRefused
-from dpsql.estimates import Range, estimate
-from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind
-from dpsql.mechanisms.noise import DiscreteGaussian
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import INTEGER_BITS, Column, Table, base_type, schema_of
-from dpsql.sql.bounds import lattice_for
-from dpsql.sql.intervals import interval_of, is_exact, is_integral, is_number, with_truths
-from dpsql.sql.parse import parse
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions.lattices import lattice_for
+from dpsql.sql.expressions.ranges import interval_of, is_exact, is_integral, is_number, with_truths
+from dpsql.sql.expressions.totality import total
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.text import to_sql
 
 COLUMNS = (
     ("u", "BIGINT"),

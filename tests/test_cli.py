@@ -19,10 +19,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql import cli
 from dpsql.engines.duckdb import raise_if_interrupted
+from dpsql.interfaces import cli
 from dpsql.ledger import Ledger, Spent
-from dpsql.policy_file import load_policy
+from dpsql.policy.document import load_policy
 
 POLICY = """\
 version: 1
@@ -323,7 +323,7 @@ def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch)
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the diagnosis flu")
 
-    monkeypatch.setattr("dpsql.session.connect", fail)
+    monkeypatch.setattr("dpsql.connection.connection.connect", fail)
     result = run("query", GROUPED)
     assert result.exit_code == 70
     assert "internal error: RuntimeError" in result.stderr
@@ -337,7 +337,7 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpsql.session.connect", interrupt)
+    monkeypatch.setattr("dpsql.connection.connection.connect", interrupt)
     result = run("query", GROUPED)
     assert result.exit_code == 130
     assert "stays spent" in result.stderr
@@ -346,8 +346,8 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
 def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
     # Background shells start their children with SIGINT ignored.
     code = (
-        "import signal, dpsql.cli; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "print('ready', flush=True); dpsql.cli.main()"
+        "import signal, dpsql.interfaces.cli; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "print('ready', flush=True); dpsql.interfaces.cli.main()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, "query", "-"],

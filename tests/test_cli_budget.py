@@ -21,10 +21,10 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql.accounting import Amount, Budget, Composition
-from dpsql.cli import cli
+from dpsql.accounting.zcdp import Amount, Budget, Composition
+from dpsql.export.budgets import to_csv
+from dpsql.interfaces.cli import cli
 from dpsql.ledger import Account, Cause, Head, Kind, Ledger
-from dpsql.output_budget import to_csv
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -366,7 +366,7 @@ def test_an_export_is_written_whole_and_over_nothing(used) -> None:
 
 def test_long_histories_are_exported_in_pieces(world, monkeypatch) -> None:
     monkeypatch.setattr("dpsql.budget.owner.RECENT", 5)
-    monkeypatch.setattr("dpsql.output_budget.PIECE", 7)
+    monkeypatch.setattr("dpsql.export.budgets.PIECE", 7)
     limit = Budget.of(4.0, 1e-5, Composition.ZCDP).limit
     with ledger() as opened:
         for number in range(23):

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
-from dpsql.cli import cli
-from dpsql.policy_file import load_policy
+from dpsql.interfaces.cli import cli
+from dpsql.policy.document import load_policy
 
 SHOP = (
     "CREATE TABLE customer (c_id BIGINT, name VARCHAR, balance DOUBLE)",

@@ -50,7 +50,7 @@ from dpsql.mechanisms.correlated_topk import (
     fresh_released,
     one_shot_top_k,
 )
-from dpsql.mechanisms.noise import DiscreteGaussian
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import calibrate_sparse_histogram
 
 ADD, TIGHT, INTEGRATED = CorrelatedAnalysis

@@ -18,7 +18,7 @@ from support import connect_to_grid
 
 import dpsql
 from dpsql import errors
-from dpsql.codes import _MEANINGS, CODES
+from dpsql.core.codes import _MEANINGS, CODES
 
 ROOT = Path(__file__).parent.parent
 CLASSES = [
@@ -125,7 +125,7 @@ def test_every_refusal_has_an_example(code: str) -> None:
 def test_an_error_of_an_unknown_code_or_of_another_class_fails_a_test(kind, code) -> None:
     with pytest.raises(AssertionError, match=code):
         kind("reason", code=code)
-    assert conftest._strays.pop() == f"{kind.__name__} [{code}] is not in dpsql/codes.py"
+    assert conftest._strays.pop() == f"{kind.__name__} [{code}] is not in dpsql/core/codes.py"
 
 
 @pytest.fixture(scope="module")

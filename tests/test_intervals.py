@@ -13,8 +13,15 @@ from privacy import log_pmf, lower_bound, tail, upper_bound
 import dpsql
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from dpsql.policy import AccountPolicy, ColumnPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
 
 CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 1 - 1e-6)
 

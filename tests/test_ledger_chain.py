@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from ledgers import EPSILON, PLAN, RHO, raw
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Cause, Event, Head, Kind, Ledger, Renewal, Verification
 from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
-from dpsql.ledger.file import _require_schema
 from dpsql.ledger.replay import Replay
 from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite_file import _require_schema
 from dpsql.ledger.verify import verify
 
 COLUMNS = FIELDS.split(", ")

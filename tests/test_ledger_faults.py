@@ -15,7 +15,7 @@ import pytest
 from ledger_worker import ACCOUNT, COST, LABELS, RESERVED
 from ledgers import RHO, sum_of_events
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded
 from dpsql.ledger import Ledger
 

@@ -21,8 +21,8 @@ from ledgers import PLAN, RHO
 import dpsql
 from dpsql.errors import LedgerError
 from dpsql.ledger import Cause, Ledger
-from dpsql.ledger.link import Turn
-from dpsql.policy_file import parse_policy
+from dpsql.ledger.transactions import Turn
+from dpsql.policy.document import parse_policy
 
 HOME = str(Path(dpsql.__file__).parent / "ledger")
 ALICE = RHO.account("sales/alice")

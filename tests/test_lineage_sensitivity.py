@@ -19,14 +19,16 @@ from lineage_world import COLUMNS, RULES, planned_here
 from sqlglot import exp
 from support import Planned
 
-from dpsql import policy
+from dpsql.core.schema import Column, Table
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
-from dpsql.policy import Link, PrivacyUnit, TablePolicy
-from dpsql.query import ROW_ID
-from dpsql.schema import Column, Table
-from dpsql.sql import joins, lineage, preaggregate, totality
-from dpsql.sql.relation import Relation
+from dpsql.ir.query import ROW_ID
+from dpsql.policy import model as policy
+from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions import totality
+from dpsql.sql.lineage import joins, preaggregate
+from dpsql.sql.lineage import resolver as lineage
+from dpsql.sql.lineage.relation import Relation
 
 World = Mapping[str, Sequence[Row]]
 UNITS = ("people", "visits", "orders", "logins", "badges")

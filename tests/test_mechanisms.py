@@ -25,7 +25,12 @@ from privacy import (
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise, OSEntropy
+from dpsql.mechanisms.sampling.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    LatticeNoise,
+    OSEntropy,
+)
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, split_base
 
 Noise = DiscreteGaussian | DiscreteLaplace

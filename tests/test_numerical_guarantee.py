@@ -45,7 +45,7 @@ from dpsql.mechanisms.additive import (
     laplace,
 )
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 
 Noise = DiscreteGaussian | DiscreteLaplace

@@ -20,19 +20,19 @@ from click.testing import CliRunner
 
 import dpsql
 from dpsql import budget, dbapi
-from dpsql.accounting import Amount, Budget, Composition
+from dpsql.accounting.zcdp import Amount, Budget, Composition
 from dpsql.budget import Guarantee, account_reports, budget_report, own, payer
 from dpsql.budget.account import any_account
-from dpsql.cli import cli
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.shell.loop import prompt
+from dpsql.interfaces.shell.screen import Screen
+from dpsql.interfaces.shell.script import run_script
+from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.state import Shell
+from dpsql.interfaces.shell.target import Target, opened
 from dpsql.ledger import Ledger, Renewal, accounts
-from dpsql.policy_file import parse_policy
+from dpsql.policy.document import parse_policy
 from dpsql.render.budget import headline
-from dpsql.shell.loop import prompt
-from dpsql.shell.screen import Screen
-from dpsql.shell.script import run_script
-from dpsql.shell.settings import Settings
-from dpsql.shell.source import Target, opened
-from dpsql.shell.state import Shell
 
 POLICY = """\
 version: 1
@@ -79,7 +79,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """All happens at one time, with one salt: neither is what is looked at here."""
     monkeypatch.setattr("dpsql.ledger.sqlite.SQLiteBackend.now", lambda _: 1_800_000_000_000_000)
-    monkeypatch.setattr("dpsql.prepare.secrets.randbits", lambda _: 7)
+    monkeypatch.setattr("dpsql.pipeline.prepare.secrets.randbits", lambda _: 7)
 
 
 class World:

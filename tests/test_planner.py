@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_shot import one_shot_delta
 
-from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
+from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
     CorrelatedGaussian,
     IndependentNoise,
@@ -24,16 +26,14 @@ from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner import MECHANISMS, ONE_SHOT_ONLY, TOP_K, plan_block, plan_query
-from dpsql.policy import (
+from dpsql.policy.model import (
     COUNT_LIMITS,
     DELTA_LIMITS,
     EPSILON_LIMITS,
     ContributionBounding,
     Parameters,
 )
-from dpsql.query import Block
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6)
 QUIET = [HealthCheck.too_slow]

@@ -20,15 +20,15 @@ from privacy import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_b
 from support import Planned, planned
 
 import dpsql
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
-from dpsql.mechanisms.entropy import EntropySource
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.quantiles import ExponentialQuantile, Histograms
-from dpsql.plan import BlockPlan
+from dpsql.mechanisms.sampling.entropy import EntropySource
 from dpsql.planner import plan_block
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.quantiles import MAX_POINTS, points_for
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.blocks.quantiles import MAX_POINTS, points_for
 
 COLUMNS = (
     ("u", "BIGINT"),

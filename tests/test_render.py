@@ -11,9 +11,9 @@ import pytest
 
 import dpsql
 from dpsql import render
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
 from dpsql.errors import Place
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,

@@ -14,13 +14,13 @@ from scipy import stats
 from sqlglot import exp
 from support import Planned, planned
 
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
+from dpsql.ir.plan import Bounding
 from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
-from dpsql.plan import Bounding
 from dpsql.planner import TOP_K
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql import totality
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions import totality
 
 COLUMNS = (
     ("u", "BIGINT"),

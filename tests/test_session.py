@@ -13,14 +13,14 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.accounting import Composition, PrivacyLoss
+from dpsql.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
-from dpsql.policy import AccountPolicy
-from dpsql.session import Connection
-from dpsql.tail import TailRoom
+from dpsql.pipeline.tail import TailRoom
+from dpsql.policy.model import AccountPolicy
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 TOP = f"{QUESTION} ORDER BY n DESC LIMIT 3"

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.accounting import Amount, PrivacyLoss
+from dpsql.accounting.zcdp import Amount, PrivacyLoss
 from dpsql.ledger import Ledger
 
 WORKER = Path(__file__).parent / "session_worker.py"

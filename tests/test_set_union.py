@@ -28,7 +28,7 @@ from dpsql.mechanisms.calibration import (
     lattice_gaussian_delta,
     lattice_gaussian_sigma,
 )
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.set_union import (
     SetUnion,
     Weighting,

@@ -21,21 +21,21 @@ from privacy import SeededSource, lower_bound, upper_bound
 from support import SALT, Planned, planned
 
 import dpsql
-from dpsql import release as release_step
-from dpsql.accounting import Composition
-from dpsql.cli import cli
+from dpsql.accounting.zcdp import Composition
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.errors import QueryRefused
-from dpsql.mechanisms.noise import EntropySource
+from dpsql.interfaces.cli import cli
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
-from dpsql.plan import BlockPlan
+from dpsql.pipeline import release as release_step
+from dpsql.pipeline.release import release_set_union
 from dpsql.planner import plan_block
-from dpsql.policy import AccountPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.release import release_set_union
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.set_union import set_union_sql
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.rewrite.set_union import set_union_sql
 
 MECHANISMS = [
     f"{weighting}_{kind}_set_union"
@@ -480,7 +480,7 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
 def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.cli.printing.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("dpsql.interfaces.cli.printing.SILENT_SECONDS", 0.0)
     (tmp_path / "policies.yaml").write_text(
         "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 0.001}}\n"
         "tables: {r: {privacy_unit: {name: unit, column: u}}}\n"

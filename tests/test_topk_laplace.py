@@ -31,7 +31,7 @@ from privacy import (
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteLaplace
 from dpsql.mechanisms.topk import GaussianTopK
 from dpsql.mechanisms.topk_laplace import (
     FixedThreshold,

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.scaffold import Finding, check_policy
+from dpsql.policy.conformance import Finding, check_policy
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 TABLES = """
     CREATE TABLE t AS SELECT range AS unit, range % 3 AS k, 'HIV' AS s, DATE '2024-01-01' AS d

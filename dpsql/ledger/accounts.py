@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpsql.accounting import MAX_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, Row, State
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.schema import ACCOUNT_CHANGES
 from dpsql.ledger.ties import require_tied, untied
-from dpsql.ledger.values import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
 _NOTHING = (0, 0, 0, 0, 0)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
 
 NOTHING = bytes(32)

@@ -15,8 +15,8 @@ from typing import Any
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.chain import Event, Kind
+from dpsql.ledger.records import Cause, line_of
 from dpsql.ledger.schema import SCHEMA_VERSION
-from dpsql.ledger.values import Cause, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
 Units = tuple[int, int, int]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
-from dpsql.mechanisms.noise import (
+from dpsql.mechanisms.sampling.noise import (
     MIN_SCALE,
     DiscreteGaussian,
     DiscreteLaplace,

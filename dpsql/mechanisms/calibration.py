@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.numeric import checked_positive, mills_ratio
+from dpsql.mechanisms.sampling.numeric import checked_positive, mills_ratio
 
 SMOOTHING_VARIANCE = 4.0
 """What a discrete Gaussian needs on top of sigma**2 to be as private as a continuous one."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.noise import EntropySource, gumbel_order
 from dpsql.mechanisms.promise import BETA, Promise
+from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.topk import GumbelTopK
 

@@ -20,9 +20,9 @@ from dpsql.mechanisms.calibration import (
     analytic_gaussian_sigma,
     gaussian_deltas,
 )
-from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
-from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.promise import BETA, Promise
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
+from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected
 from dpsql.mechanisms.sparse_histogram import (
     BlockBound,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import EntropySource
+from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 
 

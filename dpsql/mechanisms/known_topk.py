@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.noise import EntropySource, gumbel_order
-from dpsql.mechanisms.numeric import checked_positive
 from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
+from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
+from dpsql.mechanisms.sampling.numeric import checked_positive
 from dpsql.mechanisms.selection import Selected, Usual
 
 

@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.mechanisms.entropy import EntropySource
-from dpsql.mechanisms.lattice import uniform_below
-from dpsql.mechanisms.numeric import checked_positive, rounded_up
+from dpsql.mechanisms.sampling.entropy import EntropySource
+from dpsql.mechanisms.sampling.lattice import uniform_below
+from dpsql.mechanisms.sampling.numeric import checked_positive, rounded_up
 
 MAX_DENOMINATOR = 10**6
 """Fractions are those of decimals with at most six places, so that scaled ranks fit int64."""

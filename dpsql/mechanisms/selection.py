@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import Additive, Steps
-from dpsql.mechanisms.noise import EntropySource
+from dpsql.mechanisms.sampling.noise import EntropySource
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.calibration import lattice_gaussian_delta, lattice_gaussian_sigma
-from dpsql.mechanisms.noise import (
+from dpsql.mechanisms.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     EntropySource,
     gaussian_sigma_for_rho,
     laplace_scale_for_rho,
 )
-from dpsql.mechanisms.numeric import checked_positive
+from dpsql.mechanisms.sampling.numeric import checked_positive
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.set_union_weights import (
     STEPS,

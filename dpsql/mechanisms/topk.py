@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import EntropySource, difference_quantile_sf, gumbel_order
 from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
+from dpsql.mechanisms.sampling.noise import EntropySource, difference_quantile_sf, gumbel_order
 from dpsql.mechanisms.selection import AboveBase, Selected
 
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import DiscreteLaplace, EntropySource
-from dpsql.mechanisms.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.promise import BETA, Promise
+from dpsql.mechanisms.sampling.noise import DiscreteLaplace, EntropySource
+from dpsql.mechanisms.sampling.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected, Usual
 from dpsql.mechanisms.topk import split_base
 

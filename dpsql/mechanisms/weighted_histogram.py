@@ -72,8 +72,8 @@ from dpsql.mechanisms.calibration import (
     gaussian_delta,
     gaussian_deltas,
 )
-from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
-from dpsql.mechanisms.numeric import normal_quantile_sf, smallest
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource
+from dpsql.mechanisms.sampling.numeric import normal_quantile_sf, smallest
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.sparse_histogram import (
     Floats,

@@ -11,12 +11,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import POLICY, AccountReport, Limit, Spending
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
-from dpsql.figures import percent, printable, significant
+from dpsql.core.formatting import percent, printable, significant
 from dpsql.render.tables import bare, indented
 
 _ANALYSES = {

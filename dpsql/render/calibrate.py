@@ -9,11 +9,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.accounting.composition import Comparison
 from dpsql.calibrate import Answer, Calibration
 from dpsql.calibrate.conversions import Conversion
 from dpsql.calibrate.values import Figures
-from dpsql.composition import Comparison
-from dpsql.figures import significant
+from dpsql.core.formatting import significant
 from dpsql.mechanisms.promise import Promise
 from dpsql.render.tables import indented, pairs, titled
 

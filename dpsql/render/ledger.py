@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dpsql.accounting import Amount
-from dpsql.figures import percent, printable, significant
+from dpsql.accounting.zcdp import Amount
+from dpsql.budget.question import Asked, AskedBlock, read_record
+from dpsql.core.formatting import percent, printable, significant
 from dpsql.ledger import Cause, Entry, Event, Kind, Verification, cause_of
-from dpsql.record import Asked, AskedBlock, read_record
 from dpsql.render.tables import indented
 
 MAX_STATEMENT = 1000

@@ -7,12 +7,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
-from dpsql.figures import ordinal, printable, significant
+from dpsql.core.formatting import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
-from dpsql.policy import Limits, ResourceFailures
+from dpsql.policy.model import Limits, ResourceFailures
 from dpsql.render.tables import indented, pairs, titled
-from dpsql.sql.text import pretty
+from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation
+from dpsql.sql.syntax.text import pretty
 
 MAX_SQL = 20_000
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dpsql.figures import (
+from dpsql.core.formatting import (
     MISSING,
     all_numbers,
     cell,
@@ -24,8 +24,8 @@ from dpsql.render.plan import explanation_panel
 from dpsql.render.tables import bare, titled
 
 if TYPE_CHECKING:
-    from dpsql.intervals import Interval
-    from dpsql.result import Result
+    from dpsql.accuracy.intervals import Interval
+    from dpsql.results.result import Result
 
 MAX_ROWS = 50
 

@@ -49,7 +49,7 @@ def _said_to_be_clamped(original: Any) -> Any:
     """What a unit adds to a group as it was gathered, with the range it would have if clamped."""
 
     def unclamped(measure: Any, name: str, rows: int) -> Any:
-        from dpsql.sql.ranged import column
+        from dpsql.sql.expressions.proven_integers import column
 
         within = original(measure, name, rows)
         return column(name, within.low, within.high)
@@ -134,8 +134,8 @@ def _burns(original: Any) -> Any:
 
 
 TRY = (
-    Patch("dpsql.sql.totality", "total", _first),
-    Patch("dpsql.sql.totality", "total_condition", _first),
+    Patch("dpsql.sql.expressions.totality", "total", _first),
+    Patch("dpsql.sql.expressions.totality", "total_condition", _first),
 )
 EVIDENCE = Patch("dpsql.engines.evidence", "Evidence.objection", _constant(None))
 DRY_RUN = Patch("dpsql.engines.twin", "Twin._try", _constant(None))
@@ -147,12 +147,12 @@ TWINS: tuple[Twin, ...] = (
     Twin("TRY", TRY, ("totality", "ranges")),
     Twin(
         "contribution cap",
-        (Patch("dpsql.sql.rows", "PrivateRows.capped", _uncapped),),
+        (Patch("dpsql.sql.rewrite.rows", "PrivateRows.capped", _uncapped),),
         ("sensitivity",),
     ),
     Twin(
         "clamped rows",
-        (Patch("dpsql.sql.rewrite", "clamped", _said_to_be_clamped),),
+        (Patch("dpsql.sql.rewrite.rewrite", "clamped", _said_to_be_clamped),),
         ("sensitivity", "ranges"),
     ),
     Twin(
@@ -167,13 +167,13 @@ TWINS: tuple[Twin, ...] = (
     ),
     Twin(
         "proven ranges",
-        (Patch("dpsql.sql.ranged", "Ranged.__post_init__", lambda _: lambda self: None),),
+        (Patch("dpsql.sql.expressions.proven_integers", "Ranged.__post_init__", lambda _: lambda self: None),),
         ("ranges",),
     ),
-    Twin("a price without the data", (Patch("dpsql.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
+    Twin("a price without the data", (Patch("dpsql.pipeline.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
     Twin("quiet messages", (Patch("dpsql.engines.duckdb", "DuckDBEngine.bind", _leaks),), ("leak", "schema")),
-    Twin("dpsql's own errors", (Patch("dpsql.prepare", "validate", _raises),), ("exception",)),
-    Twin("planning in bounded work", (Patch("dpsql.prepare", "validate", _burns),), ("time",)),
+    Twin("dpsql's own errors", (Patch("dpsql.pipeline.prepare", "validate", _raises),), ("exception",)),
+    Twin("planning in bounded work", (Patch("dpsql.pipeline.prepare", "validate", _burns),), ("time",)),
 )  # fmt: skip
 
 
