@@ -29,14 +29,8 @@ import numpy as np
 
 import dpsql
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, OSEntropy
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 SEED = 20240607
 

@@ -28,7 +28,8 @@ import numpy as np
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 SEED = 20240607
 ROWS = 5_000_000

@@ -36,7 +36,8 @@ from dpsql.mechanisms.correlated_histogram import (
 from dpsql.mechanisms.correlated_topk import correlated_top_k
 from dpsql.mechanisms.sparse_histogram import Analysis, sparse_histogram_tau
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpsql.policy.document import file_schema
+from dpsql.policy.load import file_schema
 
 PAGE = Path(__file__).with_suffix(".md")
 SCHEMA = Path(__file__).parent.parent / "dpsql" / "policies.schema.json"

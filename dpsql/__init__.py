@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dpsql.core import display
 from dpsql.errors import (
     BudgetExceeded,
     DatabaseError,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
     from dpsql.connection.connection import Connection, connect
     from dpsql.engines.duckdb import DuckDBEngine
+    from dpsql.ledger import Ledger
+    from dpsql.policy.conformance import check_policy
+    from dpsql.policy.load import load_policy, parse_policy
+    from dpsql.policy.model import Policy
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
 
@@ -58,11 +63,13 @@ __all__ = [
     "InterfaceError",
     "InternalError",
     "Interval",
+    "Ledger",
     "LedgerError",
     "NewLedgerWarning",
     "NotSupportedError",
     "OperationalError",
     "ParameterError",
+    "Policy",
     "PolicyError",
     "ProgrammingError",
     "QueryRefused",
@@ -70,7 +77,10 @@ __all__ = [
     "SQLSyntaxError",
     "UnknownName",
     "Warning",
+    "check_policy",
     "connect",
+    "load_policy",
+    "parse_policy",
 ]
 
 # DuckDB, sqlglot and NumPy take half a second to load: they are loaded when first needed.
@@ -81,9 +91,15 @@ _LATER = {
     "DuckDBEngine": "dpsql.engines.duckdb",
     "Explanation": "dpsql.results.explanation",
     "Interval": "dpsql.accuracy.intervals",
+    "Ledger": "dpsql.ledger",
+    "Policy": "dpsql.policy.model",
     "Result": "dpsql.results.result",
+    "check_policy": "dpsql.policy.conformance",
     "connect": "dpsql.connection.connection",
+    "load_policy": "dpsql.policy.load",
+    "parse_policy": "dpsql.policy.load",
 }
+display.use(lambda: import_module("dpsql.render"))
 
 
 def __getattr__(name: str) -> object:

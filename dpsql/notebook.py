@@ -28,9 +28,9 @@ from dpsql import render
 from dpsql.connection.connection import Connection, connect
 from dpsql.core.formatting import printable
 from dpsql.errors import Error, InterfaceError
-from dpsql.policy.document import load_policy
 from dpsql.policy.ledger_place import announcement, usual_place
-from dpsql.policy.model import PARAMETER_NAMES
+from dpsql.policy.load import load_policy
+from dpsql.policy.parameters import PARAMETER_NAMES
 from dpsql.render.budget import headline
 from dpsql.results.result import Result, require_package
 from dpsql.sql.syntax.placeholders import parameter_names

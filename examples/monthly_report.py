@@ -20,7 +20,7 @@ from dpsql.accounting.zcdp import Amount, PrivacyLoss
 from dpsql.budget import payer
 from dpsql.interfaces.demo.data import database
 from dpsql.ledger import Ledger, Renewal
-from dpsql.policy.document import parse_policy
+from dpsql.policy.load import parse_policy
 
 POLICY = parse_policy("""
 version: 1

@@ -10,7 +10,7 @@ from sqlglot import exp
 from dpsql.core.schema import Column, Table
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.ir.query import Block, Key, Query, Source, TopK
-from dpsql.policy.model import Parameters
+from dpsql.policy.parameters import Parameters
 from dpsql.sql.expressions.lattices import lattice_for
 
 UNITS = Measure(MeasureKind.UNITS)

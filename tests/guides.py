@@ -34,7 +34,7 @@ from ruamel.yaml import YAML
 
 import dpsql
 from dpsql.interfaces.cli import cli
-from dpsql.policy.document import load_policy
+from dpsql.policy.load import load_policy
 
 DOCS = Path(__file__).parent.parent / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md")), DOCS / "promise.md"]

@@ -8,17 +8,9 @@ from support import SALT, Planned, binding
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.planner import plan_query
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Link,
-    Overrides,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-    resolve,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Overrides, Parameters
+from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse

@@ -17,16 +17,9 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_query
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Overrides,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-    resolve,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Overrides, Parameters
+from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse

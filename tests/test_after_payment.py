@@ -12,7 +12,8 @@ from support import ANALYST, FILL, POLICY_TABLES, world_file
 import dpsql
 from dpsql.ledger import Ledger
 from dpsql.planner import MECHANISMS
-from dpsql.policy.model import AccountPolicy, Parameters, Policy
+from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.policy.parameters import Parameters
 
 RULES = Policy(
     "world",

@@ -14,8 +14,8 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.policy.document import parse_policy
-from dpsql.policy.model import Limits
+from dpsql.policy.limits import Limits
+from dpsql.policy.load import parse_policy
 
 pytestmark = pytest.mark.slow
 

@@ -22,15 +22,8 @@ from dpsql.budget.forecasts import Question, forecast, question_of
 from dpsql.budget.question import Asked, read_record
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Maxima,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.render import plain
 from dpsql.render.budget import accounts_table, budget_panel
 

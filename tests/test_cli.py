@@ -22,7 +22,7 @@ import dpsql
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.interfaces import cli
 from dpsql.ledger import Ledger, Spent
-from dpsql.policy.document import load_policy
+from dpsql.policy.load import load_policy
 
 POLICY = """\
 version: 1
@@ -346,7 +346,8 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
 def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
     # Background shells start their children with SIGINT ignored.
     code = (
-        "import signal, dpsql.interfaces.cli; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "import signal, dpsql.interfaces.cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "print('ready', flush=True); dpsql.interfaces.cli.main()"
     )
     with subprocess.Popen(

@@ -15,7 +15,7 @@ from dpsql.interfaces.cli import cli
 from dpsql.interfaces.cli.config import Settings, config, find, load
 from dpsql.interfaces.cli.options import FORMATS, Setting
 from dpsql.interfaces.cli.registry import entries
-from dpsql.policy.model import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES
 
 POLICY = """\
 version: 1

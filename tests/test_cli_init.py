@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.interfaces.cli import cli
-from dpsql.policy.document import load_policy
+from dpsql.policy.load import load_policy
 
 SHOP = (
     "CREATE TABLE customer (c_id BIGINT, name VARCHAR, balance DOUBLE)",

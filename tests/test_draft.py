@@ -13,18 +13,10 @@ from hypothesis import strategies as st
 from dpsql.core.schema import Column, Schema, Table, fold, schema_of
 from dpsql.errors import Error, ParameterError, PolicyError
 from dpsql.policy.conformance import check_policy
-from dpsql.policy.document import parse_policy
-from dpsql.policy.draft import (
-    Draft,
-    bounds_of,
-    budget_of,
-    checked,
-    column_named,
-    domain_of,
-    draft_policy,
-    guess_unit,
-    guess_unit_name,
-)
+from dpsql.policy.draft import Draft, guess_unit, guess_unit_name
+from dpsql.policy.draft_options import bounds_of, budget_of, column_named, domain_of
+from dpsql.policy.draft_text import checked, draft_policy
+from dpsql.policy.load import parse_policy
 from dpsql.policy.model import ColumnPolicy
 
 

@@ -19,7 +19,8 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
 from dpsql.engines.lockdown import SETTINGS, settings_of
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 UNITS = 60
 # One key per type: enough units per key that a generous epsilon releases it.

@@ -11,7 +11,8 @@ import pytest
 import dpsql
 from dpsql.engines.duckdb import open_database
 from dpsql.policy.conformance import check_policy
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 SECRET = "Ms Rare Disease"
 NESTED = {

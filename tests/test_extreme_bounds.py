@@ -18,14 +18,8 @@ from test_sensitivity import examples_of
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 HUGE, LONG = 2**127 - 1, "9" * 38
 VALUES: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -17,7 +17,8 @@ import dpsql
 from dpsql import dbapi
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
-from dpsql.policy.model import AccountPolicy, Limits, ResourceFailures
+from dpsql.policy.limits import Limits, ResourceFailures
+from dpsql.policy.model import AccountPolicy
 
 ACCOUNT = f"world/{ANALYST}"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"

@@ -21,8 +21,9 @@ from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.pipeline.fingerprint import _canonical, fingerprint
 from dpsql.planner import plan_query
-from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Parameters, Policy, PrivacyUnit
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit
 from dpsql.policy.model import TablePolicy as Rules
+from dpsql.policy.parameters import Parameters
 
 SCHEMA = schema_of(
     Table(

@@ -22,7 +22,8 @@ from lineage_world import POLICY_TABLES as LINEAGE_TABLES
 from support import ANALYST, POLICY_TABLES, TABLES
 
 import dpsql
-from dpsql.policy.model import AccountPolicy, Parameters, Policy
+from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.policy.parameters import Parameters
 from dpsql.sql.syntax import text as text_module
 
 RULES = Policy(

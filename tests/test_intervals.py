@@ -14,14 +14,8 @@ import dpsql
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 1 - 1e-6)
 

@@ -22,7 +22,7 @@ import dpsql
 from dpsql.errors import LedgerError
 from dpsql.ledger import Cause, Ledger
 from dpsql.ledger.transactions import Turn
-from dpsql.policy.document import parse_policy
+from dpsql.policy.load import parse_policy
 
 HOME = str(Path(dpsql.__file__).parent / "ledger")
 ALICE = RHO.account("sales/alice")

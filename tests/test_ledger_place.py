@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
-from dpsql.policy.document import load_policy, parse_policy
 from dpsql.policy.ledger_place import from_file, usual_place, without_password
+from dpsql.policy.load import load_policy, parse_policy
 
 POLICY = """\
 version: 1

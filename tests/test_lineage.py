@@ -24,7 +24,8 @@ from dpsql.core.schema import (
 )
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.query import Block, Query
-from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy, resolve
+from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.syntax.parse import parse
 

@@ -19,10 +19,10 @@ from lineage_world import COLUMNS, RULES, planned_here
 from sqlglot import exp
 from support import Planned
 
+from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Table
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
-from dpsql.ir.query import ROW_ID
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 from dpsql.sql.expressions import totality

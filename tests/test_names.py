@@ -15,8 +15,8 @@ from dpsql.budget import payer
 from dpsql.core.names import is_account_name, look_alikes
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account, Ledger
-from dpsql.policy.document import parse_policy
 from dpsql.policy.draft import Draft
+from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, Policy
 
 PLAIN = ["ana", "Ana", "o'neil & sons", "José", "王小明", "अनीता", "2026-01-31 12:00", "a" * 200]

@@ -46,7 +46,7 @@ from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
 from dpsql.planner.topk import top_k_options
-from dpsql.policy.model import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
+from dpsql.policy.parameters import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
 
 Array = NDArray[np.float64]
 Noise = tuple[Additive, int]  # and the steps by which a unit moves the value of a group

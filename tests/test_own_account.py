@@ -31,7 +31,7 @@ from dpsql.interfaces.shell.settings import Settings
 from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, opened
 from dpsql.ledger import Ledger, Renewal, accounts
-from dpsql.policy.document import parse_policy
+from dpsql.policy.load import parse_policy
 from dpsql.render.budget import headline
 
 POLICY = """\

@@ -20,7 +20,8 @@ from support import connect
 
 import dpsql
 from dpsql.core.plain import NotPlain, plain
-from dpsql.policy.model import PARAMETER_NAMES, Overrides, Policy, check_value
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import PARAMETER_NAMES, Overrides, check_value
 from dpsql.sql.syntax.parse import parse
 from dpsql.sql.syntax.placeholders import bind_values, plain_values
 

@@ -27,7 +27,7 @@ from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.planner import MECHANISMS, ONE_SHOT_ONLY, TOP_K, plan_block, plan_query
-from dpsql.policy.model import (
+from dpsql.policy.parameters import (
     COUNT_LIMITS,
     DELTA_LIMITS,
     EPSILON_LIMITS,

@@ -18,14 +18,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import dpsql
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 from dpsql.render.plot import MAX_CATEGORIES
 
 HOSTILE = ("$\\frac{1$", "two\nlines", "<b>", "_{x}^", "a", None)

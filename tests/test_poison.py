@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 import dpsql
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 LONG = "repeat('9', 1000000)"
 # Column -> its type, an ordinary value, and values that break naive engines. All are SQL.

@@ -26,26 +26,20 @@ from dpsql.core.schema import (
     schema_of,
 )
 from dpsql.errors import ParameterError, PolicyError, UnknownName
-from dpsql.policy.document import MAX_BYTES, load_policy, parse_policy
-from dpsql.policy.model import (
+from dpsql.policy.limits import Limits, ResourceFailures
+from dpsql.policy.load import MAX_BYTES, load_policy, parse_policy
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
     UNLIMITED,
-    AccountPolicy,
-    ColumnPolicy,
     ContributionBounding,
-    Limits,
-    Link,
     Maxima,
     Overrides,
     Parameters,
-    Policy,
-    PrivacyUnit,
-    ResourceFailures,
-    TablePolicy,
     check_value,
-    resolve,
 )
+from dpsql.policy.resolve import resolve
 
 GOOD = """\
 version: 1

@@ -18,8 +18,9 @@ from jsonschema import Draft202012Validator
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import PolicyError
 from dpsql.interfaces.cli import cli
-from dpsql.policy.document import load_policy, parse_policy
-from dpsql.policy.draft import Draft, draft_policy
+from dpsql.policy.draft import Draft
+from dpsql.policy.draft_text import draft_policy
+from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.yaml_tree import read_tree
 
 ROOT = Path(__file__).parent.parent

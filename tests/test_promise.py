@@ -22,7 +22,7 @@ from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.planner import plan_block
-from dpsql.policy.model import Parameters
+from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain_block
 
 RUNS = 1500

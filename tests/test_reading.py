@@ -20,22 +20,16 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
-from dpsql.accuracy.wording import Part, Shown, appearance, reading, threshold
+from dpsql.accuracy.appearance import appearance, threshold
+from dpsql.accuracy.wording import Part, Shown, reading
 from dpsql.ir.measures import Aggregate, AggregateKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.planner import plan_block
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    ContributionBounding,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.sql.expressions.lattices import lattice_for
 
 BASIC, ZCDP = Composition.BASIC, Composition.ZCDP

@@ -18,10 +18,12 @@ from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.sampling.noise import OSEntropy
-from dpsql.pipeline.release import ReleasedRows, release
-from dpsql.pipeline.tail import _sorted_lists
+from dpsql.pipeline.release import release
+from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.tail_tables import _sorted_lists
 from dpsql.planner import plan_block
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 EXACT = Parameters(epsilon=1000.0, delta=1e-6, max_rows_contributed=3)  # next to no noise
 USUAL = Parameters(epsilon=1.0, delta=1e-6)

@@ -13,14 +13,8 @@ import dpsql
 from dpsql import render
 from dpsql.accounting.zcdp import Composition
 from dpsql.errors import Place
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -8,7 +8,7 @@ import pytest
 
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.policy.conformance import Finding, check_policy
-from dpsql.policy.document import load_policy, parse_policy
+from dpsql.policy.load import load_policy, parse_policy
 
 
 def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:

@@ -32,7 +32,7 @@ from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
 from dpsql.pipeline import release as release_step
-from dpsql.pipeline.release import release_set_union
+from dpsql.pipeline.set_union import release_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.rewrite.set_union import set_union_sql

@@ -40,15 +40,8 @@ from dpsql.interfaces.shell.vocabulary import (
     WINDOW_FUNCTIONS,
 )
 from dpsql.ledger import Ledger, Spent, Standing, Window
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Maxima,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.results.explanation import Explanation
 from dpsql.sql.syntax.split import split
 

@@ -17,21 +17,16 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
-from dpsql.accuracy.wording import Part, Shown, large_enough, reading, threshold
+from dpsql.accuracy.appearance import large_enough, threshold
+from dpsql.accuracy.wording import Part, Shown, reading
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.release import ReleasedRows, release
+from dpsql.pipeline.release import release
+from dpsql.pipeline.released import ReleasedRows
 from dpsql.planner import plan_block
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    ContributionBounding,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.render import explanation_text
 from dpsql.results.explanation import explain_block
 from dpsql.sql.expressions.lattices import lattice_for

@@ -11,7 +11,7 @@ import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.query import Block
-from dpsql.policy.model import Parameters
+from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import interval_of

@@ -16,15 +16,8 @@ import dpsql
 from dpsql.accounting.zcdp import ZERO
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Link,
-    Maxima,
-    Parameters,
-    Policy,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
+from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
     Describe,
     Explain,

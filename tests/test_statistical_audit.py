@@ -30,14 +30,8 @@ from dpsql.planner import plan_block
 from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 pytestmark = pytest.mark.slow
 

@@ -20,10 +20,11 @@ import dpsql
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.connection.connection import _Arguments
 from dpsql.ledger import Ledger
-from dpsql.pipeline.release import ReleasedRows
 from dpsql.pipeline.release_codec import pack
+from dpsql.pipeline.released import ReleasedRows
 from dpsql.pipeline.tail import TailRoom
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 QUESTIONS = [

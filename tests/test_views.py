@@ -9,7 +9,8 @@ import pytest
 
 import dpsql
 from dpsql.policy.conformance import Finding, check_policy
-from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 TABLES = """
     CREATE TABLE t AS SELECT range AS unit, range % 3 AS k, 'HIV' AS s, DATE '2024-01-01' AS d

@@ -27,15 +27,8 @@ from dpsql.mechanisms.weighted_histogram import (
     weighted_histogram_delta,
 )
 from dpsql.planner import plan_block
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    ContributionBounding,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.results.explanation import explain_block
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6, contribution_bounding=ContributionBounding.WEIGHT)

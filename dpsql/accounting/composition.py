@@ -1,7 +1,8 @@
 """What a session of equal queries amounts to in epsilon, theorem by theorem: for comparison.
 
 Nothing is charged by this module. It says what the same adaptive queries would cost under the
-composition theorems of the literature, next to the one the ledger uses (:mod:`dpsql.accounting.zcdp`).
+composition theorems of the literature, next to the one the ledger uses
+(:mod:`dpsql.accounting.zcdp`).
 
 Every figure is a guarantee: rounded up, never down. Two families of queries are compared. Any
 epsilon-DP query has a privacy loss in [-epsilon, epsilon]. An epsilon-bounded-range query

@@ -21,6 +21,7 @@ from dpsql.budget.own import OwnAccount, OwnStanding
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
 from dpsql.budget.question import Asked, read_record
+from dpsql.core import display
 from dpsql.ledger import Entry, Ledger
 from dpsql.policy.model import Policy
 
@@ -181,9 +182,7 @@ class BudgetReport:
         return limit.budget
 
     def __repr__(self) -> str:
-        from dpsql.render import budget_text
-
-        return budget_text(self)
+        return display.text(self)
 
 
 def budget_report(

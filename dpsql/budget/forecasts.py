@@ -17,7 +17,7 @@ from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss
 from dpsql.budget.question import Asked
 from dpsql.ledger import Entry, Standing
 from dpsql.planner.budget import Budget
-from dpsql.policy.model import Parameters
+from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation
 
 RECENT = 1000

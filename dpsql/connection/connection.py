@@ -37,20 +37,16 @@ from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.read import read_and_release
-from dpsql.pipeline.release import Percent, ReleasedRows
 from dpsql.pipeline.release_codec import pack, unpack
+from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import TailRoom
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
-from dpsql.policy.model import (
-    NOT_GIVEN,
-    NotGiven,
-    Overrides,
-    Policy,
-    ResourceFailures,
-    check_setting,
-    resolve,
-)
+from dpsql.policy.limits import ResourceFailures
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides
+from dpsql.policy.resolve import check_setting, resolve
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, Cost, Noise, Result
 from dpsql.sql.syntax.parse import not_text
@@ -552,7 +548,7 @@ def _policy(policies: str | Path | Policy) -> Policy:
         return policies
     if not isinstance(policies, str | Path):
         raise _odd("policies", "a path or a Policy", policies)
-    from dpsql.policy.document import load_policy
+    from dpsql.policy.load import load_policy
 
     return load_policy(policies)
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from dpsql import errors
 from dpsql.core.plain import plain_whole
 from dpsql.core.schema import is_decimal
-from dpsql.policy.model import check_parameter_name
+from dpsql.policy.parameters import check_parameter_name
 
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
-    from dpsql.pipeline.tail import Row
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
+    from dpsql.results.rows import Row
     from dpsql.sql.syntax.placeholders import Values
 
 Description: TypeAlias = tuple[str, str, None, None, int | None, int | None, None]

@@ -12,16 +12,9 @@ from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Schema, fold
 from dpsql.errors import Place, UnknownName
-from dpsql.policy.model import (
-    NOT_GIVEN,
-    PARAMETER_NAMES,
-    UNLIMITED,
-    Overrides,
-    Policy,
-    TablePolicy,
-    resolve,
-    suggestion,
-)
+from dpsql.policy.model import Policy, TablePolicy
+from dpsql.policy.parameters import NOT_GIVEN, PARAMETER_NAMES, UNLIMITED, Overrides, suggestion
+from dpsql.policy.resolve import resolve
 
 _TEXT, _NUMBER = "VARCHAR", "DOUBLE"
 _BUDGET: Final = (

@@ -19,3 +19,9 @@ def literal(value: object) -> str:
     "'it''s'"
     """
     return "'" + str(value).replace("'", "''") + "'"
+
+
+INTERNAL_PREFIX = "__dpsql_"
+
+
+ROW_ID = f"{INTERNAL_PREFIX}rid"

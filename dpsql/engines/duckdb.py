@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote
 from dpsql.core.schema import (
     INTEGER_BITS,
     Column,
@@ -40,7 +40,6 @@ from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
 from dpsql.engines.views import DATA, definition
 from dpsql.errors import EngineError, InterfaceError
-from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"

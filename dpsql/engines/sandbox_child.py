@@ -1,4 +1,4 @@
-"""The child process of :mod:`dpsql.engines.sandbox`: a task on standard input, an answer, an end."""
+"""The child of :mod:`dpsql.engines.sandbox`: a task on standard input, an answer, an end."""
 
 from __future__ import annotations
 

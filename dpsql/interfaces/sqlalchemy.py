@@ -22,7 +22,7 @@ from sqlalchemy.sql import compiler
 from dpsql.core.plain import plain_items
 from dpsql.core.schema import INTEGER_BITS, base_type, fold
 from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
-from dpsql.policy.model import PARAMETER_NAMES, check_parameter_name
+from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name
 
 if TYPE_CHECKING:
     from dpsql.connection.cursor import Cursor

@@ -12,12 +12,10 @@ from enum import Enum
 
 from sqlglot import exp
 
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
-from dpsql.policy.model import ContributionBounding, Parameters
-
-INTERNAL_PREFIX = "__dpsql_"
-ROW_ID = f"{INTERNAL_PREFIX}rid"
+from dpsql.policy.parameters import ContributionBounding, Parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A query *reserves* its worst case before any private row is read, and *settles* 
 before any released row is shown. Settling is the only thing that lowers what was spent; a query
 that fails, is cancelled or dies in between keeps its whole reservation for ever.
 
-Amounts are whole ledger units (:class:`dpsql.accounting.zcdp.Amount`). Everything that happens is an
+Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). Everything that happens is an
 event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is computed from it.
 """
 

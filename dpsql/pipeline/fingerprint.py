@@ -22,8 +22,8 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, Key
-from dpsql.policy.model import Parameters
-from dpsql.sql.expressions.legality import put
+from dpsql.policy.parameters import Parameters
+from dpsql.sql.syntax.text import put
 
 _REWRITTEN = frozenset({"max_rows_contributed", "min_units_per_group"})
 _LEFT_OUT: dict[type, frozenset[str]] = {

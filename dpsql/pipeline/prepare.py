@@ -19,9 +19,11 @@ from dpsql.ir.plan import BlockPlan, PrivacyPlan
 from dpsql.ir.query import Block, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
-from dpsql.pipeline.tail import TailRoom, released_columns
+from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail_tables import released_columns
 from dpsql.planner import plan_query
-from dpsql.policy.model import Parameters, Policy
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate

@@ -11,14 +11,10 @@ from dpsql.engines.base import ExactRows, Rows, Stage
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.pipeline.release import (
-    Percent,
-    ReleasedRows,
-    release,
-    release_set_union,
-    staged_histograms,
-    staged_keys,
-)
+from dpsql.pipeline.release import release
+from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.set_union import Percent, release_set_union
+from dpsql.pipeline.staged import staged_histograms, staged_keys
 from dpsql.sql.rewrite.quantile_histograms import GROUPS, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql

@@ -21,7 +21,7 @@ from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import LedgerError
 from dpsql.ir.plan import BlockPlan
 from dpsql.ledger import MAX_RELEASE
-from dpsql.pipeline.release import ReleasedRows, Values, drawn_columns, with_noise_columns
+from dpsql.pipeline.released import ReleasedRows, Values, drawn_columns, with_noise_columns
 from dpsql.pipeline.tail import TailRoom
 
 _VERSION: Final = 1

@@ -5,8 +5,8 @@ connection and limited in memory and time, so the tail may be any query DuckDB a
 costs is nothing, because it sees nothing that is not released.
 
 DuckDB's limit does not cover values that are being computed. Tails that could make these grow
-(:mod:`dpsql.sql.tail.growth_class` knows which cannot) are planned and run in a process of their own, which
-ends when it takes too much; what was released before is stored by then.
+(:mod:`dpsql.sql.tail.growth_class` knows which cannot) are planned and run in a process of their
+own, which ends when it takes too much; what was released before is stored by then.
 """
 
 from __future__ import annotations
@@ -16,144 +16,36 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import count, product
+from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
 from weakref import finalize
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import literal, quote
-from dpsql.core.schema import Column, is_text
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
+from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, Engine
 from dpsql.engines.constants import failing_constant
 from dpsql.engines.duckdb import MaterializedStream, numpy_safe, raise_if_interrupted
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.sandbox import Apart, ApartFailed, Limits
-from dpsql.errors import DataError, EngineError, InterfaceError, QueryRefused
+from dpsql.errors import DataError, EngineError, QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID, Block, PlainTail, Query, TailKind
-from dpsql.pipeline.release import ReleasedRows, Values
+from dpsql.ir.query import PlainTail, Query, TailKind
+from dpsql.pipeline.released import ReleasedRows, Values
+from dpsql.pipeline.tail_tables import _domain_keys, _lists, _Source, _source, released_columns
+from dpsql.results.rows import Answer, HeldAnswer, Row, StoredAnswer, _unnest
 from dpsql.sql.tail.bind_check import constant_fails, tail_sql
 
 MEMORY_LIMIT = "2GB"
 TIME_LIMIT_SECONDS = 60.0
-MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB
 # Of a process of its own: what DuckDB counts, and half as much again for what it does not.
 RUN_LIMITS = Limits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
 PLAN_LIMITS = Limits(1 << 30, "500MB", 10.0)
 _ANSWER = quote(f"{INTERNAL_PREFIX}answer")
 _FEW_ROWS = 10_000  # up to here, passing values as parameters beats registering arrays
-
-Row = tuple[Any, ...]
-
-
-class Answer(Protocol):
-    """The rows of a finished tail: the answer's columns, then the hidden ones."""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all columns."""
-
-    @property
-    def types(self) -> list[str]:
-        """The DuckDB types of all columns."""
-
-    def fetchall(self, width: int) -> list[Row]:
-        """The first ``width`` columns as Python values.
-
-        Raises ``InterfaceError`` for values that Python cannot hold.
-        """
-
-    def column(self, position: int) -> list[Any]:
-        """The values of one column."""
-
-    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        """The first ``width`` columns, for conversion to Arrow and data frames."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldAnswer:
-    """A small answer of plain types, held as Python values."""
-
-    connection: duckdb.DuckDBPyConnection
-    names: list[str]
-    types: list[str]
-    rows: list[Row]
-
-    def fetchall(self, width: int) -> list[Row]:
-        return [row[:width] for row in self.rows]
-
-    def column(self, position: int) -> list[Any]:
-        return [row[position] for row in self.rows]
-
-    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        columns = [quote(name) for name in self.names[:width]]
-        lists = [self.column(position) for position in range(width)]
-        return self.connection.cursor().sql(_unnest(columns, self.types[:width]), params=lists)
-
-
-class StoredAnswer:
-    """An answer stored as a table in the room until nobody refers to it."""
-
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str], rows: int
-    ) -> None:
-        self._connection = connection
-        self._table = table
-        self._rows = rows
-        self.names = list(names)
-
-    @property
-    def types(self) -> list[str]:
-        found = self._connection.cursor().execute(f"SELECT * FROM {self._table} LIMIT 0")
-        return [str(column[1]) for column in found.description or ()]
-
-    def fetchall(self, width: int) -> list[Row]:
-        self._refuse_many(width)
-        columns = ", ".join(f"c{i}" for i in range(width))
-        sql = f"SELECT {columns} FROM {self._table}"
-        try:
-            rows: list[Row] = self._connection.cursor().execute(sql).fetchall()
-        except (duckdb.InvalidInputException, OverflowError, ValueError):
-            raise InterfaceError(
-                "some values of the answer cannot be shown as Python values",
-                code="no_python_value",
-                hint="Read the answer with arrow(), or cast the column to VARCHAR in the query. "
-                "Timestamps with time zone need the package pytz.",
-            ) from None
-        return rows
-
-    def column(self, position: int) -> list[Any]:
-        self._refuse_many(1)
-        sql = f"SELECT c{position} FROM {self._table}"
-        return [row[0] for row in self._connection.cursor().execute(sql).fetchall()]
-
-    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        columns = [f"c{i} AS {quote(name)}" for i, name in enumerate(self.names[:width])]
-        sql = f"SELECT {', '.join(columns)} FROM {self._table}"
-        return self._connection.cursor().sql(sql)
-
-    def _refuse_many(self, width: int) -> None:
-        if self._rows * width > MAX_PYTHON_VALUES:
-            raise InterfaceError(
-                f"the answer has {self._rows:,} rows: too many values to hold as Python objects",
-                code="answer_too_large",
-                hint="Read the answer with arrow(), or ask for less of it: the same release "
-                "answers another statement over the same blocks at no cost.",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A released table as a common table expression, with its query parameters."""
-
-    name: str
-    sql: str
-    parameters: list[list[object]]
 
 
 class TailRoom:
@@ -448,60 +340,6 @@ def _failed(plans: Sequence[BlockPlan]) -> DataError:
     )
 
 
-def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
-    """The columns of a block's released table: keys, aggregates and their supports, noise."""
-    block = plan.block
-    columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
-    for index, aggregate in enumerate(block.aggregates):
-        whole = plan.is_whole(aggregate)
-        columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
-        columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
-    asked = range(len(block.noise_columns))
-    return columns + [Column(block.noise_column(index), "DOUBLE") for index in asked]
-
-
-def _lists(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> list[list[Any]]:
-    """The released columns as lists, in the order of what was released, never of the engine."""
-    values: list[list[Any]] = [column.tolist() for column in released.values.values()]
-    if released.keys is None:
-        return [*_domain_lists(plan.block, keys, released.row_ids.tolist()), *values]
-    assert isinstance(released.keys, dict)
-    key_lists = [released.keys[column.name].tolist() for column in keys]
-    return _sorted_lists(key_lists, values, released.count)
-
-
-def _domain_lists(
-    block: Block, keys: Sequence[Column], positions: Sequence[int]
-) -> list[list[Any]]:
-    """The declared keys of these groups, as values of the columns' (plain) types."""
-    texts = [is_text(column.type) for column in keys]
-    domains = [
-        [str(value) if text else value for value in key.domain or ()]
-        for key, text in zip(block.keys, texts, strict=True)
-    ]
-    groups = list(product(*domains))
-    chosen = [groups[position] for position in positions]
-    return [[group[i] for group in chosen] for i in range(len(keys))]
-
-
-def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> _Source:
-    """A small release as a common table expression over lists of values."""
-    block, columns = plan.block, released_columns(plan, keys)
-    if released.keys is None:
-        values: list[list[Any]] = [column.tolist() for column in released.values.values()]
-        lists = [released.row_ids.tolist(), *values]
-        unnested = [ROW_ID, *(quote(column.name) for column in columns[len(keys) :])]
-        types = ["BIGINT", *(column.type for column in columns[len(keys) :])]
-        selected = ", ".join([*_domain_keys(block, keys, ROW_ID), *unnested[1:]])
-        rows = f"SELECT {selected} FROM ({_unnest(unnested, types)})"
-    else:
-        lists = _lists(plan, keys, released)
-        rows = _unnest([quote(c.name) for c in columns], [c.type for c in columns])
-    names = ", ".join(quote(column.name) for column in columns)
-    name = quote(block.name)
-    return _Source(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
-
-
 def _opened(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """A locked connection to a file of the room's own."""
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -512,33 +350,3 @@ def _opened(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(path, read_only=read_only, config=config)
     lock_down(connection)
     return connection
-
-
-def _unnest(names: list[str], types: list[str]) -> str:
-    columns = [f"unnest(?::{type_}[]) AS {name}" for name, type_ in zip(names, types, strict=True)]
-    return f"SELECT {', '.join(columns)}"
-
-
-def _sorted_lists(
-    keys: list[list[object]], values: list[list[Any]], rows: int
-) -> list[list[object]]:
-    """Columns in the order of the first released value, then of the keys' text: nothing else."""
-    first: list[Any] = values[0] if values else [0] * rows
-
-    def position(row: int) -> tuple[float, tuple[tuple[bool, str], ...]]:
-        # No two groups are equal here, NULL and 'None' included: a tie would show engine order.
-        return -first[row], tuple((column[row] is None, str(column[row])) for column in keys)
-
-    order = sorted(range(rows), key=position)
-    return [[column[row] for row in order] for column in [*keys, *values]]
-
-
-def _domain_keys(block: Block, keys: Sequence[Column], position: str) -> list[str]:
-    """Each key as a function of the group's position in the declared domain."""
-    stride, expressions = block.domain_size, []
-    for key, column in zip(block.keys, keys, strict=True):
-        assert key.domain is not None
-        stride //= len(key.domain)
-        values = f"[{', '.join(map(literal, key.domain))}]::{column.type}[]"
-        expressions.append(f"({values})[1 + ({position} // {stride}) % {len(key.domain)}]")
-    return expressions

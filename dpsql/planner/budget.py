@@ -8,7 +8,7 @@ from functools import partial
 
 from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.planner.option import Option, attempted
-from dpsql.policy.model import Parameters
+from dpsql.policy.parameters import Parameters
 
 SHARES = (0.5, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat

@@ -26,7 +26,8 @@ from dpsql.core.schema import (
     same_values,
 )
 from dpsql.engines.base import Definition
-from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy, suggestion
+from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
+from dpsql.policy.parameters import suggestion
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,7 @@ pydantic is used in this module only.
 
 from __future__ import annotations
 
-import datetime
-import os
-import re
-import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Annotated, Any, Final, NoReturn, Self, TypeAlias
+from typing import Annotated, Any, Final, Self
 
 from pydantic import (
     BaseModel,
@@ -27,317 +21,66 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.schema import fold
-from dpsql.errors import ParameterError, Place, PolicyError
-from dpsql.policy.ledger_place import from_file, is_url
+from dpsql.errors import ParameterError
+from dpsql.policy.fields import (
+    _LINK,
+    BOUND_LIMIT,
+    _bound,
+    _column_name,
+    _composition,
+    _dataset,
+    _domain,
+    _Json,
+    _ledger,
+    _limit,
+    _links,
+    _name,
+    _parameter,
+    _problem,
+    _raise_all,
+    _section,
+    _version,
+)
+from dpsql.policy.limits import (
+    MEMORY,
+    MEMORY_LIMITS,
+    PRIVATE_RELATIONS_LIMITS,
+    SECONDS_LIMIT,
+    Limits,
+    ResourceFailures,
+)
 from dpsql.policy.model import (
+    PLAIN_NAME,
+    AccountPolicy,
+    ColumnPolicy,
+    Link,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    link_problems,
+    look_alike_problem,
+)
+from dpsql.policy.parameters import (
     COUNT_LIMITS,
     DELTA_LIMITS,
     EPSILON_LIMITS,
-    MEMORY,
-    MEMORY_LIMITS,
-    PARAMETER_NAMES,
-    PLAIN_NAME,
-    PRIVATE_RELATIONS_LIMITS,
-    SECONDS_LIMIT,
-    AccountPolicy,
-    ColumnPolicy,
     ContributionBounding,
-    Limits,
-    Link,
     Maxima,
     Parameters,
-    Policy,
-    PrivacyUnit,
-    ResourceFailures,
-    TablePolicy,
     check_maximum,
-    check_value,
-    limit_problem,
-    link_problems,
-    look_alike_problem,
-    suggestion,
 )
-from dpsql.policy.yaml_tree import Path, Problem, Tree, YamlSyntaxError, read_tree
+from dpsql.policy.yaml_tree import Path
 
-MAX_BYTES: Final = 2**19
-MAX_PARTS: Final = 15_000
-"""Signs that may begin a value: commas, ends of lines, colons and brackets."""
-MAX_LISTED: Final = 40
-BOUND_LIMIT: Final = 2**53
-"""Bounds stay where every whole number is an exact double."""
-
-
-def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
-
-    A ledger that it names by a relative path is in the file's own directory.
-    """
-    source = os.fspath(path)
-    data = _read_bytes(source)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8", "replace")
-        place = replace(Place.in_text(before, len(before), len(before)), source=source)
-        raise PolicyError(
-            "the policies file is not UTF-8 text",
-            code="policy_not_utf8",
-            place=place,
-            hint="Save it as UTF-8.",
-        ) from None
-    policy = parse_policy(text, source)
-    if policy.ledger is None:
-        return policy
-    return replace(policy, ledger=from_file(policy.ledger, source))
-
-
-def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
-    """The policy in a text; ``source_name`` is what errors call it.
-
-    Raises PolicyError with the first problem as its place and every problem in its hint:
-    ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or
-    ``policy_too_large`` for a text that would take long to read.
-    """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    _refuse_large(text, source_name)
-    try:
-        tree = read_tree(text)
-    except YamlSyntaxError as error:
-        raise _policy_error("policy_syntax", [error.problem], text, source_name) from None
-    if tree.value is None and not tree.problems:
-        raise PolicyError(
-            f"{source_name} is empty",
-            code="policy_empty",
-            hint="Write a starting policy with `dpsql init`.",
-        )
-    problems = [*tree.problems, *_null_problems(tree)]
-    try:
-        model = _File.model_validate(tree.value)
-    except ValidationError as error:
-        problems += _model_problems(error, tree, {problem.path for problem in problems})
-        if not any(problem.path[:1] == ("links",) for problem in problems):
-            problems += _unprotected_problems(tree)  # else they may only be linked wrongly
-        raise _policy_error("policy_invalid", problems, text, source_name) from None
-    problems += _unprotected_problems(tree)
-    if problems:
-        raise _policy_error("policy_invalid", problems, text, source_name)
-    return model.policy()
-
-
-def file_schema() -> dict[str, Any]:
-    """The JSON schema of a policies file, as pydantic writes it."""
-    return _File.model_json_schema()
-
-
-# ----------------------------------------------------------------------------- values
-
-
-def _problem(message: str, hint: str | None = None) -> PydanticCustomError:
-    # The message travels as data: as a template its braces would be filled in.
-    return PydanticCustomError("policy", "{message}", {"message": message, "hint": hint})
-
-
-def _raise_all(found: list[tuple[Path, PydanticCustomError]]) -> None:
-    """Raise several problems at once, each at its own path below the value being validated."""
-    if found:
-        lines = [InitErrorDetails(type=error, loc=path, input=...) for path, error in found]
-        raise ValidationError.from_exception_data("policy", lines)
-
-
-def _from_parameter_error(error: ParameterError) -> PydanticCustomError:
-    # dpsql's own limits need no advice; the hint is about queries and would only confuse here.
-    return _problem(error.reason, None if error.code == "parameter_out_of_range" else error.hint)
-
-
-def _parameter(value: object, info: ValidationInfo) -> object:
-    try:
-        return check_value(str(info.field_name), value)
-    except ParameterError as error:
-        raise _from_parameter_error(error) from None
-
-
-def _limit(value: object, info: ValidationInfo) -> object:
-    name = str(info.field_name)
-    if name == "resource_failures" and isinstance(value, str) and value in set(ResourceFailures):
-        value = ResourceFailures(value)
-    problem = limit_problem(name, value)
-    if problem is not None:
-        reason, hint = problem
-        raise _problem(reason, hint)
-    return value
-
-
-def _version(value: object) -> int:
-    if type(value) is not int or value != 1:
-        raise _problem("this dpsql reads version 1 only", "Write `version: 1`.")
-    return value
-
-
-def _name(value: object) -> str:
-    if not isinstance(value, str):
-        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
-    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
-        raise _problem(
-            "must be 1 to 200 printable characters without spaces at the ends",
-            "Choose a plain name.",
-        )
-    return value
-
-
-def _ledger(value: object) -> str:
-    if not isinstance(value, str):
-        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
-    if not value.strip() or value != value.strip() or not value.isprintable():
-        raise _problem("is not a path", "Write it like `ledger: budget.db`, or remove it.")
-    if is_url(value) and not value.startswith(("postgresql://", "postgres://")):
-        raise _problem(
-            "is neither a file nor a PostgreSQL database",
-            "Write it like `ledger: postgresql://host/database`.",
-        )
-    return value
-
-
-def _dataset(value: object) -> str:
-    name = _name(value)
-    if not is_account_name(name):
-        raise _problem(f"the name {RULE}", PLAIN_NAME)
-    return name
-
-
-def _column_name(value: object) -> str:
-    if not isinstance(value, str):
-        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
-    if not value:
-        raise _problem("is empty", "Name the column that says whose row it is.")
-    return value
-
-
-def _composition(value: object) -> Composition:
-    try:
-        return Composition(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise _problem(
-            "must be zcdp or basic",
-            "Write `composition: zcdp` (rho adds up: best for a session) or `composition: basic` "
-            "(epsilon and delta add up: best for a single publication), or remove it.",
-        ) from None
-
-
-def _bound(value: object) -> float | int:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _problem(
-            f"must be a number, but is {_kind(value)}",
-            "Write the bound as a number in the column's own unit.",
-        )
-    if abs(value) > BOUND_LIMIT:
-        raise _problem(
-            f"must be within ±{BOUND_LIMIT} (2^53)",
-            "Give the range that real values can have; noise grows with it.",
-        )
-    return value
-
-
-def _domain(value: object) -> tuple[object, ...]:
-    if not isinstance(value, list):
-        raise _problem(f"must be a list, but is {_kind(value)}", "Write it as [a, b, c].")
-    if not value:
-        raise _problem("lists no values", "List every possible value, or remove the line.")
-    kinds = [_DOMAIN_KINDS.get(type(item)) for item in value]
-    if set(kinds) == {"a whole number", "a number"}:
-        value, kinds = [float(item) for item in value], ["a number"] * len(kinds)
-    first: dict[object, int] = {}
-    found: list[tuple[Path, PydanticCustomError]] = []
-    for position, (item, kind) in enumerate(zip(value, kinds, strict=True)):
-        if kind is None:
-            what = f"a domain holds text, numbers, true/false or dates, not {_kind(item)}"
-            found.append(((position,), _problem(what, "Put it in quotes if it is text.")))
-        elif kind != kinds[0]:
-            what = f"{kind} in a domain that starts with {kinds[0] or 'something else'}"
-            hint = "Use one kind of value; put text that looks like another kind in quotes."
-            found.append(((position,), _problem(what, hint)))
-        elif first.setdefault(item, position) != position:
-            what = f"the same value as item {first[item] + 1}"
-            found.append(((position,), _problem(what, "Keep one of the two.")))
-    _raise_all(found)
-    return tuple(value)
-
-
-def _link(text: object) -> tuple[str, Link]:
-    """``child.column -> parent.column`` as the child's name and its link."""
-    found = _LINK.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
-        raise _problem(
-            "must be `child.column -> parent.column`",
-            "For example `lineitem.l_orderkey -> orders.o_orderkey`. Put names with dots or spaces "
-            "in double quotes, and the whole in single quotes.",
-        )
-    child, column, parent, parent_column = (name.strip('"') for name in found.groups())
-    return child, Link(column, parent, parent_column)
-
-
-def _links(value: object) -> tuple[tuple[str, Link], ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise _problem(
-            f"must be a list, but is {_kind(value)}",
-            "Write each link on a line of its own, with -.",
-        )
-    links: list[tuple[str, Link]] = []
-    found: list[tuple[Path, PydanticCustomError]] = []
-    for position, item in enumerate(value):
-        try:
-            links.append(_link(item))
-        except PydanticCustomError as error:
-            found.append(((position,), error))
-    _raise_all(found)
-    return tuple(links)
-
-
-_NAME = r'("[^"]+"|[^\s."]+)'
-_LINK: Final = re.compile(rf"\s*{_NAME}\.{_NAME}\s*->\s*{_NAME}\.{_NAME}\s*")
-
-
-def _section(value: object) -> object:
-    """A group with nothing (or only comments) below it is an empty group."""
-    return {} if value is None else value
-
-
-_DOMAIN_KINDS: Final[Mapping[type, str]] = {
-    str: "text",
-    bool: "true/false",
-    int: "a whole number",
-    float: "a number",
-    datetime.date: "a date",
-    datetime.datetime: "a timestamp",
-}
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "missing"
-    if isinstance(value, dict):
-        return "a group"
-    return "a list" if isinstance(value, list) else _DOMAIN_KINDS.get(type(value), "invalid")
-
-
-# ----------------------------------------------------------------------------- models
-
-# Descriptions and JSON schemas are what editors and docs/policies.md show. The validators above
-# decide; a schema says of them what can be said without looking at other values.
-
-_Json: TypeAlias = dict[str, Any]
 _EPSILON: Final[_Json] = {
     "type": "number",
     "minimum": EPSILON_LIMITS[0],
@@ -775,180 +518,3 @@ def _table_policy(name: str, table: _Table, link: Link | None) -> TablePolicy:
 
 
 # ----------------------------------------------------------------------------- problems
-
-_SECTIONS: Final[Mapping[Path, type[_Section]]] = {
-    (): _File,
-    ("defaults",): _Defaults,
-    ("maxima",): _Maxima,
-    ("limits",): _Limits,
-    ("accounts", "*"): _Account,
-    ("total",): _Total,
-    ("tables", "*"): _Table,
-    ("tables", "*", "privacy_unit"): _Unit,
-    ("tables", "*", "columns", "*"): _Column,
-}
-_MAY_BE_EMPTY: Final = frozenset(
-    {(), ("defaults",), ("maxima",), ("limits",), ("accounts",), ("tables",), ("links",)}
-    | {("tables", "*", "columns")}
-)
-_MISSING_HINTS: Final[Mapping[str, str]] = {
-    "version": "Add `version: 1` at the top.",
-    "dataset": "Add `dataset: <name>`: it names the budget, so keep it for as long as the data.",
-    "tables": "Add `tables:` and below it each table that analysts may use.",
-}
-
-
-def _null_problems(tree: Tree) -> Iterator[Problem]:
-    """Every known name with nothing after it, except groups that may be empty."""
-    for path in tree.names:
-        section = _SECTIONS.get(_pattern(path[:-1]))
-        unknown = section is not None and path[-1] not in section.model_fields
-        if unknown or _pattern(path) in _MAY_BE_EMPTY or _at(tree.value, path) is not None:
-            continue
-        if _pattern(path) == ("tables", "*"):
-            hint = "Give it privacy_unit, or public: true. Write {} if links say whose it is."
-        else:
-            hint = "Write a value after the colon, or remove the line."
-        yield Problem(path, tree.name_span(path), f"{_label(path)}: has no value", hint)
-
-
-def _unprotected_problems(tree: Tree) -> Iterator[Problem]:
-    """Every table that has neither a unit nor a link, and is not public."""
-    document = tree.value if isinstance(tree.value, dict) else {}
-    tables, links = document.get("tables"), document.get("links")
-    matches = [_LINK.fullmatch(str(link)) for link in (links if isinstance(links, list) else ())]
-    children = {fold(match[1].strip('"')) for match in matches if match is not None}
-    for name, table in tables.items() if isinstance(tables, dict) else ():
-        if not isinstance(table, dict) or fold(name) in children:
-            continue
-        if "privacy_unit" not in table and table.get("public", False) is False:
-            path = ("tables", name)
-            what = f"{_label(path)}: {_NEEDS_UNIT}"
-            yield Problem(path, tree.name_span(path), what, _UNIT_HINT)
-
-
-def _model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:
-    for details in error.errors(include_url=False):
-        path: Path = details["loc"]
-        # What was reported as broken YAML is not reported again as a broken value.
-        if not any(path[:n] in known for n in range(len(path) + 1)):
-            message, hint = _in_words(details, path)
-            about_name = details["type"] in ("extra_forbidden", "missing")
-            about_name = about_name or isinstance(_at(tree.value, path), dict)
-            span = tree.name_span(path) if about_name else tree.value_span(path)
-            yield Problem(path, span, f"{_label(path)}: {message}" if path else message, hint)
-
-
-def _in_words(details: ErrorDetails, path: Path) -> tuple[str, str | None]:
-    context = details.get("ctx", {})
-    match details["type"]:
-        case "policy":
-            return context["message"], context["hint"]
-        case "missing":
-            name = str(path[-1])
-            return "missing", _MISSING_HINTS.get(name, f"Add `{name}: <value>`.")
-        case "extra_forbidden":
-            return "unknown key", _unknown_key_hint(path)
-        case "model_type" | "dict_type":
-            hint = "Write `name: value` lines, indented below it."
-            return f"must be a group of names, but is {_kind(details['input'])}", hint
-        case "bool_type":
-            hint = "Write true or false, without quotes."
-            return f"must be true or false, but is {_kind(details['input'])}", hint
-        case _:
-            return details["msg"], None
-
-
-def _unknown_key_hint(path: Path) -> str:
-    section = _SECTIONS[_pattern(path[:-1])]
-    name = str(path[-1])
-    if section is _Maxima and fold(name) == "min_units_per_group":
-        return f"Set it under defaults: defaults.{name} is already the least a query may use."
-    if section is _Maxima and fold(name) in PARAMETER_NAMES:
-        return f"Set it under defaults: defaults.{name}. A query may choose either."
-    known = tuple(section.model_fields)
-    return suggestion(name, known) or f"Known here: {', '.join(known)}."
-
-
-def _pattern(path: Path) -> Path:
-    """The path with the owner's names (accounts, tables, columns) replaced by ``*``."""
-    return tuple(
-        "*" if i in (1, 3) and path[0] in ("tables", "accounts") else step
-        for i, step in enumerate(path)
-    )
-
-
-def _at(value: object, path: Path) -> object:
-    """The value at a path, or Ellipsis when the document has none there."""
-    for step in path:
-        if isinstance(value, dict):
-            value = value.get(step, ...)
-        elif isinstance(value, list) and isinstance(step, int):
-            value = value[step]
-        else:
-            return ...
-    return value
-
-
-def _label(path: Path) -> str:
-    """``tables.flights.columns.dep_delay.lower`` as people say it: ``flights.dep_delay.lower``."""
-    steps = [str(s) if isinstance(s, str) else f"item {s + 1}" for s in path]
-    if len(steps) > 1 and steps[0] == "tables":
-        steps = steps[1:2] + steps[3 if steps[2:3] == ["columns"] and len(steps) > 3 else 2 :]
-    return ".".join(steps)
-
-
-def _policy_error(code: str, problems: list[Problem], text: str, source: str) -> PolicyError:
-    """One error for all problems: the first in front, all of them listed when there are several."""
-    ordered = sorted(problems, key=lambda problem: problem.span)
-    places = [replace(Place.in_text(text, *p.span), source=source) for p in ordered[:MAX_LISTED]]
-    first = ordered[0]
-    if len(ordered) == 1:
-        return PolicyError(first.message, code=code, place=places[0], hint=first.hint)
-    lines = [f"{len(ordered)} problems in all:"]
-    for place, problem in zip(places, ordered, strict=False):
-        advice = f" ({problem.hint})" if problem.hint else ""
-        lines.append(f"  line {place.line}, column {place.column}: {problem.message}{advice}")
-    if len(ordered) > MAX_LISTED:
-        lines.append(f"  and {len(ordered) - MAX_LISTED} more")
-    hint = "\n".join(([first.hint] if first.hint else []) + lines)
-    return PolicyError(
-        f"{first.message}; {len(ordered) - 1} more below", code=code, place=places[0], hint=hint
-    )
-
-
-def _read_bytes(source: str) -> bytes:
-    try:
-        # Not a device or a pipe, which may never end.
-        if not stat.S_ISREG(os.stat(source).st_mode):
-            _unreadable(source, "is not a file", "Name the policies file itself.")
-        with open(source, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        _unreadable(source, "does not exist", "Write a starting policy with `dpsql init`.")
-    except (OSError, ValueError) as error:
-        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "not a path"
-        _unreadable(source, f"cannot be read: {reason}", "Check the path and its permissions.")
-    if len(data) > MAX_BYTES:
-        raise _too_large(source, f"is larger than {MAX_BYTES // 2**10} KiB")
-    return data
-
-
-def _refuse_large(text: str, source: str) -> None:
-    """Refuse a text that would take more than a second to read, before anything reads it."""
-    if len(text) > MAX_BYTES:
-        raise _too_large(source, f"is longer than {MAX_BYTES:,} characters")
-    if sum(map(text.count, "\n,:[{")) > MAX_PARTS:
-        raise _too_large(source, f"has more than {MAX_PARTS:,} lines, commas, colons and brackets")
-
-
-def _too_large(source: str, what: str) -> PolicyError:
-    return PolicyError(
-        f"the policies file {source} {what}",
-        code="policy_too_large",
-        hint="Check that this is the right file; declare only the domains you need.",
-    )
-
-
-def _unreadable(source: str, what: str, hint: str) -> NoReturn:
-    raise PolicyError(f"the policies file {source} {what}", code="policy_unreadable", hint=hint)

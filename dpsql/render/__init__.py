@@ -17,6 +17,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.budget import BudgetReport
 from dpsql.core.formatting import printable, printable_line
 from dpsql.errors import Error
 from dpsql.render.budget import budget_panel
@@ -25,10 +26,10 @@ from dpsql.render.plan import explanation_panel, sql_panel
 from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
 from dpsql.render.tables import INDENT
 from dpsql.results.explanation import Explanation
+from dpsql.results.result import Result
 
 if TYPE_CHECKING:
-    from dpsql.budget import BudgetReport
-    from dpsql.results.result import Result
+    from matplotlib.axes import Axes
 
 __all__ = [
     "MAX_ROWS",
@@ -45,6 +46,9 @@ __all__ = [
     "result_table",
     "result_text",
     "sql_panel",
+    "value_html",
+    "value_plot",
+    "value_text",
     "wide_panel",
 ]
 
@@ -53,6 +57,28 @@ MAX_WIDTH = 400
 
 
 # -- plain text and HTML ----------------------------------------------------------------------
+
+
+def value_text(value: Result | Explanation | BudgetReport) -> str:
+    """Draw a result, an explanation or a report as plain text."""
+    match value:
+        case Result():
+            return result_text(value)
+        case Explanation():
+            return explanation_text(value)
+    return budget_text(value)
+
+
+def value_html(value: Result) -> str:
+    """Draw a result as HTML."""
+    return result_html(value)
+
+
+def value_plot(value: Result, *how: Any) -> Axes:
+    """Draw a result with matplotlib."""
+    from dpsql.render.plot import plot
+
+    return plot(value, *how)
 
 
 def result_text(result: Result) -> str:

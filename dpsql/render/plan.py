@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dpsql.core.formatting import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
-from dpsql.policy.model import Limits, ResourceFailures
+from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.render.tables import indented, pairs, titled
 from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation
 from dpsql.sql.syntax.text import pretty

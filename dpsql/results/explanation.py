@@ -6,12 +6,14 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Query
 from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.policy.model import ContributionBounding, Limits
+from dpsql.policy.limits import Limits
+from dpsql.policy.parameters import ContributionBounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,7 @@ class Explanation:
         return json.dumps(asdict(self), indent=2, default=str)
 
     def __repr__(self) -> str:
-        from dpsql.render import explanation_text
-
-        return explanation_text(self)
+        return display.text(self)
 
 
 def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:

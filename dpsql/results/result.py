@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
-from dpsql.accuracy.wording import Part, Shown, Threshold, reading, threshold
+from dpsql.accuracy.wording import Part, Shown, reading
+from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import OutputColumn
-from dpsql.pipeline.tail import Answer, Row
 from dpsql.results.explanation import Explanation
+from dpsql.results.rows import Answer, Row
 
 if TYPE_CHECKING:
     import pandas
@@ -212,9 +214,8 @@ class Result:
         that are not there or hold no numbers, and unless 0 < confidence < 1.
         """
         require_package("matplotlib", "plot")
-        from dpsql.render.plot import plot
-
-        return plot(self, x, y, confidence, ax)
+        drawn: Axes = display.plot(self, x, y, confidence, ax)
+        return drawn
 
     def thresholds(self) -> dict[str, Threshold]:
         """The threshold that groups had to exceed to appear, by the column that it is on."""
@@ -255,14 +256,10 @@ class Result:
         return np.array([np.nan if v is None else float(v) for v in column], dtype=np.float64)
 
     def __repr__(self) -> str:
-        from dpsql.render import result_text
-
-        return result_text(self)
+        return display.text(self)
 
     def _repr_html_(self) -> str:
-        from dpsql.render import result_html
-
-        return result_html(self)
+        return display.html(self)
 
 
 def require_package(module: str, extra: str) -> None:

@@ -22,14 +22,8 @@ from lineage_world import POLICY_TABLES as LINEAGE_TABLES
 from support import POLICY_TABLES, TABLES
 
 import dpsql
-from dpsql.policy.model import (
-    AccountPolicy,
-    ColumnPolicy,
-    Parameters,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
 
 from .values import MARKS, ODD, SCALARS, TARGET, Kind
 

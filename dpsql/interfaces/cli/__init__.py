@@ -1,6 +1,6 @@
-"""The ``dpsql`` command: a thin layer over :mod:`dpsql.connection.connection` that prints and sets exit codes.
+"""The ``dpsql`` command: a thin layer over connections that prints and sets exit codes.
 
-One module per command, loaded when it is called; ``group`` lists them, ``failures`` has the exit
+One module per command, loaded when it is called; ``registry`` lists them, ``failures`` has the exit
 codes.
 """
 

@@ -44,8 +44,8 @@ def check(
     """
     from dpsql.engines.duckdb import open_database
     from dpsql.policy.conformance import check_policy
-    from dpsql.policy.document import load_policy
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
+    from dpsql.policy.load import load_policy
 
     if survey:
         _survey_engine()

@@ -30,7 +30,7 @@ from dpsql.errors import InterfaceError, Place
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.options import Setting
 from dpsql.policy.ledger_place import without_password
-from dpsql.policy.model import PARAMETER_NAMES, suggestion
+from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
 
 FILE_NAME: Final = "dpsql.toml"
 _MAIN: Final = "dpsql"

@@ -71,7 +71,8 @@ def init(
     read, and no row unless --look is given.
     """
     from dpsql.interfaces.cli import init_questions as drafting
-    from dpsql.policy.draft import Draft, checked
+    from dpsql.policy.draft import Draft
+    from dpsql.policy.draft_text import checked
 
     database = place or database
     if database is None:

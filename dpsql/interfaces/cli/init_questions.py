@@ -18,18 +18,20 @@ from dpsql.policy.conformance import shown_type
 from dpsql.policy.draft import (
     MAX_NAME,
     Draft,
-    bounds_of,
-    budget_of,
-    checked,
-    column_in,
-    column_named,
-    domain_of,
     guess_unit,
     guess_unit_name,
     likely_units,
     numeric_columns,
+)
+from dpsql.policy.draft_options import (
+    bounds_of,
+    budget_of,
+    column_in,
+    column_named,
+    domain_of,
     table_named,
 )
+from dpsql.policy.draft_text import checked
 
 _T = TypeVar("_T")
 _Texts = tuple[str, ...]

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dpsql.errors import Error, SQLSyntaxError
-from dpsql.policy.model import PARAMETER_NAMES, ContributionBounding
+from dpsql.policy.parameters import PARAMETER_NAMES, ContributionBounding
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -76,7 +76,7 @@ def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float
 
 def _analysts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Accounts of the policies file, for completion; none where it cannot be read."""
-    from dpsql.policy.document import load_policy
+    from dpsql.policy.load import load_policy
 
     try:
         accounts = load_policy(ctx.params.get("policies") or "policies.yaml").accounts

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from dpsql.interfaces.cli import config, failures
-from dpsql.policy.model import suggestion
+from dpsql.policy.parameters import suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ SECTIONS: Final = {
         Entry("query", "query", "Answer SQL under differential privacy."),
         Entry("shell", "shell", "Ask at a prompt, or run a file of statements."),
         Entry("explain", "query", "Show how SQL would be answered, and its price."),
-        Entry("budget", "budget", "Show what an account has spent and has left."),
+        Entry("budget", "budget.group", "Show what an account has spent and has left."),
     ),
     "Data owners": (
         Entry("init", "init", "Draft a policies file for a database."),
         Entry("check", "check", "Compare the policies with the database."),
-        Entry("budget owner", "budget", "Create accounts, limit and renew them.", below=True),
+        Entry("budget owner", "budget.group", "Create accounts, limit and renew them.", below=True),
         Entry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),
     "Other": (

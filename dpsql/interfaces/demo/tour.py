@@ -15,13 +15,14 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+import dpsql
 from dpsql import render
 from dpsql.budget import BudgetReport
 from dpsql.connection.connection import Connection, connect
 from dpsql.core.formatting import printable, significant
 from dpsql.errors import Error, InterfaceError, PolicyError
 from dpsql.interfaces.demo.data import database
-from dpsql.policy.document import load_policy
+from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.render.tables import bare
 from dpsql.results.result import Result
@@ -264,7 +265,7 @@ def _policies() -> Path:
     here = Path("policies.yaml")
     if here.is_file() and load_policy(here).dataset == DATASET:
         return here
-    package = Path(__file__).parent
+    package = Path(dpsql.__file__).parent
     # Installed, the file lies in the package; in a source tree it lies beside it.
     for candidate in (package / "demo_policies.yaml", package.parent / "policies.yaml"):
         if candidate.is_file():

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Schema, fold
 from dpsql.interfaces.shell.vocabulary import KEYWORDS
-from dpsql.policy.model import PARAMETER_NAMES, UNLIMITED, ContributionBounding, Policy
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import PARAMETER_NAMES, UNLIMITED, ContributionBounding
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _RESERVED = frozenset(fold(word) for keyword in KEYWORDS for word in keyword.split())

@@ -9,7 +9,7 @@ from dpsql.core.formatting import printable
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.state import Shell
-from dpsql.policy.model import suggestion
+from dpsql.policy.parameters import suggestion
 
 
 class Leave(Exception):

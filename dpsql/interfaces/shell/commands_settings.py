@@ -22,7 +22,7 @@ from dpsql.interfaces.shell.settings import (
 )
 from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.tables import facts
-from dpsql.policy.model import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES
 from dpsql.render.tables import titled
 
 

@@ -9,7 +9,7 @@ from dpsql.core.schema import fold
 from dpsql.interfaces.shell.candidates import Argument, Candidate, Known, matching
 from dpsql.interfaces.shell.completion_sql import in_sql
 from dpsql.interfaces.shell.settings import SETTINGS, Format
-from dpsql.policy.model import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES
 
 
 def candidates(before: str, after: str, known: Known) -> list[Candidate]:

@@ -12,7 +12,7 @@ from dpsql.core.schema import fold
 from dpsql.interfaces.shell.candidates import Candidate, Known, matching
 from dpsql.interfaces.shell.vocabulary import AGGREGATES, FUNCTIONS, KEYWORDS, NOISE, SHOWN, STARTS
 from dpsql.planner import MECHANISMS
-from dpsql.policy.model import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s+)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.command import Command
-from dpsql.policy.model import PARAMETER_NAMES, suggestion
+from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
 from dpsql.render.tables import pairs
 
 KEYS: Final = [

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
-from dpsql.policy.model import PARAMETER_NAMES, suggestion
+from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
 
 
 class Format(StrEnum):

@@ -14,8 +14,8 @@ from dpsql.core.schema import Schema
 from dpsql.engines.duckdb import open_database
 from dpsql.interfaces.shell.cancel import Work
 from dpsql.ledger import Ledger
-from dpsql.pipeline.release import Percent
-from dpsql.policy.document import load_policy
+from dpsql.pipeline.set_union import Percent
+from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 
 

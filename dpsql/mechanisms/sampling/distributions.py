@@ -1,8 +1,8 @@
 """Integer noise with exact samplers, exact tails and exact privacy: discrete Gaussian and Laplace.
 
 Both are described by one positive float64, read as an exact rational. Sampling has total-variation
-error zero (see :mod:`dpsql.mechanisms.sampling.lattice`). Every tail is an upper bound, since privacy proofs
-need upper bounds, and tight to a relative 1e-10.
+error zero (see :mod:`dpsql.mechanisms.sampling.lattice`). Every tail is an upper bound, since
+privacy proofs need upper bounds, and tight to a relative 1e-10.
 
 Sources: Canonne, Kamath & Steinke 2020, "The Discrete Gaussian for Differential Privacy" (the
 distribution and its zCDP); Ghosh, Roughgarden & Sundararajan 2009 (the discrete Laplace, there

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
-from dpsql.policy.model import Parameters
+from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, Call, read_call
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
@@ -25,8 +24,7 @@ from dpsql.sql.expressions.ranges import (
     with_truths,
 )
 from dpsql.sql.lineage.relation import Identity, Relation
-from dpsql.sql.syntax.dialect import WRITTEN_NAME, BoundedAggregate
-from dpsql.sql.syntax.text import display
+from dpsql.sql.syntax.text import display, output_name
 
 _SPREADS: dict[type[exp.AggFunc], AggregateKind] = {
     exp.VariancePop: AggregateKind.VAR_POP,
@@ -319,26 +317,3 @@ class Aggregates:
         self, reason: str, code: str, node: exp.Expr | None, hint: str | None = None
     ) -> QueryRefused:
         return refusal(self.text, reason, code, node, hint)
-
-
-def output_name(node: exp.Expr) -> str:
-    """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
-    if isinstance(node, BoundedAggregate):
-        return output_name(node.this)
-    if isinstance(node, exp.Column):
-        return str(node.meta.get("name", node.name))
-    if isinstance(node, exp.Filter):
-        return f"{output_name(node.this)} FILTER ({_condition_name(node.expression)})"
-    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
-        return "count_star()"
-    written = node.meta.get(WRITTEN_NAME) if isinstance(node, exp.AggFunc) else None
-    if written is None:
-        return display(node)
-    return f"{fold(written)}({display(node).partition('(')[2]}"
-
-
-def _condition_name(where: exp.Expr) -> str:
-    text = display(where).strip()
-    keyword, _, condition = text.partition(" ")
-    plain = isinstance(where.this, exp.Column | exp.Func | exp.Paren)
-    return text if plain else f"{keyword} ({condition})"

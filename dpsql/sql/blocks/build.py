@@ -11,17 +11,19 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
 from dpsql.errors import QueryRefused, UnknownName
-from dpsql.ir.query import INTERNAL_PREFIX, Block, Key, Source, TopK
-from dpsql.sql.blocks.aggregates import Aggregates, output_name
+from dpsql.ir.query import Block, Key, Source, TopK
+from dpsql.sql.blocks.aggregates import Aggregates
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.call import is_aggregate
-from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, put, refusal
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.syntax.options import Asked
 from dpsql.sql.syntax.parse import place_of, refuse_deep
+from dpsql.sql.syntax.text import output_name, put
 
 _CLAUSES = frozenset(
     {

@@ -17,10 +17,10 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from dpsql.core.schema import fold
-from dpsql.sql.blocks.aggregates import output_name
 from dpsql.sql.expressions.call import WRAPPERS
-from dpsql.sql.expressions.legality import put, refusal
+from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.relation import Relation
+from dpsql.sql.syntax.text import output_name, put
 
 MAX_SETS = 32
 MAX_NODES = 3_000

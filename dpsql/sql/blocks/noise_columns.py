@@ -17,12 +17,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.accuracy.intervals import check_confidence
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import INTERNAL_PREFIX, Block, NoiseColumn, NoiseFigure
-from dpsql.sql.blocks.aggregates import output_name
-from dpsql.sql.expressions.legality import put, refusal
+from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
+from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.text import output_name, put
 
 CONFIDENCE = 0.95
 MAX_COLUMNS = 250

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Schema, fold
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import INTERNAL_PREFIX, Block, Query, TailKind
-from dpsql.policy.model import Parameters, Policy
+from dpsql.ir.query import Block, Query, TailKind
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets
 from dpsql.sql.blocks.noise_columns import place_noise_columns

@@ -29,23 +29,6 @@ def outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
             left.extend(here.iter_expressions(reverse=True))
 
 
-def put(old: exp.Expr, new: exp.Expr) -> None:
-    """Put a node in another's place.
-
-    ``old.replace(new)`` would number a list anew for each of its items.
-    """
-    parent, key, index = old.parent, old.arg_key, old.index
-    values = None if parent is None or key is None else parent.args.get(key)
-    if not isinstance(values, list) or index is None:
-        old.replace(new)
-        return
-    assert parent is not None
-    parent.set("", None)  # forgets what it was equal to, as do those above it
-    values[index] = new
-    new.parent, new.arg_key, new.index = parent, key, index
-    old.parent, old.arg_key, old.index = None, None, None
-
-
 def refuse_written_out(nodes: Iterable[exp.Expr], text: str) -> None:
     """Refuse expressions that become too large together when they are made total.
 

@@ -16,13 +16,13 @@ from sqlglot import exp
 
 from dpsql.core.quoting import quote
 from dpsql.policy.model import ColumnPolicy
-from dpsql.sql.blocks.aggregates import output_name
 from dpsql.sql.expressions.call import Call, is_aggregate, read_call
-from dpsql.sql.expressions.legality import check_row_expression, put, refusal
+from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.ranges import interval_of, is_integral, is_number, is_truth
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.sql.syntax.text import output_name, put
 
 if TYPE_CHECKING:
     from dpsql.sql.lineage.resolver import Lineage

@@ -21,13 +21,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column, Schema, Table, canonical, fold, has_one_spelling, same_values
 from dpsql.errors import QueryRefused, UnknownName
-from dpsql.ir.query import INTERNAL_PREFIX
 from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
-from dpsql.sql.blocks.aggregates import output_name
-from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, put, refusal
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.expressions.ranges import interval_of
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.lineage.joins import Pair, joined, kind_of
@@ -35,7 +33,7 @@ from dpsql.sql.lineage.preaggregate import per_unit
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.semijoins import SubqueryTest, semi_joined, subquery_test
 from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import display
+from dpsql.sql.syntax.text import display, output_name, put
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Measures in SQL: what a row adds, what a unit adds to a group, what a group has in all.
 
 Values are integers on the measure's lattice from the first step on, so that sums are exact and do
-not depend on the order of rows. All of them are :mod:`dpsql.sql.expressions.proven_integers`, so that none can overflow.
+not depend on the order of rows. All of them are :mod:`dpsql.sql.expressions.proven_integers`, so
+that none can overflow.
 """
 
 from __future__ import annotations

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, Bounding
-from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.expressions.totality import total_sql

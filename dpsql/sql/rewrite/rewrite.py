@@ -20,11 +20,10 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
 from dpsql.core.schema import Table
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
-from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.ranges import numbers_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Table
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import INTERNAL_PREFIX, Key
+from dpsql.ir.query import Key
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 
 UNIT = quote(f"{INTERNAL_PREFIX}unit")

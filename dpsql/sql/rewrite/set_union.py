@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
 from dpsql.core.schema import Table
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID
 from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS
 from dpsql.sql.expressions.proven_integers import Ranged, column

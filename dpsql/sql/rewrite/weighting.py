@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import Bounding
-from dpsql.ir.query import INTERNAL_PREFIX
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.rows import UNIT, PrivateRows

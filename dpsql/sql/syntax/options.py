@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.policy.model import PARAMETER_NAMES, UNLIMITED, Overrides, Parameters, Policy, resolve
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import PARAMETER_NAMES, UNLIMITED, Overrides, Parameters
+from dpsql.policy.resolve import resolve
 from dpsql.sql.syntax.dialect import PrivacyOption, PrivacyOptions
 from dpsql.sql.syntax.parse import place_of
 

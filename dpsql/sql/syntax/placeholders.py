@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from dpsql.core.plain import NotPlain, plain, plain_items, type_name
 from dpsql.errors import ParameterError, ProgrammingError
-from dpsql.sql.expressions.legality import put
 from dpsql.sql.syntax.parse import MAX_LENGTH, parse, place_of
+from dpsql.sql.syntax.text import put
 
 Values = Sequence[object] | Mapping[str, object]
 

@@ -18,7 +18,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, Place, QueryRefused, SQLSyntaxError
-from dpsql.policy.model import UNLIMITED, check_parameter_name
+from dpsql.policy.parameters import UNLIMITED, check_parameter_name
 from dpsql.sql.syntax.parse import after_blanks, check_text, several_statements
 
 

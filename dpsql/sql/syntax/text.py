@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from dpsql.sql.syntax.dialect import BoundedAggregate
+from dpsql.core.schema import fold
+from dpsql.sql.syntax.dialect import WRITTEN_NAME, BoundedAggregate
 
 DIALECT = "duckdb"
 _dialect = Dialect.get_or_raise(DIALECT)
@@ -39,3 +40,43 @@ def pretty(sql: str) -> str:
     tree = _dialect.parse(sql)[0]
     assert tree is not None
     return tree.sql(dialect=DIALECT, pretty=True)
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
+    if isinstance(node, BoundedAggregate):
+        return output_name(node.this)
+    if isinstance(node, exp.Column):
+        return str(node.meta.get("name", node.name))
+    if isinstance(node, exp.Filter):
+        return f"{output_name(node.this)} FILTER ({_condition_name(node.expression)})"
+    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
+        return "count_star()"
+    written = node.meta.get(WRITTEN_NAME) if isinstance(node, exp.AggFunc) else None
+    if written is None:
+        return display(node)
+    return f"{fold(written)}({display(node).partition('(')[2]}"
+
+
+def _condition_name(where: exp.Expr) -> str:
+    text = display(where).strip()
+    keyword, _, condition = text.partition(" ")
+    plain = isinstance(where.this, exp.Column | exp.Func | exp.Paren)
+    return text if plain else f"{keyword} ({condition})"
+
+
+def put(old: exp.Expr, new: exp.Expr) -> None:
+    """Put a node in another's place.
+
+    ``old.replace(new)`` would number a list anew for each of its items.
+    """
+    parent, key, index = old.parent, old.arg_key, old.index
+    values = None if parent is None or key is None else parent.args.get(key)
+    if not isinstance(values, list) or index is None:
+        old.replace(new)
+        return
+    assert parent is not None
+    parent.set("", None)  # forgets what it was equal to, as do those above it
+    values[index] = new
+    new.parent, new.arg_key, new.index = parent, key, index
+    old.parent, old.arg_key, old.index = None, None, None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
-from dpsql.ir.query import INTERNAL_PREFIX, TailKind
+from dpsql.ir.query import TailKind
 from dpsql.sql.expressions.allowlist import CAST_TYPES, ROW_NODES
 from dpsql.sql.expressions.text_growth import doublings
 

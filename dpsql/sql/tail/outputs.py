@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
-from dpsql.ir.query import INTERNAL_PREFIX, Block, OutputColumn, PlainTail, SortTerm
+from dpsql.ir.query import Block, OutputColumn, PlainTail, SortTerm
 from dpsql.sql.expressions.totality import is_sure_condition
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})

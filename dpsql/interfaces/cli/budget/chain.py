@@ -137,7 +137,7 @@ def export(
 def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Iterator[str]:
     from dpsql.budget import account_reports, all_entries
     from dpsql.export import budgets as output
-    from dpsql.policy.document import load_policy
+    from dpsql.policy.load import load_policy
 
     head = ledger.head()
     if format_ == "csv" and table == "entries":

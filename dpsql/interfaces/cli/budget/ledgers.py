@@ -21,8 +21,8 @@ def located(ledger: str | None, policies: Path, database: Path | None) -> str:
     """
     if ledger is not None:
         return ledger
-    from dpsql.policy.document import load_policy
     from dpsql.policy.ledger_place import usual_place
+    from dpsql.policy.load import load_policy
 
     return usual_place(load_policy(policies) if policies.exists() else None, database)
 

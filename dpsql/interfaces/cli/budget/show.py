@@ -199,7 +199,7 @@ def _print(report: BudgetReport, format_: str) -> None:
 
 
 def _policy(policies: Path) -> Policy:
-    from dpsql.policy.document import load_policy
+    from dpsql.policy.load import load_policy
 
     return load_policy(policies)
 

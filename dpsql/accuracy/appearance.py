@@ -1,0 +1,99 @@
+"""Which groups appear in an answer, and from which size on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.histogram import KnownDomain
+from dpsql.mechanisms.set_union import SetUnion
+
+_HALF, _SURELY = 0.5, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Where the threshold on a score lies, in the units of the answer.
+
+    Without ``base_rank`` a group appears if its noisy score exceeds ``value``. With it the
+    threshold is noisy as well, and lies around a distance from the group of that rank by size.
+    How large that group is stays private, so ``value`` is where the threshold is at least.
+    """
+
+    value: float
+    base_rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """Sizes of groups, in the units of the answer, and how often they appear.
+
+    A group of size ``half`` appears at least half the time, one of ``surely`` at least 95% of the
+    time, one of ``rarely`` at most 5%. For a top-k they count from the base, and say how often a
+    group clears the threshold; which of those come out is then limited to k.
+    """
+
+    half: float
+    surely: float
+    rarely: float
+
+
+@runtime_checkable
+class _Thresholded(Protocol):
+    @property
+    def threshold(self) -> float: ...
+
+
+def appearance(plan: BlockPlan) -> Appearance | None:
+    """Which groups appear how often, or None if the data do not decide.
+
+    Sizes of whole units and sums of integers are whole. For the policies of set unions these are
+    estimates (see ``SetUnion.share``).
+    """
+    if isinstance(plan.selection, KnownDomain):
+        return large_enough(plan)
+    half, surely = plan.selection.appears_above(_HALF), plan.selection.appears_above(_SURELY)
+    if half is None or surely is None:
+        return None
+    step, whole = _step(plan), _is_whole(plan)
+    # A score on the threshold itself appears less often than half the time, the next one more.
+    sizes = (math.floor(half) + 1, math.ceil(surely), math.floor(2 * half - surely))
+    if isinstance(plan.selection, SetUnion):
+        sizes = (sizes[0], math.floor(surely) + 1, sizes[2])
+    up, down = (math.ceil, math.floor) if whole else (float, float)
+    return Appearance(up(sizes[0] * step), up(sizes[1] * step), down(sizes[2] * step))
+
+
+def large_enough(plan: BlockPlan) -> Appearance | None:
+    """How many units a declared group needs not to be left out, or None if none is."""
+    least, surely = plan.units_needed(_HALF), plan.units_needed(_SURELY)
+    if least is None or surely is None:
+        return None
+    return Appearance(least, math.ceil(surely), math.ceil(2 * least - surely) - 1)
+
+
+def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
+    """The threshold on an aggregate, or None where another value decides, or nothing does."""
+    selection, least = plan.selection, plan.units_needed(_HALF)
+    if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
+        return Threshold(least - 1, None)
+    decides = plan.block.aggregates[aggregate].measures == (plan.score,)
+    if not decides or not isinstance(selection, _Thresholded):
+        return None
+    least = selection.threshold * _step(plan)
+    if plan.base_rank is not None:
+        least += plan.block.parameters.min_units_per_group - 1
+    return Threshold(least, plan.base_rank)
+
+
+# -- sentences --------------------------------------------------------------------------------
+
+
+def _step(plan: BlockPlan) -> float:
+    return 1.0 if plan.score is None else plan.measures[plan.score].measure.step
+
+
+def _is_whole(plan: BlockPlan) -> bool:
+    return plan.score is None or plan.measures[plan.score].measure.integral

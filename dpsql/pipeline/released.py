@@ -1,0 +1,67 @@
+"""What was released of a block: keys and noisy values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.accuracy.intervals import interval_of, noise_scale
+from dpsql.engines.base import ArrowStream, KeyArrays
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Block, NoiseFigure
+
+Values = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedRows:
+    """The released groups of one block, safe to show.
+
+    ``row_ids`` say which groups came out: row numbers of the exact rows, or positions in the
+    declared domain, where ``keys`` is None. ``keys`` holds the key columns of the released groups
+    in that order, or streams those of all groups with their row numbers (then only the join on row
+    number may read it). ``values`` maps a released column to its values in that order. ``loss`` is
+    what the release cost, a function of the released output alone.
+    """
+
+    row_ids: NDArray[np.int64]
+    keys: KeyArrays | ArrowStream | None
+    values: dict[str, Values]
+    loss: PrivacyLoss
+
+    @property
+    def count(self) -> int:
+        """How many groups came out."""
+        return len(self.row_ids)
+
+
+def drawn_columns(block: Block) -> list[str]:
+    """The released columns that are drawn, in their order: aggregates, each before its supports."""
+    return [
+        name
+        for index in range(len(block.aggregates))
+        for name in (block.aggregate_column(index), *block.support_columns(index))
+    ]
+
+
+def with_noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Values]:
+    """The released values and what the tail asks of their noise.
+
+    That is a function of the plan and of what is released anyway.
+    """
+    block = plan.block
+    columns: dict[str, Values] = {}
+    for position, asked in enumerate(block.noise_columns):
+        index = asked.aggregate
+        names = block.support_columns(index) or (block.aggregate_column(index),)
+        values = [answers[name].astype(np.float64) for name in names]
+        if asked.figure is NoiseFigure.SCALE:
+            found = np.full_like(values[0], noise_scale(plan, index))
+        else:
+            interval = interval_of(plan, len(values[0]), index, values, asked.confidence)
+            found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
+        columns[block.noise_column(position)] = found
+    return answers | columns

@@ -1,0 +1,135 @@
+"""Reads what an owner decides for a draft: units, bounds, domains, budgets."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Final
+
+from dpsql.core.formatting import printable
+from dpsql.core.schema import (
+    Column,
+    Schema,
+    Table,
+    base_type,
+    fold,
+    is_decimal,
+    is_float,
+    is_integer,
+)
+from dpsql.errors import ParameterError
+from dpsql.policy.conformance import shown_type
+from dpsql.policy.model import ColumnPolicy
+from dpsql.policy.parameters import check_value, suggestion
+
+
+def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
+    """The column that ``table.column`` names. Raises ``ParameterError``."""
+    known = {
+        f"{fold(table.name)}.{fold(column.name)}": (table, column)
+        for table in schema.values()
+        for column in table.columns
+    }
+    found = known.get(fold(text.strip()))
+    if found is None:
+        spelled = tuple(f"{table.name}.{column.name}" for table, column in known.values())
+        raise _wrong(f"there is no column {text.strip()[:80]}", _known(text, spelled))
+    return found
+
+
+def column_in(table: Table, name: str) -> Column:
+    """The column of that name. Raises ``ParameterError``."""
+    found = table.column(name.strip())
+    if found is None:
+        names = tuple(column.name for column in table.columns)
+        what = f"{printable(table.name)} has no column {name.strip()[:80]}"
+        raise _wrong(what, _known(name, names))
+    return found
+
+
+def table_named(schema: Schema, text: str) -> Table:
+    """The table of that name. Raises ``ParameterError``."""
+    found = schema.get(fold(text.strip()))
+    if found is None:
+        names = tuple(table.name for table in schema.values())
+        raise _wrong(f"there is no table {text.strip()[:80]}", _known(text, names))
+    return found
+
+
+def bounds_of(text: str) -> ColumnPolicy:
+    """``LOW:HIGH`` as bounds. Raises ``ParameterError``."""
+    low, colon, high = text.partition(":")
+    try:
+        bounds = [_number(part) for part in (low, high)] if colon else []
+    except ValueError:
+        bounds = []
+    if not bounds or not bounds[0] < bounds[1]:
+        raise _wrong(f"not bounds: {text[:80]}", "Write LOW:HIGH, such as 0:100.")
+    return ColumnPolicy(bounds[0], bounds[1])
+
+
+def domain_of(text: str, column: Column) -> ColumnPolicy:
+    """``a,b,c`` as the values a column can have, read as its type. Raises ``ParameterError``."""
+    try:
+        values = tuple(_value(part.strip(), column.type) for part in text.split(","))
+    except ValueError:
+        raise _wrong(
+            f"{column.name} is {shown_type(column.type)}, and some values of its domain are not",
+            "Write values with commas between them, such as a,b,c.",
+        ) from None
+    return ColumnPolicy(domain=values)
+
+
+def budget_of(text: str) -> tuple[float, float]:
+    """``EPSILON,DELTA`` as numbers within dpsql's limits. Raises ``ParameterError``."""
+    parts = text.split(",")
+    try:
+        epsilon, delta = map(float, parts)
+    except ValueError:
+        raise _wrong(f"not a budget: {text[:80]}", "Write EPSILON,DELTA, such as 3,1e-6.") from None
+    check_value("epsilon", epsilon)
+    check_value("delta", delta)
+    return epsilon, delta
+
+
+def _known(text: str, names: tuple[str, ...]) -> str:
+    shown = f"There are: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}."
+    return suggestion(text.strip(), names) or shown
+
+
+def _wrong(reason: str, hint: str) -> ParameterError:
+    return ParameterError(reason, code="draft_unclear", hint=hint)
+
+
+def _number(text: str) -> float | int:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _value(text: str, type_text: str) -> object:
+    """A value of a column's type. Raises ValueError."""
+    if is_integer(type_text):
+        return int(text)
+    if is_float(type_text) or is_decimal(type_text):
+        return _number(text)
+    if base_type(type_text) == "BOOLEAN":
+        return _truth(text)
+    if base_type(type_text) == "DATE":
+        return datetime.date.fromisoformat(text)
+    if base_type(type_text).startswith("TIMESTAMP"):
+        return datetime.datetime.fromisoformat(text)
+    return text
+
+
+def _truth(text: str) -> bool:
+    if fold(text) not in _TRUTHS:
+        raise ValueError(text)
+    return fold(text) == "true"
+
+
+# -- guesses ------------------------------------------------------------------------------------
+
+
+_TRUTHS: Final = frozenset({"true", "false"})

@@ -1,0 +1,249 @@
+"""Writes a draft of a policies file."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from dpsql.core.names import is_account_name
+from dpsql.core.schema import (
+    Column,
+    Schema,
+    Table,
+    fold,
+)
+from dpsql.errors import PolicyError
+from dpsql.policy.conformance import check_policy, shown_type
+from dpsql.policy.draft import MAX_NAME, Draft, _bare, guess_unit, guess_unit_name, numeric_columns
+from dpsql.policy.draft_options import _TRUTHS
+from dpsql.policy.load import parse_policy
+from dpsql.policy.model import PrivacyUnit
+from dpsql.policy.parameters import Parameters
+
+
+def checked(schema: Schema, draft: Draft) -> str:
+    """The draft's text, once it reads back and fits the database. Raises ``PolicyError``."""
+    text = draft_policy(schema, draft)
+    errors = [
+        f for f in check_policy(parse_policy(text, "the draft"), schema) if f.level == "error"
+    ]
+    if errors:
+        raise PolicyError(
+            f"{errors[0].subject}: {errors[0].message}",
+            code="policy_does_not_fit",
+            hint=errors[0].hint,
+        )
+    return text
+
+
+_PLAIN_WORDS: Final = frozenset({*_TRUTHS, "null", "yes", "no", "on", "off", "y", "n"})
+_MEANINGS: Final = {
+    "epsilon": "privacy loss of a query: smaller is more private, and noisier",
+    "delta": "keep far below 1 / number of people",
+    "max_groups_contributed": "groups one person may influence, or: unlimited",
+    "max_rows_contributed": "rows one person may add to a group",
+    "k_bar": "how many of the largest groups a top-k looks at",
+    "min_units_per_group": "leave out groups of fewer people",
+}
+_MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
+_ACCOUNTS: Final = {"analyst": (3.0, 1e-6)}
+_HEAD: Final = """\
+# yaml-language-server: $schema=policies.schema.json
+# (Editors complete this file with it. It is written by: dpsql schema -o policies.schema.json)
+#
+# What analysts may ask of this database, and whom it protects.
+#
+{origin}
+# Before use: confirm every line marked GUESS, decide every table marked DECIDE, and fill in bounds
+# from public knowledge (what a value can be), never from the data (what it happens to be): a bound
+# that depends on the data reveals it.
+
+version: 1
+
+# The budget belongs to this name. Keep it for as long as the data: a new name is a new budget.
+dataset: {dataset}
+
+# Where it is kept: a file, relative to this one, or a postgresql:// URL. Another file is another
+# budget too.
+ledger: budget.db
+
+# What a query uses unless it says otherwise.
+defaults:
+{defaults}
+
+# The most a query may ask for.
+maxima:
+  epsilon: {epsilon}
+  delta: {delta}
+  max_rows_contributed: 100
+  k_bar: 10000
+
+# One line per analyst: the total they may ever spend.
+accounts:
+{accounts}
+
+# Tables that are not listed here do not exist for analysts.
+# A column needs lower and upper to be summed or averaged. One whose values are public knowledge
+# can list them, and each is then answered: `carrier: {{domain: [AA, B6, UA]}}`.
+# A table that reaches its unit through another one is linked to it below `tables`, by a column that
+# is unique there: `links: [lineitem.l_orderkey -> orders.o_orderkey]`.
+tables:
+"""
+
+
+_UNSEEN: Final = "# Drafted from the names and types of tables and columns; no row was read."
+_SEEN: Final = """\
+# Drafted from names, types and, as its owner asked for, from the data. What is marked SEEN is what
+# the data hold: bounds and domains taken from it are not private. They are there to compare."""
+
+
+def draft_policy(schema: Schema, draft: Draft) -> str:
+    """A commented ``policies.yaml`` from a database's schema and its owner's decisions.
+
+    The text reads back as a valid policy unless decisions contradict each other. A table without a
+    decision is protected by the column whose name looks most like a person's identifier, marked as
+    a guess; one without such a column stays commented out, and so does not exist for analysts.
+    """
+    tables = sorted(schema.values(), key=lambda table: table.name)
+    text = _head(draft) + "\n".join(_table(table, draft) for table in tables)
+    return text + _links(schema, draft)
+
+
+def _head(draft: Draft) -> str:
+    settings = {name: getattr(Parameters(), name) for name in _MEANINGS}
+    settings |= {"epsilon": draft.epsilon, "delta": draft.delta}
+    defaults = [f"  {n}: {v}".ljust(30) + f"# {_MEANINGS[n]}" for n, v in settings.items()]
+    accounts = (draft.accounts or _ACCOUNTS).items()
+    return _HEAD.format(
+        origin=_SEEN if draft.seen else _UNSEEN,
+        dataset=_quoted(draft.dataset if is_account_name(draft.dataset) else "my-dataset"),
+        defaults="\n".join(defaults),
+        epsilon=max(draft.epsilon, _MAXIMA["epsilon"]),
+        delta=max(draft.delta, _MAXIMA["delta"]),
+        accounts="\n".join(
+            f"  {_quoted(name)}: {{epsilon: {epsilon}, delta: {delta}}}"
+            for name, (epsilon, delta) in accounts
+        ),
+    )
+
+
+def _table(table: Table, draft: Draft) -> str:
+    name = _quoted(table.name)
+    if len(table.name) > MAX_NAME:
+        return f"  # A table is left out: its name has {len(table.name)} characters.\n"
+    if fold(table.name) in draft.left_out:
+        return f"  # {name} is left out: it does not exist for analysts.\n"
+    if fold(table.name) in draft.public:
+        lines = "".join(f"      {line}\n" for line in _decided_lines(table, draft))
+        return f"  {name}:\n    public: true\n" + (f"    columns:\n{lines}" if lines else "")
+    view = "  # A view: list the tables below it instead, unless each row is one unit's.\n"
+    head = view if table.is_view else ""
+    unit, guess = draft.units.get(fold(table.name)), guess_unit(table) if draft.guesses else None
+    if unit is not None:
+        return f"{head}  {name}:\n{_unit(unit)}{_columns(table, draft)}"
+    if fold(table.name) in draft.links:
+        return f"{head}  {name}:  # its link, below, says whose rows these are\n" + _columns(
+            table, draft
+        )
+    if guess is None:
+        return head + _undecided(table, draft)
+    caution = ", or does it number rows" if _bare(guess.name) == "id" else ""
+    question = f"    # GUESS: does each value of this column stand for one person{caution}?\n"
+    unit = PrivacyUnit(guess_unit_name(table, guess), guess.name)
+    return f"{head}  {name}:\n{question}{_unit(unit)}{_columns(table, draft)}"
+
+
+def _unit(unit: PrivacyUnit) -> str:
+    return f"    privacy_unit: {{name: {_quoted(unit.name)}, column: {_quoted(unit.column)}}}\n"
+
+
+def _undecided(table: Table, draft: Draft) -> str:
+    name = _quoted(table.name)
+    return (
+        f"  # DECIDE: no column of {name} looks like a person's identifier. Name the one that\n"
+        "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
+        f"  # {name}:\n"
+        "  #   privacy_unit: {name: WHO, column: COLUMN}\n"
+        "  #   columns:\n"
+        + "".join(f"  #     {line}\n" for line in _decided_lines(table, draft))
+        + "".join(f"  #     {line}\n" for line in _open_lines(table, draft))
+    )
+
+
+def _columns(table: Table, draft: Draft) -> str:
+    lines = [*_decided_lines(table, draft), *(f"# {line}" for line in _open_lines(table, draft))]
+    return "    columns:\n" + "".join(f"      {line}\n" for line in lines)
+
+
+def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
+    for column in table.columns:
+        known = draft.columns.get((fold(table.name), fold(column.name)))
+        if known is None:
+            continue
+        parts = []
+        if known.lower is not None:
+            parts += [f"lower: {known.lower}", f"upper: {known.upper}"]
+        if known.domain is not None:
+            parts.append(f"domain: [{', '.join(map(_scalar, known.domain))}]")
+        yield f"{_quoted(column.name)}: {{{', '.join(parts)}}}"
+
+
+def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
+    """Columns to fill in, and what was seen in those that nothing is known of."""
+    for column in table.columns:
+        key = (fold(table.name), fold(column.name))
+        seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
+        if key in draft.columns:
+            continue
+        if column in numeric_columns(table, draft):
+            type_text = shown_type(column.type)
+            yield f"{_quoted(column.name)}: {{lower: LOWEST, upper: HIGHEST}}  # {type_text}{seen}"
+        elif seen and not _says_whose(column, table, draft):
+            yield f"{_quoted(column.name)}: {{domain: [VALUES]}}  # {seen.removeprefix('; ')}"
+
+
+def _says_whose(column: Column, table: Table, draft: Draft) -> bool:
+    unit = draft.units.get(fold(table.name))
+    return unit is not None and fold(unit.column) == fold(column.name)
+
+
+def _links(schema: Schema, draft: Draft) -> str:
+    if not draft.links:
+        return ""
+    lines = [
+        f"{_end(schema[child].name, link.column)} -> {_end(link.parent, link.parent_column)}"
+        for child, link in sorted(draft.links.items())
+    ]
+    return "\n# How tables without a privacy unit reach theirs.\nlinks:\n" + "".join(
+        f"  - {_text(line)}\n" for line in lines
+    )
+
+
+def _end(*names: str) -> str:
+    return ".".join(name if re.fullmatch(r"[^\s.\"]+", name) else f'"{name}"' for name in names)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return _quoted(value) if isinstance(value, str) else str(value)
+
+
+def _quoted(name: str) -> str:
+    """A text as YAML: plain when that is safe, else in double quotes, always on one line."""
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and fold(name) not in _PLAIN_WORDS
+    return name if plain else _text(name)
+
+
+def _text(text: str) -> str:
+    return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -1,0 +1,132 @@
+"""Reads a policies file: bytes, YAML, model, policy."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from typing import Any, Final, NoReturn
+
+from pydantic import (
+    ValidationError,
+)
+
+from dpsql.errors import Place, PolicyError
+from dpsql.policy.document import _File
+from dpsql.policy.ledger_place import from_file
+from dpsql.policy.model import (
+    Policy,
+)
+from dpsql.policy.problems import (
+    _model_problems,
+    _null_problems,
+    _policy_error,
+    _unprotected_problems,
+)
+from dpsql.policy.yaml_tree import YamlSyntaxError, read_tree
+
+MAX_BYTES: Final = 2**19
+MAX_PARTS: Final = 15_000
+"""Signs that may begin a value: commas, ends of lines, colons and brackets."""
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
+
+    A ledger that it names by a relative path is in the file's own directory.
+    """
+    source = os.fspath(path)
+    data = _read_bytes(source)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8", "replace")
+        place = replace(Place.in_text(before, len(before), len(before)), source=source)
+        raise PolicyError(
+            "the policies file is not UTF-8 text",
+            code="policy_not_utf8",
+            place=place,
+            hint="Save it as UTF-8.",
+        ) from None
+    policy = parse_policy(text, source)
+    if policy.ledger is None:
+        return policy
+    return replace(policy, ledger=from_file(policy.ledger, source))
+
+
+def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
+    """The policy in a text; ``source_name`` is what errors call it.
+
+    Raises PolicyError with the first problem as its place and every problem in its hint:
+    ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or
+    ``policy_too_large`` for a text that would take long to read.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    _refuse_large(text, source_name)
+    try:
+        tree = read_tree(text)
+    except YamlSyntaxError as error:
+        raise _policy_error("policy_syntax", [error.problem], text, source_name) from None
+    if tree.value is None and not tree.problems:
+        raise PolicyError(
+            f"{source_name} is empty",
+            code="policy_empty",
+            hint="Write a starting policy with `dpsql init`.",
+        )
+    problems = [*tree.problems, *_null_problems(tree)]
+    try:
+        model = _File.model_validate(tree.value)
+    except ValidationError as error:
+        problems += _model_problems(error, tree, {problem.path for problem in problems})
+        if not any(problem.path[:1] == ("links",) for problem in problems):
+            problems += _unprotected_problems(tree)  # else they may only be linked wrongly
+        raise _policy_error("policy_invalid", problems, text, source_name) from None
+    problems += _unprotected_problems(tree)
+    if problems:
+        raise _policy_error("policy_invalid", problems, text, source_name)
+    return model.policy()
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON schema of a policies file, as pydantic writes it."""
+    return _File.model_json_schema()
+
+
+# ----------------------------------------------------------------------------- values
+
+
+def _read_bytes(source: str) -> bytes:
+    try:
+        # Not a device or a pipe, which may never end.
+        if not stat.S_ISREG(os.stat(source).st_mode):
+            _unreadable(source, "is not a file", "Name the policies file itself.")
+        with open(source, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        _unreadable(source, "does not exist", "Write a starting policy with `dpsql init`.")
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "not a path"
+        _unreadable(source, f"cannot be read: {reason}", "Check the path and its permissions.")
+    if len(data) > MAX_BYTES:
+        raise _too_large(source, f"is larger than {MAX_BYTES // 2**10} KiB")
+    return data
+
+
+def _refuse_large(text: str, source: str) -> None:
+    """Refuse a text that would take more than a second to read, before anything reads it."""
+    if len(text) > MAX_BYTES:
+        raise _too_large(source, f"is longer than {MAX_BYTES:,} characters")
+    if sum(map(text.count, "\n,:[{")) > MAX_PARTS:
+        raise _too_large(source, f"has more than {MAX_PARTS:,} lines, commas, colons and brackets")
+
+
+def _too_large(source: str, what: str) -> PolicyError:
+    return PolicyError(
+        f"the policies file {source} {what}",
+        code="policy_too_large",
+        hint="Check that this is the right file; declare only the domains you need.",
+    )
+
+
+def _unreadable(source: str, what: str, hint: str) -> NoReturn:
+    raise PolicyError(f"the policies file {source} {what}", code="policy_unreadable", hint=hint)

@@ -1,0 +1,268 @@
+"""Privacy parameters: their names, kinds, limits, and the words for what is wrong with a value."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum, StrEnum
+from typing import Final
+
+from dpsql.core.plain import NotPlain, plain, plain_text, type_name
+from dpsql.core.schema import fold
+from dpsql.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class _Odd:
+    """Stands for an object that is no value of a built-in type, and is asked nothing."""
+
+    kind: str
+
+
+def _plain(value: object) -> object:
+    """A setting as a value of exactly a built-in type, whatever object was passed for it."""
+    if type(value) in (_Odd, NotGiven):
+        return value
+    try:
+        return plain(value)
+    except NotPlain:
+        return _Odd(type_name(value))
+
+
+class NotGiven(Enum):
+    """The type of NOT_GIVEN."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return "NOT_GIVEN"
+
+
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
+"""A setting left out. Distinct from None, which for ``max_groups_contributed`` is a choice."""
+UNLIMITED: Final = None
+"""The value of ``max_groups_contributed`` when a unit may touch any number of groups."""
+# dpsql's own limits, whatever a policy says. Beyond them nothing is protected (epsilon), the noise
+# or its tail is no longer a finite double (epsilon and delta near 0), or counts leave 32 bits.
+EPSILON_LIMITS: Final = (1e-6, 1000.0)
+DELTA_LIMITS: Final = (1e-18, 0.5)
+COUNT_LIMITS: Final = (1, 2**31 - 1)
+MAX_SUGGESTIONS: Final = 20
+
+
+class ContributionBounding(StrEnum):
+    """How a unit that touches more than ``max_groups_contributed`` groups is bounded.
+
+    SAMPLE keeps that many of its groups, each in full. WEIGHT keeps more of them, each at less than
+    full weight. Either way the unit's influence is the same, so this is not a matter of privacy.
+    """
+
+    SAMPLE = "sample"
+    WEIGHT = "weight"
+
+
+Setting = float | int | ContributionBounding | None
+"""The value of a checked parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The privacy parameters of one query, complete and checked. The defaults are dpsql's own.
+
+    ``epsilon``, ``delta``: what the query may cost at most. ``max_groups_contributed``: groups one
+    unit may influence, None for unlimited. ``max_rows_contributed``: rows one unit may add to one
+    group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
+    ``min_units_per_group``: groups of fewer units are left out: with undeclared keys by their
+    number of units, with declared ones by that number with noise.
+    ``contribution_bounding``: how a unit with too many groups is bounded.
+    """
+
+    epsilon: float = 0.5
+    delta: float = 1e-8
+    max_groups_contributed: int | None = 10
+    max_rows_contributed: int = 10
+    k_bar: int = 1000
+    min_units_per_group: int = 1
+    contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Settings of a query or a connection. Each is NOT_GIVEN or a value, unchecked until resolve.
+
+    Typed ``object`` because the values come from outside: SQL options, ``SET``, ``connect()``.
+    """
+
+    epsilon: object = NOT_GIVEN
+    delta: object = NOT_GIVEN
+    max_groups_contributed: object = NOT_GIVEN
+    max_rows_contributed: object = NOT_GIVEN
+    k_bar: object = NOT_GIVEN
+    min_units_per_group: object = NOT_GIVEN
+    contribution_bounding: object = NOT_GIVEN
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> Overrides:
+        """Overrides from names and values; names ignore case.
+
+        Raises ParameterError (``unknown_parameter``) for a name that is not a parameter.
+        """
+        folded: dict[str, object] = {}
+        for written, value in settings.items():
+            name = plain_text("the name of a privacy parameter", written)
+            check_parameter_name(name)
+            folded[fold(name)] = _plain(value)
+        return cls(**folded)
+
+
+@dataclass(frozen=True, slots=True)
+class Maxima:
+    """The most a query may ask for; None is no maximum.
+
+    There is none for ``min_units_per_group``, whose default is already the least a query may use,
+    nor for ``contribution_bounding``, which is a choice and not an amount.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    max_groups_contributed: int | None = None
+    max_rows_contributed: int | None = None
+    k_bar: int | None = None
+
+
+PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))
+
+
+def check_value(name: str, value: object) -> Setting:
+    """One parameter, checked against dpsql's own limits alone.
+
+    The word ``unlimited`` (or None) is a value of ``max_groups_contributed`` only. Raises
+    ParameterError (also ``unknown_parameter``).
+    """
+    check_parameter_name(name)
+    name, value = fold(name), _plain(value)
+    if name == "max_groups_contributed" and _is_unlimited(value):
+        return UNLIMITED
+    if name == "epsilon":
+        return _real(name, value, EPSILON_LIMITS)
+    if name == "delta":
+        return _real(name, value, DELTA_LIMITS)
+    if name == "contribution_bounding":
+        return _contribution_bounding(value)
+    return _count(name, value)
+
+
+def check_maximum(maxima: Maxima, name: str, value: float | int | None) -> None:
+    """Raise ParameterError (``parameter_out_of_range``) if the value exceeds its maximum."""
+    maximum: float | int | None = getattr(maxima, name)
+    if maximum is None or (value is not UNLIMITED and value <= maximum):
+        return
+    given = "unlimited" if value is UNLIMITED else _show(value)
+    raise ParameterError(
+        f"{name} must be at most {maximum}, but is {given}",
+        code="parameter_out_of_range",
+        hint=f"The maximum is the policy's: maxima.{name} in the policies file.",
+    )
+
+
+def check_parameter_name(name: str) -> None:
+    """Raise ParameterError (``unknown_parameter``) unless this names a privacy parameter."""
+    if fold(name) not in PARAMETER_NAMES:
+        raise ParameterError(
+            f"there is no privacy parameter {_show(name)}",
+            code="unknown_parameter",
+            hint=suggestion(name, PARAMETER_NAMES) or f"One of: {', '.join(PARAMETER_NAMES)}.",
+        )
+
+
+def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str | None:
+    """``Did you mean `x`?`` for the known name most like this one, or None."""
+    by_fold = {fold(candidate): candidate for candidate in known}
+    close = difflib.get_close_matches(fold(name), by_fold, n=1, cutoff=0.6)
+    return f"Did you mean `{by_fold[close[0]]}`?" if close else None
+
+
+def _check_minimum(minimum: int, value: float | int | None) -> None:
+    if value is None or value < minimum:
+        raise ParameterError(
+            f"min_units_per_group must be at least {minimum}, but is {_show(value)}",
+            code="parameter_out_of_range",
+            hint="A query may raise the policy's defaults.min_units_per_group, never lower it.",
+        )
+
+
+def _real(name: str, value: object, limits: tuple[float, float]) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterError(
+            f"{name} must be a number, but is {_show(value)}", code="parameter_not_number"
+        )
+    low, high = limits
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(
+            f"{name} must be a finite number, but is {value}",
+            code="parameter_not_finite",
+            hint=f"Give a number between {low:g} and {high:g}.",
+        )
+    if not low <= value <= high:
+        raise _outside(name, value, f"{low:g}", f"{high:g}")
+    return float(value)
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(
+            f"{name} must be a finite number, but is {value}",
+            code="parameter_not_finite",
+            hint=_count_hint(name),
+        )
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ParameterError(
+            f"{name} must be a whole number, but is {_show(value)}",
+            code="parameter_not_integer",
+            hint=_count_hint(name),
+        )
+    low, high = COUNT_LIMITS
+    if not low <= value <= high:
+        raise _outside(name, value, str(low), str(high))
+    return int(value)
+
+
+def _contribution_bounding(value: object) -> ContributionBounding:
+    try:
+        return ContributionBounding(fold(value) if isinstance(value, str) else "")
+    except ValueError:
+        raise ParameterError(
+            f"contribution_bounding must be `sample` or `weight`, but is {_show(value)}",
+            code="parameter_not_a_choice",
+            hint="`sample` keeps max_groups_contributed groups of a unit, `weight` keeps more, "
+            "each at less than full weight.",
+        ) from None
+
+
+def _count_hint(name: str) -> str:
+    word = ", or `unlimited`" if name == "max_groups_contributed" else ""
+    return f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}{word}."
+
+
+def _outside(name: str, value: object, low: str, high: str) -> ParameterError:
+    return ParameterError(
+        f"{name} must be between {low} and {high}, but is {_show(value)}",
+        code="parameter_out_of_range",
+        hint="These are dpsql's own limits; a policy can narrow them, never widen them.",
+    )
+
+
+def _is_unlimited(value: object) -> bool:
+    return value is UNLIMITED or (isinstance(value, str) and fold(value) == "unlimited")
+
+
+def _show(value: object) -> str:
+    """A setting as it may be quoted back: short, whatever was sent (a huge int has no repr)."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, bool | int | float | str) or value is None:
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    return f"a {value.kind if isinstance(value, _Odd) else type_name(value)}"

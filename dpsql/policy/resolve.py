@@ -1,0 +1,52 @@
+"""Privacy parameters of one question: what was set nearest to it, within the policy's maxima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import (
+    NOT_GIVEN,
+    PARAMETER_NAMES,
+    ContributionBounding,
+    Overrides,
+    Parameters,
+    Setting,
+    _check_minimum,
+    check_maximum,
+    check_value,
+)
+
+
+def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = None) -> Parameters:
+    """The parameters of a query: ``base``, then each override, the last one winning.
+
+    ``base`` is the policy's defaults unless given; order overrides from far to near: connection,
+    session, query, a SELECT's OPTIONS. Raises ParameterError
+    (``parameter_not_number``, ``parameter_not_integer``, ``parameter_not_finite``,
+    ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the first winning value outside
+    its range.
+    """
+    chosen: dict[str, object] = {n: getattr(base or policy.defaults, n) for n in PARAMETER_NAMES}
+    for settings in overrides:
+        for name in PARAMETER_NAMES:
+            value = getattr(settings, name)
+            if value is not NOT_GIVEN:
+                chosen[name] = value
+    checked: dict[str, Any] = {n: check_setting(policy, n, value) for n, value in chosen.items()}
+    return Parameters(**checked)
+
+
+def check_setting(policy: Policy, name: str, value: object) -> Setting:
+    """One parameter of a query, checked against dpsql's limits and the policy's.
+
+    Raises ParameterError as :func:`resolve` does.
+    """
+    checked = check_value(name, value)
+    if isinstance(checked, ContributionBounding):
+        return checked
+    if name == "min_units_per_group":
+        _check_minimum(policy.defaults.min_units_per_group, checked)
+    else:
+        check_maximum(policy.maxima, name, checked)
+    return checked
