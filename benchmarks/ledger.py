@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.ledger import Account, Ledger
 
 ACCOUNT = "sales/alice/notebook"

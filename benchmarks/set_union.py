@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.accounting import Composition
-from dpsql.mechanisms.noise import OSEntropy
+from dpsql.accounting.zcdp import Composition
+from dpsql.mechanisms.sampling.noise import OSEntropy
 from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_one_shot
 from dpsql.mechanisms.set_union_weights import UnitItems
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 UNITS = 223_388
 EPSILON, DELTA = 3.0, math.exp(-10)

@@ -28,8 +28,15 @@ import duckdb
 import numpy as np
 
 import dpsql
-from dpsql.mechanisms.noise import DiscreteGaussian, OSEntropy
-from dpsql.policy import AccountPolicy, ColumnPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, OSEntropy
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
 
 SEED = 20240607
 

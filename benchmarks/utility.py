@@ -27,8 +27,8 @@ import duckdb
 import numpy as np
 
 import dpsql
-from dpsql.accounting import Composition
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.accounting.zcdp import Composition
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 SEED = 20240607
 ROWS = 5_000_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from dpsql.cli.config import config
-from dpsql.cli.failures import EXIT_CODES
-from dpsql.cli.group import SECTIONS
-from dpsql.cli.options import Setting
+from dpsql.interfaces.cli.config import config
+from dpsql.interfaces.cli.failures import EXIT_CODES
+from dpsql.interfaces.cli.options import Setting
+from dpsql.interfaces.cli.registry import SECTIONS
 
 PAGE = Path(__file__).with_suffix(".md")
 

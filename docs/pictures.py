@@ -22,8 +22,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from dpsql.accounting import rho_from_epsilon
-from dpsql.composition import compare
+from dpsql.accounting.composition import compare
+from dpsql.accounting.zcdp import rho_from_epsilon
+from dpsql.connection.connection import connect
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.mechanisms.additive import correlated_gaussian, gaussian
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
@@ -35,8 +36,7 @@ from dpsql.mechanisms.correlated_histogram import (
 from dpsql.mechanisms.correlated_topk import correlated_top_k
 from dpsql.mechanisms.sparse_histogram import Analysis, sparse_histogram_tau
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.session import connect
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"

@@ -1,6 +1,6 @@
 """Writes docs/policies.md and dpsql/policies.schema.json from the models that read policies.
 
-``make pictures`` runs it. What a key means is written once, in ``dpsql/policy_file.py``.
+``make pictures`` runs it. What a key means is written once, in ``dpsql/policy/document.py``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpsql.policy_file import file_schema
+from dpsql.policy.document import file_schema
 
 PAGE = Path(__file__).with_suffix(".md")
 SCHEMA = Path(__file__).parent.parent / "dpsql" / "policies.schema.json"

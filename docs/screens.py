@@ -53,7 +53,7 @@ DATA = (
 # The shell as a process of a terminal of its own, so that Ctrl-C reaches it.
 _LAUNCH = (
     "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "from dpsql.cli import main; main()"
+    "from dpsql.interfaces.cli import main; main()"
 )
 _QUIET = 0.08  # seconds without output after which a screen stands still
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from dpsql.accounting import Amount, Budget, PrivacyLoss, rho_from_epsilon
-from dpsql.composition import comparisons, queries_that_fit
+from dpsql.accounting.composition import comparisons, queries_that_fit
+from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.mechanisms.additive import gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sparse_histogram import sparse_histogram

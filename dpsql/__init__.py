@@ -34,12 +34,12 @@ from dpsql.errors import (
 )
 
 if TYPE_CHECKING:
+    from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
+    from dpsql.connection.connection import Connection, connect
     from dpsql.engines.duckdb import DuckDBEngine
-    from dpsql.explain import Explanation
-    from dpsql.intervals import Interval
-    from dpsql.result import Cost, Result
-    from dpsql.session import Connection, connect
+    from dpsql.results.explanation import Explanation
+    from dpsql.results.result import Cost, Result
 
 __version__ = "0.1.0"
 
@@ -76,13 +76,13 @@ __all__ = [
 # DuckDB, sqlglot and NumPy take half a second to load: they are loaded when first needed.
 _LATER = {
     "BudgetReport": "dpsql.budget",
-    "Connection": "dpsql.session",
-    "Cost": "dpsql.result",
+    "Connection": "dpsql.connection.connection",
+    "Cost": "dpsql.results.result",
     "DuckDBEngine": "dpsql.engines.duckdb",
-    "Explanation": "dpsql.explain",
-    "Interval": "dpsql.intervals",
-    "Result": "dpsql.result",
-    "connect": "dpsql.session",
+    "Explanation": "dpsql.results.explanation",
+    "Interval": "dpsql.accuracy.intervals",
+    "Result": "dpsql.results.result",
+    "connect": "dpsql.connection.connection",
 }
 
 

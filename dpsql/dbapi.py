@@ -18,7 +18,9 @@ from datetime import datetime as Timestamp  # noqa: N812
 from datetime import time as Time  # noqa: N812
 from typing import ClassVar, Final
 
-from dpsql.cursor import Cursor
+from dpsql.connection.connection import Connection, connect
+from dpsql.connection.cursor import Cursor
+from dpsql.core.schema import base_type, is_numeric, is_temporal, is_text
 from dpsql.errors import (
     DatabaseError,
     DataError,
@@ -31,8 +33,6 @@ from dpsql.errors import (
     ProgrammingError,
     Warning,
 )
-from dpsql.schema import base_type, is_numeric, is_temporal, is_text
-from dpsql.session import Connection, connect
 
 __all__ = [
     "BINARY",

@@ -25,16 +25,16 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import Image, display
 
 from dpsql import render
+from dpsql.connection.connection import Connection, connect
+from dpsql.core.formatting import printable
 from dpsql.errors import Error, InterfaceError
-from dpsql.figures import printable
-from dpsql.ledger.place import announcement, usual_place
-from dpsql.policy import PARAMETER_NAMES
-from dpsql.policy_file import load_policy
+from dpsql.policy.document import load_policy
+from dpsql.policy.ledger_place import announcement, usual_place
+from dpsql.policy.model import PARAMETER_NAMES
 from dpsql.render.budget import headline
-from dpsql.result import Result, require_package
-from dpsql.session import Connection, connect
-from dpsql.sql.statements import Explain, Select, read_statement
-from dpsql.sql.values import parameter_names
+from dpsql.results.result import Result, require_package
+from dpsql.sql.syntax.placeholders import parameter_names
+from dpsql.sql.syntax.statements import Explain, Select, read_statement
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _SIZE, _DPI = (7.0, 4.2), 144

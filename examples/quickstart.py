@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import dpsql
-from dpsql.policy_file import parse_policy
+from dpsql.policy.document import parse_policy
 
 POLICY = """
 version: 1

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dpsql.measures import MeasureKind
-from dpsql.plan import BlockPlan
+from dpsql.ir.measures import MeasureKind
+from dpsql.ir.plan import BlockPlan
 
 Row = tuple[object, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]

@@ -7,11 +7,11 @@ from typing import cast
 
 from sqlglot import exp
 
-from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind
-from dpsql.policy import Parameters
-from dpsql.query import Block, Key, Query, Source, TopK
-from dpsql.schema import Column, Table
-from dpsql.sql.bounds import lattice_for
+from dpsql.core.schema import Column, Table
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
+from dpsql.ir.query import Block, Key, Query, Source, TopK
+from dpsql.policy.model import Parameters
+from dpsql.sql.expressions.lattices import lattice_for
 
 UNITS = Measure(MeasureKind.UNITS)
 ROWS = Measure(MeasureKind.ROWS)

@@ -6,23 +6,72 @@ import gc
 import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpsql.core.codes import CODES
+from dpsql.errors import Error
 from dpsql.ledger import Ledger
 from dpsql.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.entropy import EntropySource
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import LatticeNoise
+from dpsql.mechanisms.sampling.entropy import EntropySource
+from dpsql.mechanisms.sampling.noise import LatticeNoise
 from dpsql.mechanisms.set_union import SetUnion
 
 if TYPE_CHECKING:
     from postgres import Server
+
+
+FEW = 4
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count all but a few cases of every test with many among the slow ones.
+
+    The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW.
+    """
+    cases: dict[tuple[object, str], list[pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and not item.get_closest_marker("slow"):
+            cases.setdefault((item.parent, item.originalname), []).append(item)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("few")
+        few = marker.args[0] if marker else FEW
+        kept = {len(group) * i // few for i in range(few)}
+        for place, item in enumerate(group):
+            if len(group) > few and place not in kept:
+                item.add_marker(pytest.mark.slow)
+
+
+_make = Error.__init__
+_strays: list[str] = []
+
+
+@wraps(_make)
+def _make_known(self: Error, *args: Any, **named: Any) -> None:
+    """Make an error, and fail if the catalogue does not have its code for this class."""
+    _make(self, *args, **named)
+    known = CODES.get(self.code)
+    if known is None or type(self) is not known.kind:
+        _strays.append(f"{type(self).__name__} [{self.code}] is not in dpsql/core/codes.py")
+        raise AssertionError(_strays[-1])
+
+
+Error.__init__ = _make_known
+
+
+@pytest.hookimpl(trylast=True)  # fixtures are torn down before
+def pytest_runtest_teardown() -> None:
+    """Fail the test that made a stray error, also where what it tests took the failure for one."""
+    strays = _strays.copy()
+    _strays.clear()
+    assert strays == []
 
 
 def pytest_collection_finish() -> None:

@@ -33,8 +33,8 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 import dpsql
-from dpsql.cli import cli
-from dpsql.policy_file import load_policy
+from dpsql.interfaces.cli import cli
+from dpsql.policy.document import load_policy
 
 DOCS = Path(__file__).parent.parent / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md")), DOCS / "promise.md"]

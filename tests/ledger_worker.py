@@ -17,7 +17,7 @@ import struct
 import sys
 from typing import Any
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, Error
 from dpsql.ledger import Account, Ledger
 from dpsql.ledger.sqlite import SQLiteBackend

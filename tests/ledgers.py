@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.ledger import Account, Charge, Ledger, Spent
 
 PLAN = '{"mechanism": "gaussian", "sigma": 2.5}'
@@ -49,7 +49,7 @@ RHO, EPSILON = Currency("rho"), Currency("epsilon")
 # The start of every script run in another process.
 SCRIPT = f"""
 import os, sys, time, threading
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.ledger import Account, Ledger
 from dpsql.errors import BudgetExceeded
 PLAN = '{{}}'

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from support import SALT, Planned, binding
 
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.planner import plan_query
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Link,
@@ -18,10 +19,9 @@ from dpsql.policy import (
     TablePolicy,
     resolve,
 )
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.parse import parse
-from dpsql.sql.rewrite import rewrite
-from dpsql.sql.validate import validate
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.rewrite.rewrite import rewrite
+from dpsql.sql.syntax.parse import parse
 
 # Every table has its unit column (or its link) first.
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {

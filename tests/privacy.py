@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 
 IMPOSSIBLE = 1e-9  # a correct build's p-value is below this less than once in 10**9 seeds

@@ -13,12 +13,12 @@ from typing import Any
 from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
+from dpsql.connection.connection import Connection
 from dpsql.engines.duckdb import DuckDBRun, DuckDBStage
 from dpsql.ledger import Ledger
-from dpsql.prepare import Prepared
-from dpsql.result import Cost, Result
-from dpsql.session import Connection
-from dpsql.tail import TailRoom
+from dpsql.pipeline.prepare import Prepared
+from dpsql.pipeline.tail import TailRoom
+from dpsql.results.result import Cost, Result
 
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),

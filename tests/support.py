@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from attacks import GRID
 
 import dpsql
-from dpsql.fingerprint import fingerprint
-from dpsql.plan import BlockPlan
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column, Schema
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Query
+from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_query
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Overrides,
@@ -23,12 +27,9 @@ from dpsql.policy import (
     TablePolicy,
     resolve,
 )
-from dpsql.query import Query
-from dpsql.quoting import quote
-from dpsql.schema import Column, Schema
-from dpsql.sql.parse import parse
-from dpsql.sql.rewrite import rewrite
-from dpsql.sql.validate import validate
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.rewrite.rewrite import rewrite
+from dpsql.sql.syntax.parse import parse
 
 SALT = 7
 ANALYST = "ana"
@@ -100,6 +101,17 @@ def connect(directory: Path, *statements: str, **parameters: object) -> dpsql.Co
     """A connection to the small world in ``directory``, filled with FILL unless told otherwise."""
     with world_file(directory / "world.duckdb", *(statements or FILL)) as path:
         return dpsql.connect(path, policy(), directory / "budget.db", ANALYST, **parameters)
+
+
+def connect_to_grid(directory: Path) -> dpsql.Connection:
+    """A connection to a table, for GRID_ATTACKS, whose declared keys are too many to answer all."""
+    values = ColumnPolicy(domain=tuple(range(2000)))
+    table = TablePolicy("grid", PrivacyUnit("person", "uid"), {"a": values, "b": values})
+    accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-3)}
+    rules = Policy("grid", accounts=accounts, tables={"grid": table})
+    with duckdb.connect(str(directory / "grid.duckdb")) as writer:
+        writer.execute(GRID)
+    return dpsql.connect(directory / "grid.duckdb", rules, directory / "grid_budget.db", ANALYST)
 
 
 def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting import (
+from dpsql.accounting.zcdp import (
     DELTA_UNIT,
-    EPSILON_UNIT,
     MAX_UNITS,
-    RHO_UNIT,
     ZERO,
     Amount,
     Budget,
@@ -290,13 +288,13 @@ def test_the_smallest_positive_cost_is_one_unit_and_buys_no_limit() -> None:
 
 
 def test_a_cost_just_above_a_unit_is_charged_the_next_one() -> None:
-    above = PrivacyLoss(math.nextafter(RHO_UNIT, 1), math.nextafter(DELTA_UNIT, 1), 3.0)
+    above = PrivacyLoss(math.nextafter(2.0**-40, 1), math.nextafter(DELTA_UNIT, 1), 3.0)
     assert Amount.charge(above) == Amount(2, 3 * 2**40, 2)
     assert Amount.limit(above) == Amount(1, 3 * 2**40, 1)
 
 
 def test_units_stop_at_64_bits() -> None:
-    most = MAX_UNITS * RHO_UNIT  # rounds up to 2**23
+    most = MAX_UNITS * 2.0**-40  # rounds up to 2**23
     for loss in (
         PrivacyLoss(most, 0.0),
         PrivacyLoss(0.0, 2.0),
@@ -320,13 +318,9 @@ def test_an_amount_is_whole_units_of_64_bits(bad: int) -> None:
 @given(st.integers(0, MAX_UNITS))
 def test_units_shown_as_floats_never_understate(units: int) -> None:
     shown = Amount(units, units, units).loss
-    for value, unit, bits in (
-        (shown.rho, RHO_UNIT, 40),
-        (shown.epsilon, EPSILON_UNIT, 40),
-        (shown.delta, DELTA_UNIT, 62),
-    ):
+    for value, bits in ((shown.rho, 40), (shown.epsilon, 40), (shown.delta, 62)):
         assert Fraction(value) >= Fraction(units, 2**bits)
-        assert value <= units * unit * (1 + 2**-51)
+        assert value <= units * 2.0**-bits * (1 + 2**-51)
 
 
 def test_a_conversion_takes_less_than_a_fifth_of_a_millisecond() -> None:

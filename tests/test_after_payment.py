@@ -12,7 +12,7 @@ from support import ANALYST, FILL, POLICY_TABLES, world_file
 import dpsql
 from dpsql.ledger import Ledger
 from dpsql.planner import MECHANISMS
-from dpsql.policy import AccountPolicy, Parameters, Policy
+from dpsql.policy.model import AccountPolicy, Parameters, Policy
 
 RULES = Policy(
     "world",
@@ -254,9 +254,9 @@ def test_the_harness_notices_what_fails_after_payment(
     paid: Paid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
-        raise dpsql.DataError("broken", code="broken")
+        raise dpsql.DataError("broken", code="tail_failed")
 
-    monkeypatch.setattr("dpsql.session.pack", fails)
+    monkeypatch.setattr("dpsql.connection.connection.pack", fails)
     asked = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) count(*) FROM visits"
     assert failures(paid, [asked], monkeypatch) == (0, [f"engine_failed: {asked}"])
 

@@ -18,17 +18,17 @@ from sqlglot import exp
 from support import connect, planned
 
 import dpsql
+from dpsql.accuracy.estimates import Range, estimate
+from dpsql.core.schema import INTEGER_BITS, Column, Table, base_type, schema_of
 from dpsql.errors import Error, QueryRefused
-from dpsql.estimates import Range, estimate
-from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind
-from dpsql.mechanisms.noise import DiscreteGaussian
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import INTEGER_BITS, Column, Table, base_type, schema_of
-from dpsql.sql.bounds import lattice_for
-from dpsql.sql.intervals import interval_of, is_exact, is_integral, is_number, with_truths
-from dpsql.sql.parse import parse
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions.lattices import lattice_for
+from dpsql.sql.expressions.ranges import interval_of, is_exact, is_integral, is_number, with_truths
+from dpsql.sql.expressions.totality import total
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.text import to_sql
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -351,6 +351,7 @@ def test_distinct_values_are_the_same_beside_other_aggregates() -> None:
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
 def test_which_values_of_a_unit_are_counted_favours_none(salt) -> None:
     """500 groups of the same 12 values, of which 4 are kept in each."""
@@ -625,6 +626,7 @@ rows_in_bounds = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=9, deadline=None, derandomize=True, database=None)
 @given(st.lists(rows_in_bounds, min_size=10, max_size=40))
 def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values) -> None:

@@ -7,11 +7,11 @@ import math
 
 import pytest
 
-from dpsql.accounting import Amount, PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
+from dpsql.accounting.composition import compare
+from dpsql.accounting.zcdp import Amount, PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
 from dpsql.budget.comparison import Charged, advanced, analyses, charged, optimal_of, total
-from dpsql.composition import compare
+from dpsql.budget.question import read_record
 from dpsql.ledger import Entry
-from dpsql.record import read_record
 
 MIXTURES = [
     {0.5: 3, 0.2: 4},

@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("policy",),
     ("accounting",),
     ("schema", "quoting", "figures", "names", "plain", "kept"),
+    ("codes",),
     ("errors",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

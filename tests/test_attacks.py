@@ -261,6 +261,7 @@ FRAMES = (
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(FRAMES), st.lists(st.sampled_from(WORDS), min_size=1, max_size=9))
 @settings(
     max_examples=600,

@@ -30,7 +30,7 @@ from privacy import (
 
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import (
+from dpsql.mechanisms.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     EntropySource,

@@ -14,8 +14,8 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.policy import Limits
-from dpsql.policy_file import parse_policy
+from dpsql.policy.document import parse_policy
+from dpsql.policy.model import Limits
 
 pytestmark = pytest.mark.slow
 

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import dpsql
-from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
+from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import Guarantee, account_reports, budget_report, payer
 from dpsql.budget.forecasts import Question, forecast, question_of
+from dpsql.budget.question import Asked, read_record
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Maxima,
@@ -30,7 +31,6 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.record import Asked, read_record
 from dpsql.render import plain
 from dpsql.render.budget import accounts_table, budget_panel
 

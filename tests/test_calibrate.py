@@ -13,21 +13,22 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
+from one_shot import one_shot_delta
 from privacy import hockey_stick, neighbours, positive_counts_law
 from scipy import special, stats
 
-from dpsql import cli
-from dpsql.accounting import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.accounting.composition import compare
+from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
 from dpsql.calibrate import CALCULATIONS
 from dpsql.calibrate.registry import MECHANISMS
 from dpsql.calibrate.request import SIZES, flag
-from dpsql.composition import compare
+from dpsql.interfaces import cli
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.calibration import gaussian_delta, lattice_gaussian_delta
 from dpsql.mechanisms.correlated_histogram import CorrelatedAnalysis, correlated_delta
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released, one_shot_delta
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import (
     Analysis,
     sparse_histogram_delta,
@@ -213,12 +214,12 @@ def gaussian_noise_delta(answer: Answer, shrink: float, changes: float) -> float
     if answer["continuous"] is None:
         return drawn
     sigma = answer["continuous"]["scale"] * shrink
-    return max(drawn, gaussian_delta(EPSILON, sigma, math.sqrt(changes)))
+    return max(drawn, gaussian_delta(EPSILON, math.sqrt(changes) / sigma))
 
 
 def correlated_noise_delta(answer: Answer, shrink: float) -> float:
     sigma = answer["continuous"]["scale"] * shrink
-    return gaussian_delta(EPSILON, sigma, 3 * math.sqrt(7 + math.sqrt(7)) / 2)
+    return gaussian_delta(EPSILON, 3 * math.sqrt(7 + math.sqrt(7)) / 2 / sigma)
 
 
 NOISE_DELTA: dict[str, Callable[[Answer, float], float]] = {

@@ -182,6 +182,7 @@ def worst_unpaid(mechanism: GumbelTopKChosenKBar) -> float:
     return worst
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_what_is_settled_covers_the_choice_and_the_picks(mechanism: GumbelTopKChosenKBar) -> None:
     assert worst_unpaid(mechanism) <= 1e-12

@@ -19,10 +19,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql import cli
 from dpsql.engines.duckdb import raise_if_interrupted
+from dpsql.interfaces import cli
 from dpsql.ledger import Ledger, Spent
-from dpsql.policy_file import load_policy
+from dpsql.policy.document import load_policy
 
 POLICY = """\
 version: 1
@@ -286,6 +286,7 @@ def test_an_error_underlines_the_place_and_names_its_code(world):
     assert "hint: Did you mean visits?\n[unknown_table]\n" in result.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["malformed SQL", "broken policies", "text ledger", "epsilon nan"])
 def test_a_real_process_fails_as_cleanly(world, name):
     arguments, message, prepare = BAD[name]
@@ -322,7 +323,7 @@ def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch)
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the diagnosis flu")
 
-    monkeypatch.setattr("dpsql.session.connect", fail)
+    monkeypatch.setattr("dpsql.connection.connection.connect", fail)
     result = run("query", GROUPED)
     assert result.exit_code == 70
     assert "internal error: RuntimeError" in result.stderr
@@ -336,7 +337,7 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpsql.session.connect", interrupt)
+    monkeypatch.setattr("dpsql.connection.connection.connect", interrupt)
     result = run("query", GROUPED)
     assert result.exit_code == 130
     assert "stays spent" in result.stderr
@@ -345,8 +346,8 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
 def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
     # Background shells start their children with SIGINT ignored.
     code = (
-        "import signal, dpsql.cli; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "print('ready', flush=True); dpsql.cli.main()"
+        "import signal, dpsql.interfaces.cli; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "print('ready', flush=True); dpsql.interfaces.cli.main()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, "query", "-"],
@@ -365,6 +366,7 @@ def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
     assert "Traceback" not in errors
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["table", "json"])
 def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
     process = dpsql_process("query", "-", "--format", format_)
@@ -377,6 +379,7 @@ def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colour_and_a_pipe_does_not(world):
     terminal = in_terminal("query", GROUPED)
     assert "\x1b[1m" in terminal

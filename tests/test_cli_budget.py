@@ -21,10 +21,10 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql.accounting import Amount, Budget, Composition
-from dpsql.cli import cli
+from dpsql.accounting.zcdp import Amount, Budget, Composition
+from dpsql.export.budgets import to_csv
+from dpsql.interfaces.cli import cli
 from dpsql.ledger import Account, Cause, Head, Kind, Ledger
-from dpsql.output_budget import to_csv
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -203,6 +203,7 @@ def test_an_unknown_analyst_or_none_is_refused(world, monkeypatch) -> None:
     assert "No such command" in refused("shwo")
 
 
+@pytest.mark.slow
 def test_the_estimate_is_what_can_really_be_asked(world) -> None:
     owner("create", "world/ana")
     owner("limit", "world/ana", "--epsilon", "1", "--delta", "1e-5")
@@ -365,7 +366,7 @@ def test_an_export_is_written_whole_and_over_nothing(used) -> None:
 
 def test_long_histories_are_exported_in_pieces(world, monkeypatch) -> None:
     monkeypatch.setattr("dpsql.budget.owner.RECENT", 5)
-    monkeypatch.setattr("dpsql.output_budget.PIECE", 7)
+    monkeypatch.setattr("dpsql.export.budgets.PIECE", 7)
     limit = Budget.of(4.0, 1e-5, Composition.ZCDP).limit
     with ledger() as opened:
         for number in range(23):
@@ -422,6 +423,7 @@ def test_owners_need_a_name_which_is_recorded_with_what_they_do(world, monkeypat
     assert "'--as'" in refused("owner", "create", "world/cy")
 
 
+@pytest.mark.slow
 def test_a_limit_is_converted_as_the_policys_and_binds_from_then_on(used) -> None:
     assert owner("limit", "world/ana", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
     kind, who, detail = last_event("world/ana")

@@ -10,8 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from dpsql.cli import cli
-from dpsql.cli.group import entries
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.cli.registry import entries
 from dpsql.planner import MECHANISMS
 
 POLICY = """\

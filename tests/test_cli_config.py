@@ -10,12 +10,12 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
-from dpsql.cli import cli
-from dpsql.cli.config import Settings, config, find, load
-from dpsql.cli.group import entries
-from dpsql.cli.options import FORMATS, Setting
 from dpsql.errors import InterfaceError
-from dpsql.policy import PARAMETER_NAMES
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.cli.config import Settings, config, find, load
+from dpsql.interfaces.cli.options import FORMATS, Setting
+from dpsql.interfaces.cli.registry import entries
+from dpsql.policy.model import PARAMETER_NAMES
 
 POLICY = """\
 version: 1

@@ -15,12 +15,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dpsql.cli import cli
-from dpsql.cli.config import load
-from dpsql.cli.failures import EXIT_CODES
-from dpsql.cli.group import SECTIONS, entries
-from dpsql.cli.options import Setting
-from dpsql.demo_data import database
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.cli.config import load
+from dpsql.interfaces.cli.failures import EXIT_CODES
+from dpsql.interfaces.cli.options import Setting
+from dpsql.interfaces.cli.registry import SECTIONS, entries
+from dpsql.interfaces.demo.data import database
 
 ROOT = Path(__file__).parent.parent
 
@@ -198,8 +198,8 @@ def test_the_settings_file_of_the_reference_can_be_read(tmp_path: Path) -> None:
 def test_the_overview_loads_neither_engine_nor_numpy_nor_rich() -> None:
     """``dpsql --help`` takes a tenth of a second because of this."""
     code = (
-        "import sys, dpsql.cli\n"
-        "dpsql.cli.cli(['--help'], standalone_mode=False)\n"
+        "import sys, dpsql.interfaces.cli\n"
+        "dpsql.interfaces.cli.cli(['--help'], standalone_mode=False)\n"
         "print([m for m in ('duckdb', 'numpy', 'rich', 'sqlglot', 'pydantic') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

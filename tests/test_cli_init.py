@@ -11,8 +11,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
-from dpsql.cli import cli
-from dpsql.policy_file import load_policy
+from dpsql.interfaces.cli import cli
+from dpsql.policy.document import load_policy
 
 SHOP = (
     "CREATE TABLE customer (c_id BIGINT, name VARCHAR, balance DOUBLE)",
@@ -202,6 +202,7 @@ def test_options_that_do_not_fit_are_refused_and_nothing_is_written(name: str, s
     assert {path.name for path in shop.iterdir()} == {"shop.duckdb"}
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_and_a_pipe_is_not(shop: Path) -> None:
     pexpect = pytest.importorskip("pexpect")
     child = pexpect.spawn(

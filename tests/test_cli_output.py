@@ -20,10 +20,10 @@ from click.testing import CliRunner, Result
 from support import ANALYST
 
 import dpsql
-from dpsql import output
-from dpsql.cli import cli, printing
-from dpsql.cli.files import new_file
 from dpsql.errors import InterfaceError
+from dpsql.export import results as output
+from dpsql.interfaces.cli import cli, printing
+from dpsql.interfaces.cli.files import new_file
 from dpsql.ledger import Ledger
 
 POLICY = f"""\
@@ -408,7 +408,7 @@ def test_binary_formats_refuse_a_terminal_and_go_through_pipes(
     done = run(GROUPED, "-f", format_)
     assert read(format_, done.stdout_bytes)[0] == ["color", "n", "cost"]
     before = spent(world)
-    monkeypatch.setattr("dpsql.cli.query._is_terminal", lambda: True)
+    monkeypatch.setattr("dpsql.interfaces.cli.query._is_terminal", lambda: True)
     refused = run(GROUPED, "-f", format_, "--fresh")
     assert refused.exit_code == 2
     assert f"{format_} is not for a terminal" in refused.stderr

@@ -12,13 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting import (
-    PrivacyLoss,
-    epsilon_from_zcdp,
-    epsilon_simple,
-    rho_from_epsilon,
-)
-from dpsql.composition import (
+from dpsql.accounting.composition import (
     ANY,
     BOUNDED_RANGE,
     Comparison,
@@ -31,6 +25,12 @@ from dpsql.composition import (
     queries_that_fit,
     rho_of_bounded_range,
     rho_of_pure,
+)
+from dpsql.accounting.zcdp import (
+    PrivacyLoss,
+    epsilon_from_zcdp,
+    epsilon_simple,
+    rho_from_epsilon,
 )
 from dpsql.errors import ParameterError
 

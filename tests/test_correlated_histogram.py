@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from one_shot import one_shot_delta
 from privacy import (
     IMPOSSIBLE,
     ORDERS,
@@ -34,6 +35,7 @@ from privacy import (
 from scipy import integrate, special
 
 from dpsql.errors import ParameterError
+from dpsql.mechanisms.calibration import gaussian_delta, gaussian_deltas
 from dpsql.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
     calibrate_correlated,
@@ -46,11 +48,10 @@ from dpsql.mechanisms.correlated_topk import (
     correlated_top_k,
     fresh_quantile,
     fresh_released,
-    one_shot_delta,
     one_shot_top_k,
 )
-from dpsql.mechanisms.noise import DiscreteGaussian
-from dpsql.mechanisms.sparse_histogram import calibrate_sparse_histogram, gaussian_delta
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
+from dpsql.mechanisms.sparse_histogram import calibrate_sparse_histogram
 
 ADD, TIGHT, INTEGRATED = CorrelatedAnalysis
 
@@ -139,7 +140,7 @@ def test_the_left_out_family_of_the_printed_theorem_is_never_the_largest(k: int)
     for epsilon, ratio, t in itertools.product((0.2, 1.0, 3.0), (0.5, 2.0, 6.0), (3.5, 5.0)):
         sigma = ratio * math.sqrt(k)
         hidden = special.log_ndtr(t / (1 + k**-0.25)) * (k - j + 1)
-        last = gaussian_delta(epsilon + hidden, half_distance(j, k) / sigma)
+        last = gaussian_deltas(epsilon + hidden, half_distance(j, k) / sigma)
         assert last.max() <= correlated_delta(epsilon, sigma, t * sigma, k, TIGHT)
 
 
@@ -181,10 +182,8 @@ def test_shared_noise_of_magnitude_sigma_over_root_k_would_break_the_promise() -
         math.sqrt(max(mahalanobis(k, raised, v) for raised in range(1, k + 1))) / sigma
         for v in (k**-0.5, 1 / k)
     )
-    at = np.array([epsilon, epsilon])
-    good, bad = gaussian_delta(at, np.array([right, printed]))
-    assert good <= delta
-    assert bad > 10 * delta
+    assert gaussian_delta(epsilon, right) <= delta
+    assert gaussian_delta(epsilon, printed) > 10 * delta
 
 
 def test_gamma_as_printed_has_no_gain() -> None:

@@ -31,7 +31,7 @@ import duckdb
 import pytest
 
 from dpsql import dbapi
-from dpsql.policy import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 
 BOOZE, BARFLYS = "dbapi20test_booze", "dbapi20test_barflys"
 TROUBLE = "thi%s :may ca%(u)se? troub:1e"

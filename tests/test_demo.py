@@ -14,8 +14,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from dpsql import demo
-from dpsql.cli import cli
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.demo import tour as demo
 from dpsql.ledger import Ledger
 
 ROOT = Path(demo.__file__).parent.parent

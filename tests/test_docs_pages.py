@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 from guides import GUIDES
 
-from dpsql.cli import cli
-from dpsql.composition import compare
+from dpsql.accounting.composition import compare
+from dpsql.interfaces.cli import cli
 from dpsql.mechanisms import topk_laplace
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK

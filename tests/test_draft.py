@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.draft import (
+from dpsql.core.schema import Column, Schema, Table, fold, schema_of
+from dpsql.errors import Error, ParameterError, PolicyError
+from dpsql.policy.conformance import check_policy
+from dpsql.policy.document import parse_policy
+from dpsql.policy.draft import (
     Draft,
     bounds_of,
     budget_of,
@@ -21,11 +25,7 @@ from dpsql.draft import (
     guess_unit,
     guess_unit_name,
 )
-from dpsql.errors import Error, ParameterError, PolicyError
-from dpsql.policy import ColumnPolicy
-from dpsql.policy_file import parse_policy
-from dpsql.scaffold import check_policy
-from dpsql.schema import Column, Schema, Table, fold, schema_of
+from dpsql.policy.model import ColumnPolicy
 
 
 def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:

@@ -14,12 +14,12 @@ import pytest
 
 import dpsql
 import dpsql.engines.duckdb as engine_module
-import dpsql.tail as tail_module
+import dpsql.pipeline.tail as tail_module
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
 from dpsql.engines.lockdown import SETTINGS, settings_of
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.quoting import quote
-from dpsql.schema import Column
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 UNITS = 60
 # One key per type: enough units per key that a generous epsilon releases it.

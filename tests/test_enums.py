@@ -10,8 +10,8 @@ import pytest
 
 import dpsql
 from dpsql.engines.duckdb import open_database
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.scaffold import check_policy
+from dpsql.policy.conformance import check_policy
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 SECRET = "Ms Rare Disease"
 NESTED = {

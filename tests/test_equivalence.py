@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support import ANALYST, TABLES, policy, world_file
 
 import dpsql
-from dpsql.policy import AccountPolicy
-from dpsql.schema import INTEGER_BITS, base_type, fold
+from dpsql.core.schema import INTEGER_BITS, base_type, fold
+from dpsql.policy.model import AccountPolicy
 
 ROWS = """INSERT INTO visits SELECT
     i % 30, CASE WHEN i % 7 < 6 THEN i % 7 END, CASE WHEN i % 5 < 4 THEN 's' || (i % 5) END,

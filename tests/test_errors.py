@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import re
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import duckdb
+import conftest
 import pytest
-from attacks import ATTACKS, GRID, GRID_ATTACKS, Attack
-from support import ANALYST
+from attacks import ATTACKS, GRID_ATTACKS, Attack
+from support import connect_to_grid
 
 import dpsql
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql import errors
+from dpsql.core.codes import _MEANINGS, CODES
 
 ROOT = Path(__file__).parent.parent
+CLASSES = [
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, dpsql.Error)
+]
 
 
-def catalogue() -> ModuleType:
+def script() -> ModuleType:
     """The script that writes the page."""
     spec = importlib.util.spec_from_file_location("docs_errors", ROOT / "docs" / "errors.py")
     assert spec is not None
@@ -29,62 +39,99 @@ def catalogue() -> ModuleType:
     return module
 
 
-CATALOGUE = catalogue()
-FOUND = CATALOGUE.by_code()
+SCRIPT = script()
 REFUSALS = [
-    (kind, code)
-    for kind in CATALOGUE.QUERY_CLASSES
-    for code in FOUND[kind]
-    if code not in CATALOGUE.ELSEWHERE
+    code
+    for code, known in CODES.items()
+    if known.kind in SCRIPT.QUERY_CLASSES and code not in SCRIPT.ELSEWHERE
 ]
 
 
-def test_the_page_is_what_the_source_says() -> None:
+@cache
+def sources() -> tuple[str, ...]:
+    """The text of each module of the package but the catalogue."""
+    modules = sorted((ROOT / "dpsql").rglob("*.py"))
+    return tuple(path.read_text(encoding="utf-8") for path in modules if path.name != "codes.py")
+
+
+def test_the_page_is_what_dpsql_says() -> None:
     """If this fails, run ``python docs/errors.py``."""
-    assert CATALOGUE.PAGE.read_text(encoding="utf-8") == CATALOGUE.page()
+    page = SCRIPT.page()
+    assert SCRIPT.PAGE.read_text(encoding="utf-8") == page
+    assert set(re.findall(r"^### (\w+)\n\n.+\n\n```sql$", page, re.MULTILINE)) == set(REFUSALS)
 
 
-def test_the_script_finds_the_codes_that_are_written_in_the_source() -> None:
-    """Reading the text for ``code="..."`` finds nothing that the script does not."""
-    written = {
-        code
-        for path in CATALOGUE.PACKAGE.rglob("*.py")
-        for code in CATALOGUE.re.findall(r'\bcode="([a-z0-9_]+)"', path.read_text("utf-8"))
-    }
-    found = {code for codes in FOUND.values() for code in codes}
-    assert written <= found
-    assert {"ledger_disk_full", "policy_syntax", "join_kind", "option_twice"} <= found - written
+def written() -> Iterator[tuple[str, str]]:
+    """Every ``code="..."`` in the package, with the class that was named last before it."""
+    names = "|".join(CLASSES)
+    for text in sources():
+        kind = ""
+        for name, code in re.findall(rf'\b({names})\(|\bcode="(\w+)"', text):
+            kind = name or kind
+            if code:
+                yield code, kind
+
+
+def test_every_code_that_is_written_in_the_source_is_known_and_fits_its_class() -> None:
+    found = set(written())
+    assert len(found) > 100
+    assert found <= {(code, known.kind.__name__) for code, known in CODES.items()}
+
+
+HELPER = re.compile(r"\bdef (\w+)\(\s*(?:self,\s*)?([^)*]*)\bcode: str")
+
+
+def passed() -> Iterator[str]:
+    """Every code given in its place to a function that makes an error with it."""
+    helpers = [{name: args.count(",") for name, args in HELPER.findall(t)} for t in sources()]
+    shared = {name: at for own in helpers for name, at in own.items() if not name.startswith("_")}
+    for text, own in zip(sources(), helpers, strict=True):
+        places = shared | own
+        if not re.search(rf"\b({'|'.join(places)})\(", text):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                for argument in node.args[places.get(name, len(node.args)) :][:1]:
+                    parts = ast.walk(argument)
+                    yield from (part.value for part in parts if isinstance(part, ast.Constant))
+
+
+def test_every_code_that_is_passed_on_is_known() -> None:
+    found = set(passed())
+    assert {"policy_syntax", "join_kind", "option_twice", "ledger_over_reserved"} <= found
+    assert found <= set(CODES)
+
+
+def test_every_known_code_occurs_in_the_source() -> None:
+    literals = set(re.findall(r'"(\w+)"', "\n".join(sources())))
+    assert set(CODES) - literals == set()
 
 
 def test_a_code_belongs_to_one_class_and_means_one_thing() -> None:
-    classes: dict[str, set[str]] = {}
-    for kind, codes in FOUND.items():
-        for code in codes:
-            classes.setdefault(code, set()).add(kind)
-    assert {code: kinds for code, kinds in classes.items() if len(kinds) > 1} == {}
+    assert len(CODES) == sum(map(len, _MEANINGS.values()))
+    assert [code for code in CODES if not re.fullmatch(r"[a-z][a-z0-9_]+", code)] == []
+    assert [code for code, known in CODES.items() if not known.meaning.endswith(".")] == []
 
 
-def test_every_code_a_query_can_raise_is_explained_and_no_other_is() -> None:
-    codes = {code for kind in FOUND for code in FOUND[kind]}
-    assert {code for _, code in REFUSALS} <= set(CATALOGUE.MEANINGS) <= codes
+@pytest.mark.parametrize("code", REFUSALS)
+def test_every_refusal_has_an_example(code: str) -> None:
+    assert code in {attack.outcome for attack in (*ATTACKS, *GRID_ATTACKS)}
 
 
-@pytest.mark.parametrize(("kind", "code"), REFUSALS)
-def test_every_refusal_has_an_example(kind: str, code: str) -> None:
-    assert code in {attack.outcome for attack in (*ATTACKS, *GRID_ATTACKS)}, kind
+@pytest.mark.parametrize(
+    ("kind", "code"), [(dpsql.QueryRefused, "no_such_code"), (dpsql.DataError, "raw_rows")]
+)
+def test_an_error_of_an_unknown_code_or_of_another_class_fails_a_test(kind, code) -> None:
+    with pytest.raises(AssertionError, match=code):
+        kind("reason", code=code)
+    assert conftest._strays.pop() == f"{kind.__name__} [{code}] is not in dpsql/core/codes.py"
 
 
 @pytest.fixture(scope="module")
-def grid(tmp_path_factory: pytest.TempPathFactory) -> dpsql.Connection:
-    values = ColumnPolicy(domain=tuple(range(2000)))
-    table = TablePolicy("grid", PrivacyUnit("person", "uid"), {"a": values, "b": values})
-    rules = Policy(
-        "grid", accounts={ANALYST: AccountPolicy(ANALYST, 10.0, 1e-3)}, tables={"grid": table}
-    )
-    path = tmp_path_factory.mktemp("grid")
-    with duckdb.connect(str(path / "grid.duckdb")) as writer:
-        writer.execute(GRID)
-    return dpsql.connect(path / "grid.duckdb", rules, path / "budget.db", ANALYST)
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with connect_to_grid(tmp_path_factory.mktemp("grid")) as connection:
+        yield connection
 
 
 @pytest.mark.parametrize("attack", GRID_ATTACKS, ids=lambda attack: attack.sql)

@@ -15,7 +15,7 @@ from dpsql.engines.evidence import FAILS, NULL, TOTAL, Evidence, evidence_for
 from dpsql.engines.survey import _Form, kept, survey, written
 from dpsql.engines.twin import Twin
 from dpsql.errors import InterfaceError, QueryRefused
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 
 RULES = Policy(
     "evidence",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.demo_data import database
+from dpsql.interfaces.demo.data import database
 from dpsql.ledger import Ledger
 
 pytestmark = pytest.mark.slow

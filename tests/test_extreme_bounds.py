@@ -16,8 +16,9 @@ from support import Planned, planned
 from test_sensitivity import examples_of
 
 import dpsql
+from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,
@@ -25,7 +26,6 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.schema import Column, Table, schema_of
 
 HUGE, LONG = 2**127 - 1, "9" * 38
 VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -214,6 +214,7 @@ def test_bounds_that_are_far_apart(measure, bounding, possible, units) -> None:
         check(question, rows_of(units, 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("units", [1, 3, 40])
 def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path, units) -> None:
     path = database(tmp_path / "r.duckdb", units)

@@ -15,9 +15,9 @@ from support import ANALYST, FILL, policy, world_file
 
 import dpsql
 from dpsql import dbapi
-from dpsql.cli import cli
+from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
-from dpsql.policy import AccountPolicy, Limits, ResourceFailures
+from dpsql.policy.model import AccountPolicy, Limits, ResourceFailures
 
 ACCOUNT = f"world/{ANALYST}"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -50,8 +50,10 @@ def opened(tmp_path: Path) -> Opened:
 
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     """Have generated SQL run inside other SQL."""
-    rewrite = dpsql.prepare.rewrite
-    monkeypatch.setattr("dpsql.prepare.rewrite", lambda *given: pattern.format(rewrite(*given)))
+    rewrite = dpsql.pipeline.prepare.rewrite
+    monkeypatch.setattr(
+        "dpsql.pipeline.prepare.rewrite", lambda *given: pattern.format(rewrite(*given))
+    )
 
 
 def failed(con: dpsql.Connection, sql: str = QUESTION) -> dpsql.EngineError:
@@ -138,6 +140,7 @@ def test_failures_on_stages_are_failures(
         assert suspended(con) is bool(called)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("resource_failures", ResourceFailures)
 @pytest.mark.parametrize(
     ("limits", "pattern", "code"),
@@ -198,7 +201,9 @@ def test_what_fails_even_where_the_policy_keeps_accounts_open_for_resources(
         (AssertionError("row 4711"), "engine_failed"),
     ],
 )
-@pytest.mark.parametrize("where", ["dpsql.read.release", "dpsql.session.pack"])
+@pytest.mark.parametrize(
+    "where", ["dpsql.pipeline.read.release", "dpsql.connection.connection.pack"]
+)
 def test_errors_of_ours_on_private_rows_are_failures(
     where: str, error: Exception, code: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,7 +249,7 @@ def test_ctrl_c_is_no_failure(
 
     with opened() as con:
         with monkeypatch.context() as patch:
-            patch.setattr("dpsql.read.release", fail)
+            patch.setattr("dpsql.pipeline.read.release", fail)
             with pytest.raises(error):
                 con.sql(QUESTION)
         assert con.budget().unsettled == 1

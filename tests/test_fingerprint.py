@@ -17,12 +17,12 @@ from sqlglot import exp
 from support import planned
 
 from dpsql import mechanisms
-from dpsql.accounting import Composition
-from dpsql.fingerprint import _canonical, fingerprint
+from dpsql.accounting.zcdp import Composition
+from dpsql.core.schema import Column, Table, schema_of
+from dpsql.pipeline.fingerprint import _canonical, fingerprint
 from dpsql.planner import plan_query
-from dpsql.policy import AccountPolicy, ColumnPolicy, Link, Parameters, Policy, PrivacyUnit
-from dpsql.policy import TablePolicy as Rules
-from dpsql.schema import Column, Table, schema_of
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Parameters, Policy, PrivacyUnit
+from dpsql.policy.model import TablePolicy as Rules
 
 SCHEMA = schema_of(
     Table(
@@ -262,7 +262,7 @@ def test_names_of_what_a_plan_is_made_of_are_each_of_one_class() -> None:
     """Fingerprints tell classes by name."""
     found: dict[str, set[type]] = {}
     names = [f"dpsql.mechanisms.{m.name}" for m in pkgutil.iter_modules(mechanisms.__path__)]
-    for name in (*names, "dpsql.plan", "dpsql.fingerprint"):
+    for name in (*names, "dpsql.ir.plan", "dpsql.pipeline.fingerprint"):
         for value in vars(importlib.import_module(name)).values():
             if isinstance(value, type) and value.__module__.startswith("dpsql"):
                 found.setdefault(value.__name__, set()).add(value)

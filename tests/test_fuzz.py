@@ -22,8 +22,8 @@ from lineage_world import POLICY_TABLES as LINEAGE_TABLES
 from support import ANALYST, POLICY_TABLES, TABLES
 
 import dpsql
-from dpsql.policy import AccountPolicy, Parameters, Policy
-from dpsql.sql import text as text_module
+from dpsql.policy.model import AccountPolicy, Parameters, Policy
+from dpsql.sql.syntax import text as text_module
 
 RULES = Policy(
     "world",
@@ -137,6 +137,7 @@ FAST = {
 }
 
 
+@pytest.mark.slow
 @given(mutated())
 @settings(max_examples=500, **FAST)
 def test_a_mangled_statement_is_answered_as_planned_or_refused_for_nothing(

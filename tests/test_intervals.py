@@ -13,8 +13,15 @@ from privacy import log_pmf, lower_bound, tail, upper_bound
 import dpsql
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from dpsql.policy import AccountPolicy, ColumnPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Parameters,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
 
 CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 1 - 1e-6)
 
@@ -161,6 +168,7 @@ def covered(
     return np.array(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_measured_coverage_is_at_least_nominal_and_for_sums_not_much_more(
@@ -174,6 +182,7 @@ def test_measured_coverage_is_at_least_nominal_and_for_sums_not_much_more(
         assert lower_bound(int(hits.sum()), hits.size) <= confidence + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.8, pytest.param(0.95, marks=pytest.mark.slow)])
 def test_correlated_noise_is_covered_too(connection: dpsql.Connection, confidence: float) -> None:
     """The rows of an answer share a draw: only the first of each run is counted."""

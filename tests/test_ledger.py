@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ledgers import EPSILON, PLAN, RHO, Currency, sum_of_events
 
-from dpsql.accounting import MAX_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Charge, Ledger, Spent
 

@@ -15,7 +15,7 @@ import pytest
 from ledger_worker import ACCOUNT, COST, LABELS, RESERVED
 from ledgers import RHO, sum_of_events
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded
 from dpsql.ledger import Ledger
 
@@ -99,6 +99,7 @@ def crash_everywhere(workers: Workers, place: str | Path, statements: bool) -> s
         moment += 1
 
 
+@pytest.mark.slow
 def test_an_analyst_killed_at_any_labelled_moment_has_paid_for_what_was_shown(
     workers: Workers, place: str | Path
 ) -> None:

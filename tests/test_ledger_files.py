@@ -15,7 +15,7 @@ from ledgers import RHO, everything, raw
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Ledger
-from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
 def raw_connection(ledger: Ledger) -> sqlite3.Connection:
@@ -74,6 +74,13 @@ def make_newer(path: Path) -> None:
     make_used_ledger(path)
     with raw(path) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+
+
+def make_older(path: Path) -> None:
+    with raw(path) as connection:
+        connection.execute("CREATE TABLE entries (entry INTEGER PRIMARY KEY)")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 3")
 
 
 def make_altered(path: Path) -> None:
@@ -150,6 +157,7 @@ def make_broken_link(path: Path) -> None:
         (make_foreign, "ledger_foreign"),
         (make_foreign_in_use, "ledger_foreign"),
         (make_newer, "ledger_version"),
+        (make_older, "ledger_version"),
         (make_altered, "ledger_corrupt"),
         (make_chain_cut, "ledger_corrupt"),
         (make_chain_continued, "ledger_corrupt"),

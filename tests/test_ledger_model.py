@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 from ledgers import EPSILON, RHO, Currency
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Charge, Ledger, Renewal, Spent, store
 from dpsql.ledger.accounts import settle

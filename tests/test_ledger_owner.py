@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ledgers import PLAN, RHO, raw
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import MAX_RELEASE, Ledger, Owner, Renewal, Spent
 from dpsql.ledger.chain import microseconds

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql.cli import cli
+from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
-from dpsql.ledger.place import from_file, usual_place, without_password
-from dpsql.policy_file import load_policy, parse_policy
+from dpsql.policy.document import load_policy, parse_policy
+from dpsql.policy.ledger_place import from_file, usual_place, without_password
 
 POLICY = """\
 version: 1
@@ -67,6 +67,7 @@ def created_by(call: Callable[[], dpsql.Connection]) -> list[str]:
     return [str(warning.message) for warning in found]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("database", "ledger"),
     [

@@ -95,6 +95,7 @@ def test_what_cannot_be_reached_is_a_clear_error(url: str, postgres_server: Serv
         ("CREATE TABLE dpsql_ledger.precious (x int)", "ledger_foreign"),
         ("CREATE TABLE dpsql_ledger.head (x int)", "ledger_foreign"),
         ("CREATE TABLE dpsql_ledger.head (ledger text, version int)", "ledger_foreign"),
+        ("CREATE TABLE dpsql_ledger.head AS SELECT 'x' AS ledger, 3 AS version", "ledger_version"),
     ],
 )
 def test_a_schema_of_that_name_that_is_no_ledger_is_refused_untouched(

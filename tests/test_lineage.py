@@ -13,10 +13,7 @@ from lineage_world import BIND, POLICY_TABLES, RULES, SCHEMA
 from support import binding
 
 import dpsql
-from dpsql.measures import AggregateKind
-from dpsql.policy import ColumnPolicy, Policy, PrivacyUnit, TablePolicy, resolve
-from dpsql.query import Block, Query
-from dpsql.schema import (
+from dpsql.core.schema import (
     Column,
     Schema,
     Table,
@@ -25,8 +22,11 @@ from dpsql.schema import (
     same_values,
     schema_of,
 )
-from dpsql.sql.parse import parse
-from dpsql.sql.validate import validate
+from dpsql.ir.measures import AggregateKind
+from dpsql.ir.query import Block, Query
+from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy, resolve
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.syntax.parse import parse
 
 
 def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:

@@ -19,14 +19,16 @@ from lineage_world import COLUMNS, RULES, planned_here
 from sqlglot import exp
 from support import Planned
 
-from dpsql import policy
+from dpsql.core.schema import Column, Table
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
-from dpsql.policy import Link, PrivacyUnit, TablePolicy
-from dpsql.query import ROW_ID
-from dpsql.schema import Column, Table
-from dpsql.sql import joins, lineage, preaggregate
-from dpsql.sql.relation import Relation
+from dpsql.ir.query import ROW_ID
+from dpsql.policy import model as policy
+from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions import totality
+from dpsql.sql.lineage import joins, preaggregate
+from dpsql.sql.lineage import resolver as lineage
+from dpsql.sql.lineage.relation import Relation
 
 World = Mapping[str, Sequence[Row]]
 UNITS = ("people", "visits", "orders", "logins", "badges")
@@ -293,6 +295,7 @@ def check(question: tuple[str, dict[str, object]], world: World) -> dict[object,
     return {} if found is None else audit(world, found)
 
 
+@pytest.mark.slow
 @examples_of(120)
 @given(questions(), WORLDS)
 def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity(
@@ -338,6 +341,7 @@ def reordered(world: World, sql: str) -> bool:
     return LAB.groups(found) != before
 
 
+@pytest.mark.slow
 @examples_of(60)
 @given(st.sampled_from(REORDERED), WORLDS)
 def test_exact_rows_do_not_depend_on_the_order_of_rows(sql, world) -> None:
@@ -569,7 +573,7 @@ def test_the_audit_notices_errors_caught_around_a_whole_join_condition(monkeypat
     def around(node: exp.Expr, table: Table) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
-    monkeypatch.setattr(lineage, "total_condition", around)
+    monkeypatch.setattr(totality, "total_condition", around)
     assert caught(world, sql)
 
 
@@ -586,5 +590,5 @@ def test_the_audit_notices_errors_caught_around_a_whole_filter(monkeypatch) -> N
             case.set("this", exp.Anonymous(this="TRY", expressions=[case.this]))
         return node
 
-    monkeypatch.setattr(preaggregate, "total", around)
+    monkeypatch.setattr(totality, "total", around)
     assert caught({"visits": visits}, sql)

@@ -25,7 +25,12 @@ from privacy import (
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise, OSEntropy
+from dpsql.mechanisms.sampling.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    LatticeNoise,
+    OSEntropy,
+)
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, split_base
 
 Noise = DiscreteGaussian | DiscreteLaplace
@@ -242,6 +247,7 @@ def drawn_orders(mechanism: GumbelTopK, counts: tuple[int, ...]) -> Counter[Hash
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "mechanism",
     [GumbelTopK(1.0, 1, 2, 3, 0.2, 0), GumbelTopK(1.6, 2, 3, 3, 0.1, 1)],

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.budget import payer
-from dpsql.draft import Draft
+from dpsql.core.names import is_account_name, look_alikes
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account, Ledger
-from dpsql.names import is_account_name, look_alikes
-from dpsql.policy import AccountPolicy, Policy
-from dpsql.policy_file import parse_policy
+from dpsql.policy.document import parse_policy
+from dpsql.policy.draft import Draft
+from dpsql.policy.model import AccountPolicy, Policy
 
 PLAIN = ["ana", "Ana", "o'neil & sons", "José", "王小明", "अनीता", "2026-01-31 12:00", "a" * 200]
 HOSTILE = {

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.distributions import _sampler
-from dpsql.mechanisms.entropy import bits16, bits32, uniform_bits
-from dpsql.mechanisms.gumbel import _float_bounds, gumbel_enclosure
-from dpsql.mechanisms.lattice import LatticeSampler, exp_enclosure, uniform_below
-from dpsql.mechanisms.noise import (
+from dpsql.mechanisms.sampling.distributions import _sampler
+from dpsql.mechanisms.sampling.entropy import bits16, bits32, uniform_bits
+from dpsql.mechanisms.sampling.gumbel import _float_bounds, gumbel_enclosure
+from dpsql.mechanisms.sampling.lattice import LatticeSampler, exp_enclosure, uniform_below
+from dpsql.mechanisms.sampling.noise import (
     MAX_SCALE,
     MIN_SCALE,
     DiscreteGaussian,
@@ -37,7 +37,7 @@ from dpsql.mechanisms.noise import (
     gumbel_order,
     laplace_scale_for_rho,
 )
-from dpsql.mechanisms.numeric import normal_quantile_sf
+from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 
 IMPOSSIBLE = 1e-9  # a correct build's p-value is below this less than once in 10**9 seeds
 KINDS = (DiscreteGaussian, DiscreteLaplace)
@@ -164,6 +164,7 @@ def test_low_bits_of_large_draws_are_uniform(scale: float) -> None:
     assert chi_square_p(np.bincount((draws & 255) | 1).astype(float), uniform) < IMPOSSIBLE
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.5, 3.3, 50.0])
 def test_draws_stay_exact_when_float_evaluation_is_trusted_little(
@@ -179,6 +180,7 @@ def test_draws_stay_exact_when_float_evaluation_is_trusted_little(
     assert pointwise_p(draws, kind(scale * 0.7)) < IMPOSSIBLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [2.0, 33.0])
 def test_tail_proposals_are_exact(sigma: float) -> None:
     noise = EarlyTailGaussian(sigma)
@@ -268,7 +270,7 @@ def test_uniform_bits_fill_their_range() -> None:
 def test_os_entropy_differs_after_a_fork() -> None:
     script = """
 import os
-from dpsql.mechanisms.noise import DiscreteGaussian, OSEntropy
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, OSEntropy
 noise, source = DiscreteGaussian(1e6), OSEntropy()
 noise.sample(1000, source)
 for child in range(3):

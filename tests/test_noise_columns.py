@@ -10,7 +10,7 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.policy import AccountPolicy
+from dpsql.policy.model import AccountPolicy
 
 COUNTS = "SELECT k, count(*) AS c FROM visits GROUP BY k"
 HIDDEN = "__dpsql"

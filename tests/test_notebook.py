@@ -21,7 +21,7 @@ from traitlets.config import Config
 import dpsql
 from dpsql.ledger import Ledger
 from dpsql.notebook import Refused
-from dpsql.policy import PARAMETER_NAMES
+from dpsql.policy.model import PARAMETER_NAMES
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "notebook.ipynb"

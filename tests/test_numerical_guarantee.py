@@ -45,7 +45,7 @@ from dpsql.mechanisms.additive import (
     laplace,
 )
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 
 Noise = DiscreteGaussian | DiscreteLaplace
@@ -499,6 +499,7 @@ GUMBEL = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", GUMBEL, ids=repr)
 def test_gumbel_settles_at_least_what_it_reveals(mechanism: GumbelTopK) -> None:
     assert worst_unpaid(mechanism, 3, 2 + mechanism.floor) <= ROUNDING

@@ -25,7 +25,12 @@ from dpsql.mechanisms.additive import (
     one_shot_gaussian,
     one_shot_laplace,
 )
-from dpsql.mechanisms.noise import MIN_SCALE, DiscreteGaussian, DiscreteLaplace, LatticeNoise
+from dpsql.mechanisms.sampling.noise import (
+    MIN_SCALE,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    LatticeNoise,
+)
 
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]

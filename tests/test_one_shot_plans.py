@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from privacy import log_pmf, tail
 from scipy import optimize, special
 
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
 from dpsql.errors import Error
-from dpsql.measures import Measure, MeasureKind
+from dpsql.ir.measures import Measure, MeasureKind
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
+from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
     Additive,
     CorrelatedGaussian,
@@ -35,18 +37,16 @@ from dpsql.mechanisms.additive import (
 )
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner import plan_block
 from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
 from dpsql.planner.topk import top_k_options
-from dpsql.policy import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
-from dpsql.query import Block
+from dpsql.policy.model import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
 
 Array = NDArray[np.float64]
 Noise = tuple[Additive, int]  # and the steps by which a unit moves the value of a group
@@ -304,6 +304,7 @@ JUDGED = (KnownDomain, PositiveCounts, SparseHistogram, GaussianTopK, GumbelTopK
 SHAPES = ["declared keys", "unknown keys", "top-k"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", SHAPES)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from support import Planned, planned, policy
 from test_sql import SCHEMA
 
 from dpsql.errors import Error, ParameterError, QueryRefused, SQLSyntaxError
-from dpsql.policy import ContributionBounding, Maxima, Parameters
+from dpsql.policy.model import ContributionBounding, Maxima, Parameters
 
 RULES = replace(policy(), maxima=Maxima(epsilon=8.0))
 TOP = "k, COUNT(DISTINCT uid) AS c FROM visits GROUP BY k ORDER BY c DESC LIMIT 3"

@@ -20,19 +20,19 @@ from click.testing import CliRunner
 
 import dpsql
 from dpsql import budget, dbapi
-from dpsql.accounting import Amount, Budget, Composition
+from dpsql.accounting.zcdp import Amount, Budget, Composition
 from dpsql.budget import Guarantee, account_reports, budget_report, own, payer
 from dpsql.budget.account import any_account
-from dpsql.cli import cli
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.shell.loop import prompt
+from dpsql.interfaces.shell.screen import Screen
+from dpsql.interfaces.shell.script import run_script
+from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.state import Shell
+from dpsql.interfaces.shell.target import Target, opened
 from dpsql.ledger import Ledger, Renewal, accounts
-from dpsql.policy_file import parse_policy
+from dpsql.policy.document import parse_policy
 from dpsql.render.budget import headline
-from dpsql.shell.loop import prompt
-from dpsql.shell.screen import Screen
-from dpsql.shell.script import run_script
-from dpsql.shell.settings import Settings
-from dpsql.shell.source import Target, opened
-from dpsql.shell.state import Shell
 
 POLICY = """\
 version: 1
@@ -79,7 +79,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """All happens at one time, with one salt: neither is what is looked at here."""
     monkeypatch.setattr("dpsql.ledger.sqlite.SQLiteBackend.now", lambda _: 1_800_000_000_000_000)
-    monkeypatch.setattr("dpsql.prepare.secrets.randbits", lambda _: 7)
+    monkeypatch.setattr("dpsql.pipeline.prepare.secrets.randbits", lambda _: 7)
 
 
 class World:
@@ -243,6 +243,7 @@ def worlds(database: Path, tmp_path: Path) -> Callable[..., tuple[World, ...]]:
 # -- two worlds -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", TOTALS.values(), ids=TOTALS)
 def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
     worlds, monkeypatch, rules
@@ -254,6 +255,7 @@ def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
         assert account_reports(first)[0] != account_reports(second)[0], "the owner sees everything"
 
 
+@pytest.mark.slow
 def test_nor_does_it_depend_on_whether_others_have_asked_anything(worlds, monkeypatch) -> None:
     pair = worlds("", NEVER, REFUNDED)
     for look in (python, command_line):
@@ -265,6 +267,7 @@ def asked_within(world: World) -> str:
         return refusal(lambda: connection.sql(NEW, epsilon=WITHIN))
 
 
+@pytest.mark.slow
 def test_what_others_left_of_a_total_decides_on_refusals_and_is_not_told(
     worlds, monkeypatch
 ) -> None:
@@ -341,6 +344,7 @@ def refusals_tell_what_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("twin", "rules", "look", "place"),
     [

@@ -19,10 +19,10 @@ import pytest
 from support import connect
 
 import dpsql
-from dpsql.plain import NotPlain, plain
-from dpsql.policy import PARAMETER_NAMES, Overrides, Policy, check_value
-from dpsql.sql.parse import parse
-from dpsql.sql.values import bind_values, plain_values
+from dpsql.core.plain import NotPlain, plain
+from dpsql.policy.model import PARAMETER_NAMES, Overrides, Policy, check_value
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.placeholders import bind_values, plain_values
 
 
 class Ran(BaseException):

@@ -10,9 +10,12 @@ import pytest
 from blocks import ROWS, UNITS, block, query, summed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from one_shot import one_shot_delta
 
-from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
+from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
     CorrelatedGaussian,
     IndependentNoise,
@@ -20,19 +23,17 @@ from dpsql.mechanisms.additive import (
     gaussian,
 )
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts, one_shot_delta
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner import MECHANISMS, ONE_SHOT_ONLY, TOP_K, plan_block, plan_query
-from dpsql.policy import (
+from dpsql.policy.model import (
     COUNT_LIMITS,
     DELTA_LIMITS,
     EPSILON_LIMITS,
     ContributionBounding,
     Parameters,
 )
-from dpsql.query import Block
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6)
 QUIET = [HealthCheck.too_slow]
@@ -100,6 +101,7 @@ def within_budget(plan: BlockPlan) -> None:
         previous = plan.loss(released).rho
 
 
+@pytest.mark.slow
 @given(blocks(parameters()))
 @settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
 def test_no_plan_costs_more_than_the_query_may_or_settles_above_its_reservation(b: Block) -> None:

@@ -18,8 +18,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import dpsql
-from dpsql.plot import MAX_CATEGORIES
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,
@@ -27,6 +26,7 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
+from dpsql.render.plot import MAX_CATEGORIES
 
 HOSTILE = ("$\\frac{1$", "two\nlines", "<b>", "_{x}^", "a", None)
 UNITS = 12_000
@@ -325,7 +325,9 @@ def test_without_matplotlib_it_says_what_to_install(
 def test_results_do_not_load_matplotlib_before_somebody_plots() -> None:
     import subprocess
 
-    program = "import sys, dpsql, dpsql.result, dpsql.render; print('matplotlib' in sys.modules)"
+    program = (
+        "import sys, dpsql, dpsql.results.result, dpsql.render; print('matplotlib' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpsql
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,

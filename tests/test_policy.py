@@ -12,9 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
+from dpsql.core.schema import (
+    Column,
+    Table,
+    fold,
+    is_decimal,
+    is_float,
+    is_integer,
+    is_numeric,
+    is_temporal,
+    is_text,
+    schema_of,
+)
 from dpsql.errors import ParameterError, PolicyError, UnknownName
-from dpsql.policy import (
+from dpsql.policy.document import MAX_BYTES, load_policy, parse_policy
+from dpsql.policy.model import (
     NOT_GIVEN,
     PARAMETER_NAMES,
     UNLIMITED,
@@ -32,19 +45,6 @@ from dpsql.policy import (
     TablePolicy,
     check_value,
     resolve,
-)
-from dpsql.policy_file import MAX_BYTES, load_policy, parse_policy
-from dpsql.schema import (
-    Column,
-    Table,
-    fold,
-    is_decimal,
-    is_float,
-    is_integer,
-    is_numeric,
-    is_temporal,
-    is_text,
-    schema_of,
 )
 
 GOOD = """\

@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from dpsql.cli import cli
-from dpsql.draft import Draft, draft_policy
+from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import PolicyError
-from dpsql.policy_file import load_policy, parse_policy
-from dpsql.schema import Column, Table, schema_of
-from dpsql.yaml_tree import read_tree
+from dpsql.interfaces.cli import cli
+from dpsql.policy.document import load_policy, parse_policy
+from dpsql.policy.draft import Draft, draft_policy
+from dpsql.policy.yaml_tree import read_tree
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,18 +12,18 @@ from blocks import UNITS, block, summed
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
 
-from dpsql.explain import Explanation, explain_block
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.noise import DiscreteGaussian
 from dpsql.mechanisms.promise import intruder_weight
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.planner import plan_block
-from dpsql.policy import Parameters
+from dpsql.policy.model import Parameters
+from dpsql.results.explanation import Explanation, explain_block
 
 RUNS = 1500
 K, K_BAR, BASE = 3, 8, 20

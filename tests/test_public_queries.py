@@ -11,12 +11,12 @@ from sqlglot import exp
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
+from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
-from dpsql.policy import AccountPolicy
-from dpsql.result import FREE
-from dpsql.session import Connection
-from dpsql.sql import validate
-from dpsql.sql.lineage import Lineage, Scope
+from dpsql.policy.model import AccountPolicy
+from dpsql.results.result import FREE
+from dpsql.sql.blocks import validate
+from dpsql.sql.lineage.resolver import Lineage, Scope
 
 PING = "SELECT 1"
 ANSWERS = {

@@ -20,15 +20,15 @@ from privacy import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_b
 from support import Planned, planned
 
 import dpsql
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
-from dpsql.mechanisms.entropy import EntropySource
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.quantiles import ExponentialQuantile, Histograms
-from dpsql.plan import BlockPlan
+from dpsql.mechanisms.sampling.entropy import EntropySource
 from dpsql.planner import plan_block
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.quantiles import MAX_POINTS, points_for
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.blocks.quantiles import MAX_POINTS, points_for
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -254,6 +254,7 @@ def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[st
     return found
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25,
     deadline=None,
@@ -375,6 +376,7 @@ def within(value: float, rows: list[float], fraction: Fraction, tolerance: float
     return below <= fraction * len(rows) <= upto
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("fill", "keys"),
     [(SPREAD, "a"), (SPREAD, "f"), (SPREAD, "c, a"), (SPREAD, ""), (UNEVEN, "a"), (UNEVEN, "c")],
@@ -468,6 +470,7 @@ def test_quantiles_of_the_same_values_never_cross(connect) -> None:
         assert low <= lower <= middle <= high
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "poison",
     ["NULL", "'nan'", "'-inf'", "'-0.0'", "1e308"],

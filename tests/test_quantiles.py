@@ -73,6 +73,7 @@ def spread(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 # -- what it guarantees -----------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("fraction", FRACTIONS, ids=str)
 def test_the_privacy_loss_has_the_stated_range_and_reaches_it(
@@ -192,6 +193,7 @@ def p_values(mechanism: ExponentialQuantile, claimed_rate: float, seed: int) -> 
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fraction", FRACTIONS, ids=str)
 def test_points_are_drawn_with_their_stated_probabilities(fraction: Fraction) -> None:
     mechanism = ExponentialQuantile(fraction, 0.6, 1, SIZE)

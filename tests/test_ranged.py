@@ -20,19 +20,20 @@ import pytest
 from sqlglot import exp
 from support import planned
 
+from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.measures import Lattice
+from dpsql.ir.measures import Lattice
 from dpsql.mechanisms.set_union_weights import STEPS
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import Column, Table, schema_of
-from dpsql.sql import preaggregate, ranged
-from dpsql.sql.bounds import lattice_for
-from dpsql.sql.contributions import clamped_step
-from dpsql.sql.intervals import numbers_of
-from dpsql.sql.parse import parse
-from dpsql.sql.quantiles import points_for
-from dpsql.sql.ranged import MOST_ROWS, Ranged, column, count
-from dpsql.sql.set_union import _share
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.blocks.quantiles import points_for
+from dpsql.sql.expressions import proven_integers as ranged
+from dpsql.sql.expressions.lattices import lattice_for
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
+from dpsql.sql.expressions.ranges import numbers_of
+from dpsql.sql.lineage import preaggregate
+from dpsql.sql.rewrite.contributions import clamped_step
+from dpsql.sql.rewrite.set_union import _share
+from dpsql.sql.syntax.parse import parse
 
 NAN, INF = float("nan"), float("inf")
 ENGINE = duckdb.connect(":memory:", config={"threads": "1"})
@@ -216,6 +217,7 @@ def faults() -> Iterator[str]:
             yield from (fault for fault in map(wrong, nodes) if fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
     monkeypatch.setattr(*BROKEN[name])
@@ -298,6 +300,7 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
                         raise
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("type_", NUMBERS)
 def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
     table = Table("n", (Column("v", type_),))

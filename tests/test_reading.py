@@ -19,14 +19,15 @@ from privacy import SeededSource, lower_bound, tail, upper_bound
 from sqlglot import exp
 
 import dpsql
-from dpsql.accounting import Composition
-from dpsql.measures import Aggregate, AggregateKind, Quantile, Ranked
+from dpsql.accounting.zcdp import Composition
+from dpsql.accuracy.wording import Part, Shown, appearance, reading, threshold
+from dpsql.ir.measures import Aggregate, AggregateKind, Quantile, Ranked
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.weighted_histogram import STEPS
-from dpsql.plan import BlockPlan
 from dpsql.planner import plan_block
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
@@ -35,8 +36,7 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.reading import Part, Shown, appearance, reading, threshold
-from dpsql.sql.bounds import lattice_for
+from dpsql.sql.expressions.lattices import lattice_for
 
 BASIC, ZCDP = Composition.BASIC, Composition.ZCDP
 SAMPLE = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=4)
@@ -198,6 +198,7 @@ def cleared(plan: BlockPlan, excess: float, runs: int = 2000) -> Iterator[float]
             yield math.nan if selected.noisy is None else float(selected.noisy[places[0]])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TOPS)
 def test_groups_of_a_top_k_clear_the_threshold_as_often_as_is_said(name: str) -> None:
     plan, runs = TOPS[name], 2000
@@ -498,6 +499,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("asked", "key", "bounding"),
     [

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, OSEntropy
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, OSEntropy
 
 pytestmark = pytest.mark.slow
 dp.enable_features("contrib")

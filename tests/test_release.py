@@ -15,13 +15,13 @@ from privacy import SeededSource
 
 import dpsql
 from dpsql.engines.base import ExactRows
-from dpsql.measures import Measure, MeasureKind
-from dpsql.mechanisms.noise import OSEntropy
-from dpsql.plan import BlockPlan
+from dpsql.ir.measures import Measure, MeasureKind
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.sampling.noise import OSEntropy
+from dpsql.pipeline.release import ReleasedRows, release
+from dpsql.pipeline.tail import _sorted_lists
 from dpsql.planner import plan_block
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.release import ReleasedRows, release
-from dpsql.tail import _sorted_lists
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 EXACT = Parameters(epsilon=1000.0, delta=1e-6, max_rows_contributed=3)  # next to no noise
 USUAL = Parameters(epsilon=1.0, delta=1e-6)
@@ -189,6 +189,7 @@ def test_nothing_released_is_an_answer_too() -> None:
     assert math.isfinite(released.loss.rho)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -11,9 +11,9 @@ import pytest
 
 import dpsql
 from dpsql import render
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
 from dpsql.errors import Place
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,
@@ -299,9 +299,8 @@ def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path):
 
 
 def test_errors_are_printed_without_control_characters():
-    error = dpsql.QueryRefused(
-        "no \x1b[31mred", place=Place.in_text("a\tb\x1b[31m", 2, 3), hint="one\ntwo\x07"
-    )
+    place = Place.in_text("a\tb\x1b[31m", 2, 3)
+    error = dpsql.QueryRefused("no \x1b[31mred", code="raw_rows", place=place, hint="one\ntwo\x07")
     text = render.plain(render.error_panel(error))
     assert all(line.isprintable() for line in text.split("\n"))
     assert text.split("\n")[1:3] == ["  a b [31m", "    ^"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.policy_file import load_policy, parse_policy
-from dpsql.scaffold import Finding, check_policy
-from dpsql.schema import Column, Table, schema_of
+from dpsql.core.schema import Column, Table, schema_of
+from dpsql.policy.conformance import Finding, check_policy
+from dpsql.policy.document import load_policy, parse_policy
 
 
 def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:

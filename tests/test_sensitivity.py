@@ -14,13 +14,13 @@ from scipy import stats
 from sqlglot import exp
 from support import Planned, planned
 
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
+from dpsql.ir.plan import Bounding
 from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
-from dpsql.plan import Bounding
 from dpsql.planner import TOP_K
-from dpsql.policy import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql import rows as private_rows
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions import totality
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -214,6 +214,7 @@ def constant_hash(statement: str) -> str:
     return re.sub(r"hash\([^()]*\)", "0", statement)
 
 
+@pytest.mark.slow
 @examples_of(40)
 @given(questions(), rows_of_units)
 def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
@@ -229,6 +230,7 @@ def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
     assert check(question, rows) == {}
 
 
+@pytest.mark.slow
 @examples_of(50)
 @given(
     st.sampled_from(SCORES),
@@ -257,6 +259,7 @@ def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, m
     assert [row[0] for row in found] == list(range(1, len(found) + 1))
 
 
+@pytest.mark.slow
 @examples_of(40)
 @given(
     st.sampled_from(SCORES),
@@ -328,6 +331,7 @@ def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:
     return float(stats.chi2.sf(stats.chisquare(kept).statistic / spread, groups - 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("groups", [7, 12])
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
 def test_the_cap_favours_no_group(groups, salt) -> None:
@@ -422,6 +426,7 @@ crowded_rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples_of(40)
 @given(
     st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True),
@@ -643,5 +648,5 @@ def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch)
     def around(node: exp.Expr, table: Table) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
-    monkeypatch.setattr(private_rows, "total_condition", around)
+    monkeypatch.setattr(totality, "total_condition", around)
     assert set(check((sql, {}), rows)) == {4}

@@ -13,14 +13,14 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.accounting import Composition, PrivacyLoss
+from dpsql.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
-from dpsql.policy import AccountPolicy
-from dpsql.session import Connection
-from dpsql.tail import TailRoom
+from dpsql.pipeline.tail import TailRoom
+from dpsql.policy.model import AccountPolicy
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 TOP = f"{QUESTION} ORDER BY n DESC LIMIT 3"
@@ -96,6 +96,7 @@ def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
     assert any(connection.sql(counted, fresh=True).fetchall() != one for _ in range(9))
 
 
+@pytest.mark.slow
 def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection) -> None:
     for rows in range(1, 300):
         connection.explain("SELECT count(*) FROM visits", max_rows_contributed=1 + rows % 90)
@@ -106,6 +107,7 @@ def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection)
     assert len(connection._preparer._remembered) <= 256
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("odd", [None, 7, b"SELECT 1", ["SELECT 1"], {}])
 def test_queries_and_mechanisms_that_are_no_text_are_refused(connection, odd: object) -> None:
     with pytest.raises(dpsql.Error):
@@ -208,6 +210,7 @@ DELTA = 2.0**-20  # whole ledger units, so that sums of it are exact
 ONE_QUERY = PrivacyLoss(rho=0.0, delta=DELTA, epsilon=0.5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "question", [QUESTION, TOP, "SELECT c, avg(x), count(*) AS n FROM visits GROUP BY c"]
 )

@@ -21,21 +21,21 @@ from privacy import SeededSource, lower_bound, upper_bound
 from support import SALT, Planned, planned
 
 import dpsql
-from dpsql import release as release_step
-from dpsql.accounting import Composition
-from dpsql.cli import cli
+from dpsql.accounting.zcdp import Composition
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.errors import QueryRefused
-from dpsql.mechanisms.noise import EntropySource
+from dpsql.interfaces.cli import cli
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
-from dpsql.plan import BlockPlan
+from dpsql.pipeline import release as release_step
+from dpsql.pipeline.release import release_set_union
 from dpsql.planner import plan_block
-from dpsql.policy import AccountPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.release import release_set_union
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.set_union import set_union_sql
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.rewrite.set_union import set_union_sql
 
 MECHANISMS = [
     f"{weighting}_{kind}_set_union"
@@ -163,6 +163,7 @@ def audited(
     return {unit: some for unit, some in problems.items() if some}
 
 
+@pytest.mark.slow
 @fixed_examples(40)
 @given(questions, rows_of_units)
 def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(question, rows) -> None:
@@ -220,6 +221,7 @@ BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_audit_notices(name: str) -> None:
     mechanism, mutate = BROKEN[name]
@@ -249,6 +251,7 @@ def test_every_unit_keeps_as_many_keys_as_it_may_and_units_keep_different_ones(
 # -- weights --------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["weighted_gaussian_set_union", "weighted_laplace_set_union"])
 def test_the_engine_computes_every_share_as_the_mechanism_does(mechanism: str) -> None:
     found = asked(["a"], "", mechanism, MAX_GROUPS)
@@ -336,6 +339,7 @@ def test_fixed_weights_are_what_units_of_each_size_give(
 # -- the boundary ---------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("delta", [0.05, 1e-6])
 def test_a_unit_with_new_keys_has_one_named_with_probability_delta_at_most_and_nearly(
@@ -400,6 +404,7 @@ def test_without_noise_keys_are_those_of_plain_duckdb(
         assert repr(connection.sql(sql, mechanism=mechanism).fetchall()) == repr(expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Path) -> None:
     """Rare ones with probability 1e-12. Common ones are not in doubt: a policy's weights end five
@@ -415,6 +420,7 @@ def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Pat
     assert min(named.values()) >= 13  # 8 of 20 missed at 1/300 each: once in 10**14 runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["policy_laplace_set_union", "weighted_gaussian_set_union"])
 def test_no_value_of_any_type_makes_a_set_union_fail_or_cost_more(
     mechanism: str, tmp_path: Path
@@ -447,6 +453,7 @@ def test_the_charge_is_the_same_whatever_comes_out(connection: dpsql.Connection)
     assert costs[0].reserved == costs[0].settled
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["policy_gaussian_set_union", "weighted_laplace_set_union"])
 def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
     mechanism: str, tmp_path: Path
@@ -473,7 +480,7 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
 def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.cli.printing.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("dpsql.interfaces.cli.printing.SILENT_SECONDS", 0.0)
     (tmp_path / "policies.yaml").write_text(
         "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 0.001}}\n"
         "tables: {r: {privacy_unit: {name: unit, column: u}}}\n"

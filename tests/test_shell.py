@@ -14,14 +14,33 @@ from rich.cells import cell_len
 from test_docs_pages import script
 
 import dpsql
-from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
+from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.budget import OwnAccount, payer
+from dpsql.core.formatting import significant
+from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
-from dpsql.explain import Explanation
-from dpsql.figures import significant
+from dpsql.interfaces.shell import ascii as fallback
+from dpsql.interfaces.shell import paging
+from dpsql.interfaces.shell.cancel import Cancelled, Work
+from dpsql.interfaces.shell.candidates import Argument, Known
+from dpsql.interfaces.shell.catalog import Catalog
+from dpsql.interfaces.shell.completion import candidates
+from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
+from dpsql.interfaces.shell.help import KEYS
+from dpsql.interfaces.shell.script import ALL, BY_NAME
+from dpsql.interfaces.shell.settings import SETTINGS, Expanded, Format, Settings
+from dpsql.interfaces.shell.sketch import Bar, sketch
+from dpsql.interfaces.shell.splitter import Piece, finished, pieces
+from dpsql.interfaces.shell.vocabulary import (
+    AGGREGATES,
+    FUNCTIONS,
+    NOISE,
+    ROW_FUNCTIONS,
+    WINDOW_FUNCTIONS,
+)
 from dpsql.ledger import Ledger, Spent, Standing, Window
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Maxima,
@@ -30,26 +49,8 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.schema import Column, Table, schema_of
-from dpsql.shell import fallback, paging
-from dpsql.shell.cancel import Cancelled, Work
-from dpsql.shell.catalog import Catalog
-from dpsql.shell.completion import candidates
-from dpsql.shell.costs import Balance, balance, price, spent_between
-from dpsql.shell.help import KEYS
-from dpsql.shell.known import Argument, Known
-from dpsql.shell.pieces import Piece, finished, pieces
-from dpsql.shell.script import ALL, BY_NAME
-from dpsql.shell.settings import SETTINGS, Expanded, Format, Settings
-from dpsql.shell.sketch import Bar, sketch
-from dpsql.shell.vocabulary import (
-    AGGREGATES,
-    FUNCTIONS,
-    NOISE,
-    ROW_FUNCTIONS,
-    WINDOW_FUNCTIONS,
-)
-from dpsql.sql.split import split
+from dpsql.results.explanation import Explanation
+from dpsql.sql.syntax.split import split
 
 # -- where statements end ---------------------------------------------------------------------
 

@@ -19,12 +19,12 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
-from dpsql.cli import cli
+from dpsql.interfaces.cli import cli
+from dpsql.interfaces.shell.screen import Screen
+from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.state import Shell
+from dpsql.interfaces.shell.target import Target, opened
 from dpsql.ledger import Ledger
-from dpsql.shell.screen import Screen
-from dpsql.shell.settings import Settings
-from dpsql.shell.source import Target, opened
-from dpsql.shell.state import Shell
 
 ROOT = Path(__file__).parent.parent
 POLICY = """\
@@ -187,7 +187,7 @@ def test_an_unforeseen_failure_shows_no_text_of_its_own(clinic, monkeypatch):
     def fail(*_: object) -> None:
         raise ValueError("row 17 holds the diagnosis flu")
 
-    monkeypatch.setattr("dpsql.shell.state.written", fail)
+    monkeypatch.setattr("dpsql.interfaces.shell.state.written", fail)
     done = shell("--keep-going", text=f"{SEXES};\nSELECT nope FROM visits;")
     assert done.exit_code == 70
     assert shell("-k", "-c", SEXES, "-c", "SELECT nope FROM visits").exit_code == 70
@@ -242,6 +242,7 @@ def test_a_person_is_asked_about_what_costs_and_only_about_that(clinic, database
 # -- formats ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_format_is_written(clinic):
     rows = list(csv.DictReader(io.StringIO(ok("-f", "csv", "-c", f"\\set intervals on\n{SEXES}"))))
     assert list(rows[0]) == ["sex", "n", "n_low", "n_high"]
@@ -319,7 +320,7 @@ def test_history_says_what_came_back_and_what_is_held(clinic, monkeypatch):
     top = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 10"
     ok("-c", "SET max_groups_contributed = unlimited", "-c", top)
     with monkeypatch.context() as patched:
-        patched.setattr("dpsql.session.Connection._settle", fail)
+        patched.setattr("dpsql.connection.connection.Connection._settle", fail)
         assert shell("-c", SEXES).exit_code == 70
     output = ok("-c", "\\history")
     assert re.search(r" ε 0\.[1-4]\d* of 0\.5 .* ORDER BY n DESC LIMIT 10$", output, re.MULTILINE)
@@ -358,6 +359,7 @@ def test_a_plot_shows_bars_intervals_and_the_threshold(clinic):
     assert "[nothing_to_plot]" in shell("-c", f"{WARDS};\n\\plot ward").stderr
 
 
+@pytest.mark.slow
 def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic, database):
     (clinic / "dpsql.toml").write_text("[dpsql]\nepsilon = 0.5\n")
     (clinic / "link").symlink_to("budget.db")
@@ -402,7 +404,7 @@ def test_quitting_ends_a_script_at_once(clinic):
 
 
 def test_help_lists_every_command_and_explains_each(clinic):
-    from dpsql.shell.script import ALL
+    from dpsql.interfaces.shell.script import ALL
 
     page = ok("-c", "\\?")
     topics = ok(text="".join(f"\\help {command.names[0]}\n" for command in ALL))

@@ -215,6 +215,7 @@ def test_wide_answers_are_shown_line_by_line(terminal):
 # -- prices -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(terminal):
     before = left(terminal)
     terminal.run("\\confirm 0%")
@@ -270,6 +271,7 @@ def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal):
     assert left(terminal) == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(terminal, home):
     with Ledger.open(home / "clinic.budget.db") as ledger:
         unsettled = ledger.spent("clinic/ana").unsettled

@@ -16,13 +16,14 @@ from privacy import SeededSource, lower_bound, upper_bound
 from sqlglot import exp
 
 import dpsql
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
+from dpsql.accuracy.wording import Part, Shown, large_enough, reading, threshold
 from dpsql.engines.base import ExactRows
-from dpsql.explain import explain_block
-from dpsql.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
-from dpsql.plan import BlockPlan
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
+from dpsql.ir.plan import BlockPlan
+from dpsql.pipeline.release import ReleasedRows, release
 from dpsql.planner import plan_block
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
@@ -31,10 +32,9 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.reading import Part, Shown, large_enough, reading, threshold
-from dpsql.release import ReleasedRows, release
 from dpsql.render import explanation_text
-from dpsql.sql.bounds import lattice_for
+from dpsql.results.explanation import explain_block
+from dpsql.sql.expressions.lattices import lattice_for
 
 LEAST = 20
 USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2)
@@ -204,6 +204,7 @@ def test_groups_appear_as_often_as_is_said(name: str) -> None:
     assert upper_bound(appearing(plan, found.surely - off), runs) < 0.95
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["units", "units, no cap", "one publication"])
 def test_counts_that_decide_are_covered_from_the_minimum_on(name: str) -> None:
     plan, runs = PLANS[name], 1500

@@ -32,13 +32,13 @@ from scipy import special
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, one_shot_gaussian
+from dpsql.mechanisms.calibration import gaussian_delta
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import (
     Analysis,
     SparseHistogram,
     calibrate_sparse_histogram,
-    gaussian_delta,
     joint_sparse_histogram,
     lattice_noise_delta,
     sparse_histogram,
@@ -129,7 +129,7 @@ def test_the_gaussian_curve_agrees_with_an_independent_formula() -> None:
     for epsilon, distance in itertools.product((-1.0, -0.01, 0.0, 0.35, 1.0, 9.0), (0.05, 0.4, 3)):
         first = special.ndtr(distance / 2 - epsilon / distance)
         second = math.exp(epsilon + special.log_ndtr(-distance / 2 - epsilon / distance))
-        found = float(gaussian_delta(np.array([epsilon]), np.array([distance]))[0])
+        found = gaussian_delta(epsilon, distance)
         assert first - second <= found * (1 + 1e-13) + 1e-16
         assert found <= first - second + 1e-11 * first
 

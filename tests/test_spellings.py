@@ -12,7 +12,7 @@ from test_equivalence import ROWS as MANY_ROWS
 from test_equivalence import WIDE, same
 
 import dpsql
-from dpsql.policy import AccountPolicy
+from dpsql.policy.model import AccountPolicy
 
 ROWS = MANY_ROWS.replace("range(600)", "range(90)")
 SPELLINGS = [
@@ -102,6 +102,7 @@ def alike(value: object, right: object) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
     [

@@ -8,16 +8,16 @@ import sqlglot
 from support import TABLES, binding, planned, policy
 
 import dpsql
-from dpsql.measures import AggregateKind, MeasureKind
-from dpsql.policy import Parameters
-from dpsql.query import Block
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.bounds import lattice_for
-from dpsql.sql.intervals import interval_of
-from dpsql.sql.parse import MAX_LENGTH, parse
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total, total_condition
-from dpsql.sql.validate import validate
+from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.ir.measures import AggregateKind, MeasureKind
+from dpsql.ir.query import Block
+from dpsql.policy.model import Parameters
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.expressions.lattices import lattice_for
+from dpsql.sql.expressions.ranges import interval_of
+from dpsql.sql.expressions.totality import total, total_condition
+from dpsql.sql.syntax.parse import MAX_LENGTH, parse
+from dpsql.sql.syntax.text import to_sql
 
 
 def world_schema() -> Schema:

@@ -12,7 +12,7 @@ import pytest
 from support import ANALYST, POLICY_TABLES, policy, world_file
 
 import dpsql
-from dpsql.policy import Link, PrivacyUnit, TablePolicy
+from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "sql.md"

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool
 
 import dpsql
-from dpsql.sqlalchemy_dialect import DpsqlDialect
+from dpsql.interfaces.sqlalchemy import DpsqlDialect
 
 POLICIES = """
 version: 1

@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
-from dpsql.accounting import ZERO
+from dpsql.accounting.zcdp import ZERO
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
-from dpsql.policy import AccountPolicy, ColumnPolicy, Link, Maxima, Parameters, Policy, TablePolicy
-from dpsql.sql.statements import (
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Link,
+    Maxima,
+    Parameters,
+    Policy,
+    TablePolicy,
+)
+from dpsql.sql.syntax.statements import (
     Describe,
     Explain,
     Reset,

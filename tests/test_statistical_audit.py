@@ -19,16 +19,18 @@ from blocks import ROWS, UNITS, block, summed
 from privacy import SeededSource, lower_bound, upper_bound
 
 import dpsql
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
 from dpsql.engines.base import ExactRows
+from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import CorrelatedGaussian
-from dpsql.mechanisms.noise import EntropySource
-from dpsql.plan import BlockPlan, Bounding
+from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.pipeline.release import release
 from dpsql.planner import plan_block
 from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,
@@ -36,8 +38,6 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.query import Block
-from dpsql.release import release
 
 pytestmark = pytest.mark.slow
 

@@ -17,13 +17,13 @@ import pytest
 from support import ANALYST, connect, policy
 
 import dpsql
-from dpsql.accounting import ZERO, Amount, PrivacyLoss
+from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
+from dpsql.connection.connection import _Arguments
 from dpsql.ledger import Ledger
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.release import ReleasedRows
-from dpsql.session import _Arguments
-from dpsql.stored import pack
-from dpsql.tail import TailRoom
+from dpsql.pipeline.release import ReleasedRows
+from dpsql.pipeline.release_codec import pack
+from dpsql.pipeline.tail import TailRoom
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 QUESTIONS = [
@@ -57,7 +57,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
 def test_the_same_question_gets_the_same_answer_at_no_cost(
     asked: str, few: int, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.tail._FEW_ROWS", few)
+    monkeypatch.setattr("dpsql.pipeline.tail._FEW_ROWS", few)
     first = connection.sql(asked)
     spent = connection.budget()
     again = connection.sql(f"{asked.lower()}  -- once more")
@@ -260,9 +260,9 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
 def test_an_answer_too_large_to_store_is_paid_for_again(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.stored.MAX_RELEASE", 40)
+    monkeypatch.setattr("dpsql.pipeline.release_codec.MAX_RELEASE", 40)
     assert [connection.sql(ASKED).cost.stored for _ in range(2)] == [False, False]
-    monkeypatch.setattr("dpsql.stored.MAX_RELEASE", 4000)
+    monkeypatch.setattr("dpsql.pipeline.release_codec.MAX_RELEASE", 4000)
     assert [connection.sql(ASKED).cost.stored for _ in range(2)] == [False, True]
 
 
@@ -295,7 +295,7 @@ def test_a_release_of_another_format_is_asked_for_anew(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("dpsql.stored._VERSION", 99)
+        patch.setattr("dpsql.pipeline.release_codec._VERSION", 99)
         connection.sql(ASKED)
     assert not connection.sql(ASKED).cost.stored
     assert connection.sql(ASKED).cost.stored
@@ -431,6 +431,7 @@ def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeyp
     assert outcomes <= {"answers", "another", "ledger_corrupt", "tail_failed"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [QUESTIONS[2], QUESTIONS[4], DAYS])
 def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
     payloads, asked, monkeypatch

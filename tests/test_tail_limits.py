@@ -19,15 +19,15 @@ from attacks import ANSWERS, ATTACKS
 from support import ANALYST, connect, policy
 
 import dpsql
-import dpsql.sql.validate as validate_module
-import dpsql.tail as tail_module
-from dpsql.engines.apart import Apart, ApartFailed, Limits
+import dpsql.pipeline.tail as tail_module
+import dpsql.sql.blocks.validate as validate_module
 from dpsql.engines.constants import failing_constant
-from dpsql.query import Query, TailKind
-from dpsql.sql.growth import MAX_TEXT_DOUBLINGS
-from dpsql.sql.parse import parse
-from dpsql.sql.tails import MAX_DOUBLINGS, MAX_TEXT, tail_kind
-from dpsql.tail import TailRoom
+from dpsql.engines.sandbox import Apart, ApartFailed, Limits
+from dpsql.ir.query import Query, TailKind
+from dpsql.pipeline.tail import TailRoom
+from dpsql.sql.expressions.text_growth import MAX_TEXT_DOUBLINGS
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.tail.growth_class import MAX_DOUBLINGS, MAX_TEXT, tail_kind
 
 GROUPS = "(SELECT k, count(*) AS n FROM visits GROUP BY k)"
 TEXTS = "(SELECT c, count(*) AS n FROM visits GROUP BY c)"
@@ -283,6 +283,7 @@ def test_constants_that_take_too_much_are_refused_at_no_cost(
     assert connection.budget() == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -419,6 +420,7 @@ SAME = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("few", "statements"), [(10_000, SAME), (0, SAME[2:])])
 def test_a_process_of_its_own_gives_the_same_answer_as_the_room(
     few: int, statements: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ from privacy import (
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import DiscreteLaplace
+from dpsql.mechanisms.sampling.noise import DiscreteLaplace
 from dpsql.mechanisms.topk import GaussianTopK
 from dpsql.mechanisms.topk_laplace import (
     FixedThreshold,
@@ -273,6 +273,7 @@ def test_a_calibrated_fixed_threshold_spends_its_epsilon_and_delta_and_no_more(
         assert found.threshold <= FixedThreshold(epsilon / k, k, delta / k, 0.0, 0).threshold + 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
 def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
     probability: float,

@@ -16,8 +16,8 @@ from sqlglot import exp
 from support import connect
 
 import dpsql
-from dpsql.sql.parse import parse
-from dpsql.sql.values import bind_values
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.placeholders import bind_values
 
 
 def bound(sql: str, values: object) -> str:

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.policy import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
-from dpsql.scaffold import Finding, check_policy
+from dpsql.policy.conformance import Finding, check_policy
+from dpsql.policy.model import AccountPolicy, Parameters, Policy, PrivacyUnit, TablePolicy
 
 TABLES = """
     CREATE TABLE t AS SELECT range AS unit, range % 3 AS k, 'HIV' AS s, DATE '2024-01-01' AS d
@@ -187,6 +187,7 @@ PARQUET = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("query", PARQUET)
 def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: None) -> None:
     files, elsewhere = tmp_path / "files", tmp_path / "elsewhere"

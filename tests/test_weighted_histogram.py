@@ -32,7 +32,7 @@ from dpsql.errors import ParameterError
 from dpsql.mechanisms import weighted_histogram as module
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.noise import DiscreteGaussian
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.weighted_histogram import (

@@ -13,22 +13,21 @@ from blocks import ROWS, UNITS, block, summed
 from privacy import lower_bound, upper_bound
 
 import dpsql
-from dpsql.accounting import Composition, rho_from_epsilon
+from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.explain import explain_block
-from dpsql.measures import Measure
+from dpsql.ir.measures import Measure
+from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
-from dpsql.mechanisms.noise import DiscreteGaussian
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.weighted_histogram import (
     STEPS,
     WeightedSparseHistogram,
     kept_groups,
     weighted_histogram_delta,
 )
-from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner import plan_block
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     ContributionBounding,
@@ -37,6 +36,7 @@ from dpsql.policy import (
     PrivacyUnit,
     TablePolicy,
 )
+from dpsql.results.explanation import explain_block
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6, contribution_bounding=ContributionBounding.WEIGHT)
 SETS = (
@@ -267,6 +267,7 @@ def test_answers_are_those_of_weighted_units(
             assert float(np.abs(shown - exact).max()) < 0.05 * float(exact.max())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["users", "seen", "summed", "mean"])
 def test_intervals_cover_weighted_values_as_often_as_they_say(
     connection: dpsql.Connection, name: str

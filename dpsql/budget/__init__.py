@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from dpsql.accounting import Budget, Composition
+from dpsql.accounting.zcdp import Budget, Composition
 from dpsql.budget.account import CONVERSION, AccountReport, account_report
 from dpsql.budget.comparison import MAX_COMPARED, Analysis, analyses, charged, counted
 from dpsql.budget.forecasts import (
@@ -20,9 +20,9 @@ from dpsql.budget.forecasts import (
 from dpsql.budget.own import OwnAccount, OwnStanding
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
+from dpsql.budget.question import Asked, read_record
 from dpsql.ledger import Entry, Ledger
-from dpsql.policy import Policy
-from dpsql.record import Asked, read_record
+from dpsql.policy.model import Policy
 
 __all__ = [
     "AccountReport",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting import Amount, Budget, Composition, PrivacyLoss
+from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.ledger import Account, Ledger, Spent, Standing, Window
 

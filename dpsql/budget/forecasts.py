@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting import Amount, Composition, PrivacyLoss
-from dpsql.explain import Explanation
+from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss
+from dpsql.budget.question import Asked
 from dpsql.ledger import Entry, Standing
 from dpsql.planner.budget import Budget
-from dpsql.policy import Parameters
-from dpsql.record import Asked
+from dpsql.policy.model import Parameters
+from dpsql.results.explanation import Explanation
 
 RECENT = 1000
 """How many of the latest entries are looked at for what questions have cost."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dpsql.budget.payer import Payer
 from dpsql.ledger import Entry, Ledger, Spent, Standing, Window
-from dpsql.ledger.values import line_of
+from dpsql.ledger.records import line_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 
-from dpsql.accounting import Budget
+from dpsql.accounting.zcdp import Budget
 from dpsql.budget.account import AccountReport, any_account
 from dpsql.budget.forecasts import RECENT
 from dpsql.budget.payer import policy_budgets
 from dpsql.ledger import Entry, Head, Ledger
-from dpsql.policy import Policy
+from dpsql.policy.model import Policy
 
 
 def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:

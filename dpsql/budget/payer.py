@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting import Budget
+from dpsql.accounting.zcdp import Budget
+from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account
-from dpsql.names import RULE, is_account_name
-from dpsql.policy import AccountPolicy, Policy
+from dpsql.policy.model import AccountPolicy, Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from dpsql.accounting import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.accounting.composition import Comparison
+from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
 from dpsql.calibrate.conversions import Conversion, compare_compositions, convert
 from dpsql.calibrate.registry import find_mechanism
 from dpsql.calibrate.request import (
@@ -26,7 +27,6 @@ from dpsql.calibrate.request import (
     refused,
 )
 from dpsql.calibrate.values import Figures, Found, Mechanism, Sizes
-from dpsql.composition import Comparison
 from dpsql.mechanisms.promise import Promise
 
 __all__ = ["CALCULATIONS", "Answer", "Calibration", "Request", "answer_json", "calibrate"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting import epsilon_from_zcdp, epsilon_simple, rho_from_epsilon
+from dpsql.accounting.composition import Comparison, compare
+from dpsql.accounting.zcdp import epsilon_from_zcdp, epsilon_simple, rho_from_epsilon
 from dpsql.calibrate.request import Request, check_one_budget, check_options
-from dpsql.composition import Comparison, compare
 
 
 @dataclass(frozen=True, slots=True)

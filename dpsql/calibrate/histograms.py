@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.calibrate.values import (
     LEBEDA,
     WEIGHT,

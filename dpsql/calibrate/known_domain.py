@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.calibrate.values import BALLE, LEBEDA, VALUE, Figures, Found, Mechanism, Sizes
 from dpsql.mechanisms.additive import (
     Additive,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from dpsql.accounting import DELTA_UNIT
+from dpsql.accounting.zcdp import DELTA_UNIT
 from dpsql.calibrate.values import MAX_SIZE
 from dpsql.errors import ParameterError
 

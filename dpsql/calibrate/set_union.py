@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.calibrate.values import WEIGHT, Calibrate, Found, Mechanism, Sizes, in_steps
 from dpsql.mechanisms.set_union import (
     SetUnion,

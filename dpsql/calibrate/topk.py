@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.calibrate.values import (
     EXCESS,
     OFTEN,
@@ -19,8 +19,8 @@ from dpsql.calibrate.values import (
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, gaussian
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar, gumbel_top_k_chosen_k_bar
-from dpsql.mechanisms.noise import DiscreteLaplace, difference_quantile_sf
-from dpsql.mechanisms.numeric import smallest
+from dpsql.mechanisms.sampling.noise import DiscreteLaplace, difference_quantile_sf
+from dpsql.mechanisms.sampling.numeric import smallest
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, overtaking_delta
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dpsql.accounting import PrivacyLoss
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
-from dpsql.mechanisms.numeric import normal_quantile_sf
 from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
+from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 
 MAX_SIZE = 10**9
 """The largest size there may be."""

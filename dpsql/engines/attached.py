@@ -16,13 +16,13 @@ from pathlib import Path
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from dpsql.core.quoting import literal, quote
+from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.engines.plans import Plan, plan_of
 from dpsql.engines.types import is_scalar, plain_type
 from dpsql.engines.views import DATA
 from dpsql.errors import InterfaceError
-from dpsql.query import INTERNAL_PREFIX
-from dpsql.quoting import literal, quote
-from dpsql.schema import Column, LeftOut, Remark, Table, fold
+from dpsql.ir.query import INTERNAL_PREFIX
 
 _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.schema import Column, Remark, Schema
+from dpsql.core.schema import Column, Remark, Schema
 
 
 class ArrowStream(Protocol):

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 import duckdb
 
+from dpsql.core.quoting import literal, quote
 from dpsql.engines.plans import read_plan
-from dpsql.quoting import literal, quote
 
 _Node: TypeAlias = dict[str, Any]
 

@@ -20,17 +20,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.engines.attached import attached, publish
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
-from dpsql.engines.evidence import evidence_for
-from dpsql.engines.lockdown import allow, lock_down
-from dpsql.engines.spill import Spill
-from dpsql.engines.twin import Twin
-from dpsql.engines.views import DATA, definition
-from dpsql.errors import EngineError, InterfaceError
-from dpsql.query import INTERNAL_PREFIX, ROW_ID
-from dpsql.quoting import literal, quote
-from dpsql.schema import (
+from dpsql.core.quoting import literal, quote
+from dpsql.core.schema import (
     INTEGER_BITS,
     Column,
     Remark,
@@ -41,6 +32,15 @@ from dpsql.schema import (
     fold,
     schema_of,
 )
+from dpsql.engines.attached import attached, publish
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.evidence import evidence_for
+from dpsql.engines.lockdown import allow, lock_down
+from dpsql.engines.spill import Spill
+from dpsql.engines.twin import Twin
+from dpsql.engines.views import DATA, definition
+from dpsql.errors import EngineError, InterfaceError
+from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpsql.quoting import literal
+from dpsql.core.quoting import literal
 
 _SQL = "SQL "  # marks values that no text can be cast to
 _SIGNED = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}

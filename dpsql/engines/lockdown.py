@@ -10,8 +10,8 @@ from typing import Final
 
 import duckdb
 
+from dpsql.core.quoting import literal
 from dpsql.errors import InternalError
-from dpsql.quoting import literal
 
 SETTINGS: Final = {
     # What statements may reach.

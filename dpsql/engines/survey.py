@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.core.quoting import literal
 from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, edge_sql
 from dpsql.engines.evidence import (
     FAILS,
@@ -35,7 +36,6 @@ from dpsql.engines.evidence import (
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
 from dpsql.errors import InterfaceError
-from dpsql.quoting import literal
 
 _PARTS = (
     *("century", "day", "decade", "hour", "microseconds", "millennium", "milliseconds", "minute"),

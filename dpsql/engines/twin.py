@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column, Schema
 from dpsql.engines.base import Examined
 from dpsql.engines.constants import failing_part, type_text
 from dpsql.engines.edges import edge_sql, edges_of
@@ -21,9 +23,7 @@ from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
 from dpsql.errors import QueryRefused
-from dpsql.query import INTERNAL_PREFIX
-from dpsql.quoting import quote
-from dpsql.schema import Column, Schema
+from dpsql.ir.query import INTERNAL_PREFIX
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on

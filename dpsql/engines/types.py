@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from duckdb.sqltypes import DuckDBPyType
 
-from dpsql.quoting import quote
+from dpsql.core.quoting import quote
 
 _SCALARS: Final = frozenset(
     {"boolean", "varchar", "blob", "bit", "uuid", "bignum", "float", "double", "interval"}

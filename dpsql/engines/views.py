@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.core.quoting import literal, quote
+from dpsql.core.schema import Remark, fold
 from dpsql.engines.base import Definition
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.plans import Node, Plan, has_collation, nodes, plan_of
 from dpsql.engines.types import has_enum
-from dpsql.query import INTERNAL_PREFIX
-from dpsql.quoting import literal, quote
-from dpsql.schema import Remark, fold
+from dpsql.ir.query import INTERNAL_PREFIX
 
 DATA: Final = f"{INTERNAL_PREFIX}data"
 """The catalog of the owner's data."""

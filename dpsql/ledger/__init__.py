@@ -4,7 +4,7 @@ A query *reserves* its worst case before any private row is read, and *settles* 
 before any released row is shown. Settling is the only thing that lowers what was spent; a query
 that fails, is cancelled or dies in between keeps its whole reservation for ever.
 
-Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). Everything that happens is an
+Amounts are whole ledger units (:class:`dpsql.accounting.zcdp.Amount`). Everything that happens is an
 event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is computed from it.
 """
 
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from dpsql.ledger.chain import Event, Kind, cause_of
 from dpsql.ledger.owner import Owner
-from dpsql.ledger.releases import MAX_RELEASE
-from dpsql.ledger.store import Ledger
-from dpsql.ledger.values import (
+from dpsql.ledger.records import (
     Account,
     Cause,
     Charge,
@@ -25,6 +23,8 @@ from dpsql.ledger.values import (
     Stored,
     Window,
 )
+from dpsql.ledger.releases import MAX_RELEASE
+from dpsql.ledger.store import Ledger
 from dpsql.ledger.verify import Verification
 from dpsql.ledger.windows import Renewal
 

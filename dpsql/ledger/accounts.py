@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpsql.accounting import MAX_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, Row, State
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.schema import ACCOUNT_CHANGES
 from dpsql.ledger.ties import require_tied, untied
-from dpsql.ledger.values import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
 _NOTHING = (0, 0, 0, 0, 0)
@@ -328,20 +328,6 @@ def set_limit(journal: Journal, node: Node, most: Amount | None, terms: Any) -> 
     rho, epsilon, delta = units_of(most)
     columns = {"limit_rho": rho, "limit_epsilon": epsilon, "limit_delta": delta}
     _change(journal, node.path, **columns, terms=in_order(terms))
-
-
-def carry_over(journal: Journal, path: str) -> None:
-    """Tie an account of an older version and all its windows to an event of their own."""
-    sql = journal.sql
-    rows = sql.execute(
-        "SELECT path, opened, period, rho, epsilon, delta, queries, unsettled, last, tie "
-        "FROM windows WHERE path = ? ORDER BY opened",
-        (path,),
-    )
-    states = [nodes_of(sql, (path,))[path].state, *(_pane(row).state for row in rows)]
-    journal.append(Kind.MIGRATED, path, states=states)
-    for table in ("accounts", "windows"):
-        sql.execute(f"UPDATE {table} SET last = ?, tie = ? WHERE path = ?", (*journal.last, path))
 
 
 def _empty(path: str, opened: int, label: str) -> Pane:

@@ -1,8 +1,7 @@
 """The chain: every event is hashed together with the hash of the event before it.
 
 ``hash = SHA-256(hash of the event before, then the JSON array of the event's fields)``, where the
-first event follows 32 zero bytes, and ``state`` is left out of events that have none, which are of
-version 3. The array is written as Python's ``json.dumps`` writes it with
+first event follows 32 zero bytes. The array is written as Python's ``json.dumps`` writes it with
 separators ``","`` and ``":"``: ASCII, no blanks. So anybody can check a ledger with a few lines of
 any language, and changing, removing, adding or exchanging events breaks every later hash.
 """
@@ -16,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
 
 NOTHING = bytes(32)
@@ -33,7 +32,6 @@ class Kind(StrEnum):
     """What an event records."""
 
     LEDGER = "ledger"  # the ledger was created
-    MIGRATED = "migrated"  # everything before came from a file of an older version
     ACCOUNT = "account"  # an account was created, with its first window
     POLICY = "policy"  # the policy gave an account other limits than before, or none
     LIMITS = "limits"  # the owner set an account's limits, or lifted them
@@ -55,8 +53,7 @@ class Event:
     ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled, or
     whose query failed. ``detail`` is JSON text: the plan of a reservation, the terms of a limit.
     ``digest`` is the SHA-256 of the release that was stored. ``amount`` is what was reserved or
-    charged, or a limit. ``state`` says what the rows of accounts and windows are since this event;
-    None in events of version 3.
+    charged, or a limit. ``state`` says what the rows of accounts and windows are since this event.
     """
 
     seq: int
@@ -69,7 +66,7 @@ class Event:
     detail: str
     amount: Amount
     digest: bytes | None
-    state: str | None
+    state: str
     hash: bytes
 
     @classmethod
@@ -99,9 +96,7 @@ def hash_of(previous: bytes, fields: tuple[Any, ...]) -> bytes:
     Raises TypeError or ValueError if a field has a type that no event has.
     """
     *plain, digest, state = fields
-    plain.append(None if digest is None else digest.hex())
-    if state is not None:
-        plain.append(state)
+    plain += [None if digest is None else digest.hex(), state]
     return hashlib.sha256(previous + _encode(plain)).digest()
 
 

@@ -10,15 +10,15 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError, UnknownName
 from dpsql.ledger import accounts
 from dpsql.ledger.accounts import Node, nodes_of, tied_nodes
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal
-from dpsql.ledger.link import Link
-from dpsql.ledger.values import check_json, check_limit, check_new_path, check_path, line_of
+from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path, line_of
+from dpsql.ledger.transactions import Link
 from dpsql.ledger.windows import Renewal
 
 

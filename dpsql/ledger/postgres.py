@@ -17,8 +17,7 @@ from typing import Any
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, Row, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
-from dpsql.ledger.migration import OLD_POSTGRES, migrate_postgres
-from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, SCHEMA_VERSION
+from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, require_version
 
 try:
     import psycopg
@@ -185,7 +184,6 @@ class PostgresHome:
         _make_durable(backend, self._patience)
         if not self._ledger:
             self.created = _create_if_missing(backend, self._who)
-            _bring_up_to_date(backend)
         name = _require_ledger(backend)
         if self._ledger not in ("", name):
             raise LedgerError(
@@ -235,23 +233,6 @@ def _create_if_missing(backend: PostgresBackend, who: str) -> bool:
         backend.rollback()
 
 
-def _bring_up_to_date(backend: PostgresBackend) -> None:
-    """Upgrade a ledger of an older version. Only the role that owns its tables can."""
-    found = backend.execute("SELECT version FROM head")
-    if found != [(OLD_POSTGRES,)]:
-        return
-    try:
-        migrate_postgres(backend)
-    except LedgerError as error:
-        if error.code != "ledger_read_only":
-            raise
-        raise LedgerError(
-            f"the ledger has version {OLD_POSTGRES}; this dpsql needs version {SCHEMA_VERSION}",
-            code="ledger_version",
-            hint="open it once as the role that owns its tables: that upgrades it",
-        ) from None
-
-
 def _exists(backend: PostgresBackend) -> bool:
     return bool(backend.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (SCHEMA_NAME,)))
 
@@ -262,12 +243,7 @@ def _require_ledger(backend: PostgresBackend) -> str:
     if len(found) != 1:
         raise _foreign()
     name, version = found[0]
-    if version != SCHEMA_VERSION:
-        raise LedgerError(
-            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}",
-            code="ledger_version",
-            hint="use the dpsql that wrote it, or a newer one; nothing was changed",
-        )
+    require_version(version)
     triggers = backend.execute(
         "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
         "JOIN pg_namespace ON pg_namespace.oid = relnamespace "

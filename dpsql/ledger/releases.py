@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import zlib
 
-from dpsql.accounting import Amount
+from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import iso
-from dpsql.ledger.values import Stored
+from dpsql.ledger.records import Stored
 
 MAX_RELEASE = 8 * 2**20
 """The largest answer that is kept, in bytes."""

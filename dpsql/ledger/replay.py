@@ -15,8 +15,8 @@ from typing import Any
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.chain import Event, Kind
+from dpsql.ledger.records import Cause, line_of
 from dpsql.ledger.schema import SCHEMA_VERSION
-from dpsql.ledger.values import Cause, line_of
 from dpsql.ledger.windows import Renewal, is_over, period
 
 Units = tuple[int, int, int]
@@ -89,11 +89,9 @@ class Replay:
         self.name = ""
         self.at = 0
         self._open: dict[int, Event] = {}
-        self._tied = False  # until an event says that events tell their states
         self._touched: list[AccountState | WindowState] = []
         self._rules: dict[str, Callable[[Event, dict[str, Any]], None]] = {
             Kind.LEDGER: self._ledger,
-            Kind.MIGRATED: self._migrated,
             Kind.ACCOUNT: self._account,
             Kind.POLICY: self._policy,
             Kind.LIMITS: self._limits,
@@ -128,31 +126,20 @@ class Replay:
             raise BrokenError("its detail is not that of an event of its kind") from None
 
     def _require_told(self, event: Event) -> None:
-        if not self._tied:
-            if event.state is not None:
-                raise BrokenError("it tells a state, as no event of its version does")
-            return
         for row in self._touched:
             row.last = (event.seq, event.hash)
-        if json.loads(event.state or "null") != [row.state for row in self._touched]:
+        if json.loads(event.state) != [row.state for row in self._touched]:
             raise BrokenError(
                 "what it says of accounts and windows does not follow from the events"
             )
-
-    def _migrated(self, event: Event, detail: dict[str, Any]) -> None:
-        if event.account:
-            account = self._known(event.account)
-            self._touched += [account, *(self.windows[opened] for opened in account.opened)]
-        self._tied = True
 
     def _nothing(self, event: Event, detail: dict[str, Any]) -> None:
         """It changes no account."""
 
     def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
         self.name = str(detail["ledger"])
-        if detail["version"] not in (3, SCHEMA_VERSION):
+        if detail["version"] != SCHEMA_VERSION:
             raise BrokenError("it creates a ledger of another version")
-        self._tied = detail["version"] == SCHEMA_VERSION
 
     def _account(self, event: Event, detail: dict[str, Any]) -> None:
         if event.account in self.accounts:

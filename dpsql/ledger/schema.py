@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsql.errors import LedgerError
+
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
 SCHEMA_VERSION = 4
-"""In ``head``, and in SQLite's ``user_version``. Older files are upgraded, newer ones refused."""
+"""In ``head``, and in SQLite's ``user_version``. Ledgers of any other version are refused."""
 
 # Lists would be slower: SQLite makes a table of one for each event.
 ACCOUNT_CHANGES = "kind <> 'reserve' AND kind <> 'settle' AND kind <> 'forget'"
@@ -21,12 +23,6 @@ ACCOUNT_CHANGES = "kind <> 'reserve' AND kind <> 'settle' AND kind <> 'forget'"
 
 SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 """The events that suspend accounts or reopen them."""
-
-SUSPENSIONS = f"CREATE INDEX suspensions ON events (seq, account) WHERE {SUSPENDING}"
-"""The index that finds when accounts were suspended."""
-
-CHANGES = f"CREATE INDEX changes_by_account ON events (account, seq, kind) WHERE {ACCOUNT_CHANGES}"
-"""The index that finds the last event that changed an account."""
 
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
@@ -50,8 +46,8 @@ CREATE TABLE events (
     hash    {bytes} NOT NULL CHECK (length(hash) = 32)
 ){strict};
 CREATE INDEX entries_by_account ON events (account, seq, kind) WHERE kind = 'reserve';
-{suspensions};
-{changes};
+CREATE INDEX suspensions ON events (seq, account) WHERE {suspending};
+CREATE INDEX changes_by_account ON events (account, seq, kind) WHERE {account_changes};
 CREATE TABLE head (
     one     {int} PRIMARY KEY CHECK (one = 1),
     ledger  TEXT NOT NULL,
@@ -237,21 +233,22 @@ CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$;
 """
 
-SQLITE_TABLES = _TABLES.format(
-    int="INTEGER", bytes="BLOB", strict=" STRICT", suspensions=SUSPENSIONS, changes=CHANGES
+
+def _tables(**types: str) -> str:
+    return _TABLES.format(**types, suspending=SUSPENDING, account_changes=ACCOUNT_CHANGES)
+
+
+SQLITE_SCHEMA = "".join(
+    (
+        _tables(int="INTEGER", bytes="BLOB", strict=" STRICT"),
+        *map(_sqlite_trigger, _RULES + _SQLITE_RULES),
+    )
 )
-"""The tables of a SQLite ledger."""
-
-SQLITE_TRIGGERS = "".join(map(_sqlite_trigger, _RULES + _SQLITE_RULES))
-"""Their rules."""
-
-SQLITE_SCHEMA = SQLITE_TABLES + SQLITE_TRIGGERS
+"""The tables and triggers of a SQLite ledger."""
 
 POSTGRES_SCHEMA = "".join(
     (
-        _TABLES.format(
-            int="BIGINT", bytes="BYTEA", strict="", suspensions=SUSPENSIONS, changes=CHANGES
-        ),
+        _tables(int="BIGINT", bytes="BYTEA", strict=""),
         _REFUSE,
         *map(_postgres_trigger, _RULES),
         *map(_postgres_truncation, _KEYS),
@@ -259,10 +256,18 @@ POSTGRES_SCHEMA = "".join(
 )
 """The tables and triggers of a PostgreSQL ledger."""
 
-POSTGRES_RULES = {rule.name: (rule.table, _postgres_trigger(rule)) for rule in _RULES}
-"""By name, the table of each rule and the text that makes it, for upgrades."""
-
 POSTGRES_TRIGGERS = frozenset(
     [rule.name for rule in _RULES] + [f"{table}_no_truncate" for table in _KEYS]
 )
 """The triggers that a PostgreSQL ledger must have."""
+
+
+def require_version(version: int) -> None:
+    """Refuse a ledger of another version than ``SCHEMA_VERSION`` (``ledger_version``)."""
+    if version != SCHEMA_VERSION:
+        raise LedgerError(
+            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION} only",
+            code="ledger_version",
+            hint="use the dpsql that wrote it; a new ledger in its place would forget what was "
+            "spent. Nothing was changed",
+        )

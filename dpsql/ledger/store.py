@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Never
 
-from dpsql.accounting import Amount, check_units
+from dpsql.accounting.zcdp import Amount, check_units
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import forks
 from dpsql.ledger.accounts import (
@@ -26,14 +26,9 @@ from dpsql.ledger.accounts import (
 )
 from dpsql.ledger.backend import Backend, Home, Row
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso
-from dpsql.ledger.file import SQLiteHome
 from dpsql.ledger.journal import Journal, head
-from dpsql.ledger.link import Link
 from dpsql.ledger.owner import Owner
-from dpsql.ledger.releases import check_release, digest_of, latest, store
-from dpsql.ledger.schema import SUSPENDING
-from dpsql.ledger.ties import untied
-from dpsql.ledger.values import (
+from dpsql.ledger.records import (
     Account,
     Charge,
     Entry,
@@ -51,6 +46,11 @@ from dpsql.ledger.values import (
     check_path,
     line_of,
 )
+from dpsql.ledger.releases import check_release, digest_of, latest, store
+from dpsql.ledger.schema import SUSPENDING
+from dpsql.ledger.sqlite_file import SQLiteHome
+from dpsql.ledger.ties import untied
+from dpsql.ledger.transactions import Link
 from dpsql.ledger.verify import Verification, verify
 
 

@@ -84,7 +84,7 @@ def _read(sql: Backend, events: Collection[int]) -> dict[bytes, Said]:
     for *fields, own, before in sql.execute(_EVENTS.format(_marks(events)), [*events]):
         try:
             if hash_of(before, tuple(fields)) == own:
-                found[own] = fields[0], tuple(map(tuple, json.loads(fields[-1] or "[]")))
+                found[own] = fields[0], tuple(map(tuple, json.loads(fields[-1])))
                 remember(sql, fields[0], own, found[own][1])
         except (TypeError, ValueError, AttributeError, RecursionError):
             continue  # it says nothing that could be right

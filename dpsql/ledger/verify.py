@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from dpsql.errors import ParameterError
 from dpsql.ledger.backend import Backend, Row
 from dpsql.ledger.chain import FIELDS, NOTHING, Event, hash_of
+from dpsql.ledger.records import Head
 from dpsql.ledger.releases import digest_of, unpack
 from dpsql.ledger.replay import BrokenError, Replay
 from dpsql.ledger.schema import SCHEMA_VERSION
-from dpsql.ledger.values import Head
 
 _CHUNK = 10_000
 _WINDOWS = (

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
-from dpsql.mechanisms.noise import (
+from dpsql.mechanisms.sampling.noise import (
     MIN_SCALE,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -95,12 +95,9 @@ class CorrelatedGaussian:
     all shifts are whole half-steps). Checked by ``tests/test_mechanisms.py``.
     """
 
+    name: ClassVar[str] = "correlated_gaussian"
     sigma: float
     sensitivity: int
-
-    @property
-    def name(self) -> str:
-        return "correlated_gaussian"
 
     @property
     def scale(self) -> float:

@@ -13,8 +13,11 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.numeric import checked_positive, mills_ratio
+from dpsql.mechanisms.sampling.numeric import checked_positive, mills_ratio
 
 SMOOTHING_VARIANCE = 4.0
 """What a discrete Gaussian needs on top of sigma**2 to be as private as a continuous one."""
@@ -22,25 +25,33 @@ SMOOTHING_VARIANCE = 4.0
 _MILLS_ERROR = 4e-13  # of the terms below, relative to the larger one
 
 
-def gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
-    """An upper bound on the smallest delta for which N(0, sigma**2) noise is (epsilon, delta)-DP.
+def gaussian_delta(epsilon: float, distance: float) -> float:
+    """Bound the smallest delta for which N(0, 1) and N(distance, 1) are (epsilon, delta)-close.
 
-    ``sensitivity`` is in l2, in the units of ``sigma``. Tight to about 1e-12 of the probability
-    that the noise exceeds sigma*epsilon/sensitivity. Raises ParameterError for arguments that are
-    not finite and positive.
+    For any real epsilon and positive distance: of noise, its sensitivity in l2 over its sigma.
+    Tight to about 1e-12 of the probability that N(0, 1) exceeds epsilon/distance - distance/2.
     """
-    checked_positive(epsilon, "epsilon")
-    checked_positive(sigma, "sigma")
-    checked_positive(sensitivity, "the sensitivity")
-    u = sensitivity / sigma
-    near, far = epsilon / u - u / 2, epsilon / u + u / 2
+    near, far = epsilon / distance - distance / 2, epsilon / distance + distance / 2
     # exp(epsilon)*density(far) = density(near), so the two tails differ by their Mills ratios only.
     density = math.exp(-0.5 * near * near) / math.sqrt(2 * math.pi)
-    second = density * mills_ratio(far)
+    if far >= 0:
+        second = density * mills_ratio(far)
+    else:
+        second = math.exp(epsilon) * 0.5 * math.erfc(far / math.sqrt(2))
     first = density * mills_ratio(near) if near >= 0 else 0.5 * math.erfc(near / math.sqrt(2))
     # exp() amplifies the rounding of its argument.
     error = _MILLS_ERROR + 4e-16 * near * near
-    return min(1.0, first - second + error * first)
+    return min(1.0, max(0.0, first - second) + error * first)
+
+
+_each = np.frompyfunc(gaussian_delta, 2, 1)
+
+
+def gaussian_deltas(
+    epsilon: float | NDArray[np.float64], distance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Bound each of many deltas, as :func:`gaussian_delta` does one."""
+    return np.asarray(_each(epsilon, distance), dtype=np.float64)
 
 
 @lru_cache(maxsize=1024)
@@ -58,20 +69,20 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     if not 0 < delta < 1:
         raise ParameterError("delta must lie strictly between 0 and 1", code="bad_parameter")
     low = high = 1.0
-    while gaussian_delta(epsilon, high, 1.0) > delta:
+    while gaussian_delta(epsilon, 1.0 / high) > delta:
         low, high = high, 2 * high
-    while gaussian_delta(epsilon, low, 1.0) <= delta and low > 1e-6:
+    while gaussian_delta(epsilon, 1.0 / low) <= delta and low > 1e-6:
         low, high = low / 2, low
     while high > low * (1 + 1e-14):
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        if gaussian_delta(epsilon, middle, 1.0) <= delta:
+        if gaussian_delta(epsilon, 1.0 / middle) <= delta:
             high = middle
         else:
             low = middle
     sigma = high * sensitivity
-    while gaussian_delta(epsilon, sigma, sensitivity) > delta:  # by the rounding of the product
+    while gaussian_delta(epsilon, sensitivity / sigma) > delta:  # by the rounding of the product
         sigma *= 1 + 1e-13
     return sigma
 
@@ -90,7 +101,10 @@ def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> 
     if sigma * sigma <= SMOOTHING_VARIANCE:
         return 1.0
     smooth = math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
-    return gaussian_delta(epsilon, smooth, sensitivity)
+    checked_positive(epsilon, "epsilon")
+    checked_positive(smooth, "sigma")
+    checked_positive(sensitivity, "the sensitivity")
+    return gaussian_delta(epsilon, sensitivity / smooth)
 
 
 def lattice_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:

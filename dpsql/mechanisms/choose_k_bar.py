@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.noise import EntropySource, gumbel_order
 from dpsql.mechanisms.promise import BETA, Promise
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
+from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.topk import GumbelTopK
 
 MAX_CHOICES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class GumbelTopKChosenKBar:
+class GumbelTopKChosenKBar(Usual):
     """Gumbel top-k whose k_bar is drawn first, from k to that of ``widest``.
 
     k_bar is the i with the largest -ε*base_i/Δ∞ - ln i + Gumbel, where base_i is h_(i+1), or the
@@ -42,6 +43,8 @@ class GumbelTopKChosenKBar:
     starts from h_(i+1). Checked by ``tests/test_choose_k_bar.py``.
     """
 
+    name: ClassVar[str] = "gumbel_top_k_chosen_k_bar"
+    source: ClassVar[str] = "Durfee & Rogers 2019, Algorithm 6, corrected; Rogers 2024, Theorem 10"
     widest: GumbelTopK
 
     def __post_init__(self) -> None:
@@ -53,20 +56,8 @@ class GumbelTopKChosenKBar:
             )
 
     @property
-    def name(self) -> str:
-        return "gumbel_top_k_chosen_k_bar"
-
-    @property
-    def source(self) -> str:
-        return "Durfee & Rogers 2019, Algorithm 6, corrected; Rogers 2024, Theorem 10"
-
-    @property
     def delta(self) -> float:
         return self.widest.delta
-
-    @property
-    def score_noise(self) -> None:
-        return None
 
     @property
     def fetch(self) -> int | None:

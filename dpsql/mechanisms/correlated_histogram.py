@@ -17,15 +17,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsql.mechanisms.calibration import analytic_gaussian_sigma
-from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf
+from dpsql.mechanisms.calibration import analytic_gaussian_sigma, gaussian_delta, gaussian_deltas
+from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf
 from dpsql.mechanisms.sparse_histogram import (
     Calibration,
     Floats,
     Integers,
     check_parameters,
     crossing,
-    gaussian_delta,
     hidden_quantile,
     lowest_tau,
     normal_sf,
@@ -81,7 +80,7 @@ def correlated_delta(
     checked_positive(tau, "tau")
 
     def noise_delta(old: Integers) -> Floats:
-        return gaussian_delta(np.full(len(old), epsilon), half_distance(old, sparsity) / sigma)
+        return gaussian_deltas(epsilon, half_distance(old, sparsity) / sigma)
 
     def fresh_delta(fresh: Integers) -> Floats:
         return _fresh_released(sigma, tau, sparsity, fresh, analysis)
@@ -125,8 +124,8 @@ def correlated_tau(
     """
     check_parameters(epsilon, sparsity, delta)
     checked_positive(sigma, "sigma")
-    distance = half_distance(np.array([sparsity]), sparsity) / sigma
-    rest = delta - float(gaussian_delta(np.array([epsilon]), distance)[0])
+    distance = float(half_distance(np.array([sparsity]), sparsity)[0])
+    rest = delta - gaussian_delta(epsilon, distance / sigma)
     if rest <= 0:
         raise too_little_noise()
     wide = sigma * (1 + sparsity**-0.25)

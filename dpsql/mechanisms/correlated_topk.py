@@ -8,23 +8,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import CorrelatedGaussian, Steps
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
-from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
-from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
+from dpsql.mechanisms.calibration import (
+    SMOOTHING_VARIANCE,
+    analytic_gaussian_sigma,
+    gaussian_deltas,
+)
 from dpsql.mechanisms.promise import BETA, Promise
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
+from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf, smallest
+from dpsql.mechanisms.selection import AboveBase, Selected
 from dpsql.mechanisms.sparse_histogram import (
     BlockBound,
     Floats,
     Integers,
     check_parameters,
-    gaussian_delta,
     normal_sf,
     worst_over,
 )
@@ -111,7 +115,7 @@ class TopKCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelatedTopK:
+class CorrelatedTopK(AboveBase):
     """The groups that stand out above the (k_bar+1)-th largest score, with their counts.
 
     With e_i = score_i - base > 0 for at most k_bar groups (base: the (k_bar+1)-th score, or the
@@ -143,6 +147,8 @@ class CorrelatedTopK:
     Checked by ``tests/test_correlated_histogram.py``.
     """
 
+    name: ClassVar[str] = "correlated_top_k"
+    source: ClassVar[str] = "Lebeda & Retschmeier 2024, Algorithm 3 and Theorem 7.7"
     sigma: float
     sensitivity: int
     k: int
@@ -162,23 +168,11 @@ class CorrelatedTopK:
             )
 
     @property
-    def name(self) -> str:
-        return "correlated_top_k"
-
-    @property
-    def source(self) -> str:
-        return "Lebeda & Retschmeier 2024, Algorithm 3 and Theorem 7.7"
-
-    @property
     def score_noise(self) -> TopKCounts | None:
         if not self.with_counts:
             return None
         noise = CorrelatedGaussian(self.sigma, self.sensitivity)
         return TopKCounts(noise, self.k_bar, self.rho(None))
-
-    @property
-    def fetch(self) -> int | None:
-        return self.k_bar + 1
 
     @property
     def copies(self) -> int:
@@ -265,20 +259,14 @@ def correlated_top_k(
 # -- a single publication ---------------------------------------------------------------------
 
 
-def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
-    """A delta with which one release of ``mechanism`` is (epsilon, delta)-DP; rounded up.
-
-    The worst, over the number j of groups that both neighbours have, of the chance that one of the
-    others appears plus the delta of the noise on j groups, as in ``correlated_delta``. A discrete
-    Gaussian is post-processing of a continuous one with 4 less variance (see
-    ``lattice_gaussian_delta``), here in half-steps; 1.0 if there is not so much.
-    """
-    bound = _one_shot_bound(mechanism, epsilon)
-    return 1.0 if bound is None else min(1.0, worst_over(0, mechanism.k_bar, bound))
-
-
 def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
-    """Whether ``one_shot_delta`` is at most delta: what lies clear of delta is not looked into."""
+    """Tell whether one release is (epsilon, delta)-DP; what lies clear of delta is not looked into.
+
+    Its delta is the worst, over the number j of groups that both neighbours have, of the chance
+    that one of the others appears plus the delta of the noise on j groups, as in
+    ``correlated_delta``. A discrete Gaussian is post-processing of a continuous one with 4 less
+    variance (see ``lattice_gaussian_delta``), here in half-steps; without so much nothing is said.
+    """
     bound = _one_shot_bound(mechanism, epsilon)
     if bound is None:
         return False
@@ -300,7 +288,7 @@ def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound | N
 
     def noise_delta(common: Integers) -> Floats:
         distance = mechanism.sensitivity * np.sqrt(common * per_group + for_all)
-        return gaussian_delta(np.full(len(common), epsilon), distance * (1 + 1e-12))
+        return gaussian_deltas(epsilon, distance * (1 + 1e-12))
 
     def bound(low: Integers, high: Integers) -> Floats:
         others = mechanism.sides * (k_bar - low)

@@ -4,43 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import EntropySource
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.mechanisms.selection import Selected, Usual
 
 
 @dataclass(frozen=True, slots=True)
-class KnownDomain:
+class KnownDomain(Usual):
     """Every declared group is answered, absent ones as zero plus noise. Naming them is free.
 
     Guarantee: that of the noise alone; the set of groups does not depend on the data.
     """
 
+    name: ClassVar[str] = "known_domain"
+    source: ClassVar[str] = "additive noise on a data-independent set of groups"
+    delta: ClassVar[float] = 0.0
     size: int
-
-    @property
-    def name(self) -> str:
-        return "known_domain"
-
-    @property
-    def source(self) -> str:
-        return "additive noise on a data-independent set of groups"
-
-    @property
-    def delta(self) -> float:
-        return 0.0
-
-    @property
-    def score_noise(self) -> None:
-        return None
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     def rho(self, released: int | None) -> float:
         return 0.0
@@ -53,7 +37,7 @@ class KnownDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class PositiveCounts:
+class PositiveCounts(Usual):
     """Noise on each group present in the data; a group is released iff its noisy count > T.
 
     The score counts privacy units, so a unit changes at most ``groups`` scores by one each. Groups
@@ -66,6 +50,7 @@ class PositiveCounts:
     ``tests/test_boundary_delta.py``.
     """
 
+    source: ClassVar[str] = "Rogers 2024, Theorem 7"
     noise: IndependentNoise
     groups: int
     delta: float
@@ -76,16 +61,8 @@ class PositiveCounts:
         return f"{self.noise.name}_positive_counts"
 
     @property
-    def source(self) -> str:
-        return "Rogers 2024, Theorem 7"
-
-    @property
     def score_noise(self) -> IndependentNoise:
         return self.noise
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     @property
     def threshold(self) -> int:

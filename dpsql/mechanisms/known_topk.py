@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.noise import EntropySource, gumbel_order
-from dpsql.mechanisms.numeric import checked_positive
 from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
+from dpsql.mechanisms.sampling.numeric import checked_positive
+from dpsql.mechanisms.selection import Selected, Usual
 
 
 @dataclass(frozen=True, slots=True)
-class KnownDomainTopK:
+class KnownDomainTopK(Usual):
     """The ordered names of the k largest of ``size`` declared groups, by peeled exponentials.
 
     ε*score_i/Δ∞ + Gumbel for every declared group; the k largest are released in order, fewer only
@@ -31,6 +32,9 @@ class KnownDomainTopK:
     Checked by ``tests/test_known_topk.py``.
     """
 
+    name: ClassVar[str] = "known_domain_top_k"
+    source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Algorithm 5"
+    delta: ClassVar[float] = 0.0
     epsilon: float
     sensitivity: int
     k: int
@@ -40,26 +44,6 @@ class KnownDomainTopK:
         checked_positive(self.epsilon, "epsilon")
         if min(self.sensitivity, self.k, self.size) < 1:
             raise ParameterError("sensitivity, k and size must be at least 1", code="not_positive")
-
-    @property
-    def name(self) -> str:
-        return "known_domain_top_k"
-
-    @property
-    def source(self) -> str:
-        return "Rivera Cardoso & Rogers 2022, Algorithm 5"
-
-    @property
-    def delta(self) -> float:
-        return 0.0
-
-    @property
-    def score_noise(self) -> None:
-        return None
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     @property
     def picks(self) -> int:

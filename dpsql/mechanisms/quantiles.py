@@ -11,13 +11,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.mechanisms.entropy import EntropySource
-from dpsql.mechanisms.lattice import uniform_below
-from dpsql.mechanisms.numeric import checked_positive, rounded_up
+from dpsql.mechanisms.sampling.entropy import EntropySource
+from dpsql.mechanisms.sampling.lattice import uniform_below
+from dpsql.mechanisms.sampling.numeric import checked_positive, rounded_up
 
 MAX_DENOMINATOR = 10**6
 """Fractions are those of decimals with at most six places, so that scaled ranks fit int64."""
@@ -81,15 +82,11 @@ class ExponentialQuantile:
     ``tests/test_quantiles.py``.
     """
 
+    name: ClassVar[str] = "exponential_mechanism"
     fraction: Fraction
     rate: float
     rows: int
     size: int
-
-    @property
-    def name(self) -> str:
-        """The mechanism's standard name."""
-        return "exponential_mechanism"
 
     @property
     def scale(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import Additive, Steps
-from dpsql.mechanisms.noise import EntropySource
+from dpsql.mechanisms.sampling.noise import EntropySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +61,38 @@ class Selection(Protocol):
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Draw the released groups."""
+
+
+class Usual:
+    """Give the usual answers of a :class:`Selection`, for its kinds to build on.
+
+    All groups are needed, only names come out, and no zCDP cost is stated.
+    """
+
+    __slots__ = ()
+
+    @property
+    def score_noise(self) -> Additive | None:
+        """The noise on the scores it releases, or None if it releases names only."""
+        return None
+
+    @property
+    def fetch(self) -> int | None:
+        """How many of the largest groups the engine must return, or None for all."""
+        return None
+
+    def rho(self, released: int | None) -> float:
+        """zCDP cost when ``released`` groups came out; None asks for the worst case."""
+        return math.inf
+
+
+class AboveBase(Usual):
+    """Give those of the kinds that release what stands out above the (k_bar+1)-th score."""
+
+    __slots__ = ()
+    k_bar: int
+
+    @property
+    def fetch(self) -> int | None:
+        """How many of the largest groups the engine must return."""
+        return self.k_bar + 1

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.calibration import lattice_gaussian_delta, lattice_gaussian_sigma
-from dpsql.mechanisms.noise import (
+from dpsql.mechanisms.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     EntropySource,
     gaussian_sigma_for_rho,
     laplace_scale_for_rho,
 )
-from dpsql.mechanisms.numeric import checked_positive
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.numeric import checked_positive
+from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.set_union_weights import (
     STEPS,
     Progress,
@@ -60,7 +60,7 @@ class Weighting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SetUnion:
+class SetUnion(Usual):
     """Noise on every item's weight; an item is named iff its noisy weight exceeds the threshold.
 
     A unit has at most ``groups`` items. ``noise`` is on the lattice of STEPS to the unit weight.
@@ -105,14 +105,6 @@ class SetUnion:
             Weighting.POLICY: "Theorem 4.1" if self.norm == 1 else "Theorem 5.1",
         }
         return f"Gopi et al. 2020, {places[self.weighting]}"
-
-    @property
-    def score_noise(self) -> None:
-        return None
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     @property
     def norm(self) -> int:

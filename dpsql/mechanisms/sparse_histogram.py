@@ -20,16 +20,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
-from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
-from dpsql.mechanisms.numeric import checked_positive, normal_quantile_sf, smallest
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.calibration import (
+    SMOOTHING_VARIANCE,
+    analytic_gaussian_sigma,
+    gaussian_delta,
+    gaussian_deltas,
+)
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource
+from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf, smallest
+from dpsql.mechanisms.selection import Selected, Usual
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -65,23 +71,6 @@ def normal_sf(z: Floats) -> Floats:
     return tails
 
 
-def gaussian_delta(epsilon: Floats, distance: Floats) -> Floats:
-    """The smallest delta for which N(0, 1) and N(distance, 1) are (epsilon, delta)-close.
-
-    Φ(d/2 - ε/d) - exp(ε) Φ(-d/2 - ε/d) for any real epsilon (Balle & Wang 2018, Theorem 8),
-    rounded up.
-    """
-    near = epsilon / distance - distance / 2
-    above = normal_sf(near)
-    with np.errstate(divide="ignore"):
-        beyond = np.exp(epsilon + np.log(normal_sf(near + distance)))
-    return np.maximum(0.0, above - beyond) + _SLACK * above
-
-
-def _delta_at(epsilon: float, distance: float) -> float:
-    return float(gaussian_delta(np.array([epsilon]), np.array([distance]))[0])
-
-
 # -- the analyses -----------------------------------------------------------------------------
 
 
@@ -99,10 +88,10 @@ def sparse_histogram_delta(
     log_hidden = float(np.log1p(-normal_sf(np.array([tau / sigma]))[0]))
     all_fresh = -math.expm1(groups * log_hidden) * (1 + _SLACK)
     if analysis is Analysis.ADD_THE_DELTAS:
-        return min(1.0, all_fresh + _delta_at(epsilon, math.sqrt(groups) / sigma))
+        return min(1.0, all_fresh + gaussian_delta(epsilon, math.sqrt(groups) / sigma))
 
     def noise_delta(epsilons: Floats, counts: Integers) -> Floats:
-        return gaussian_delta(epsilons, np.sqrt(counts.astype(np.float64)) / sigma)
+        return gaussian_deltas(epsilons, np.sqrt(counts.astype(np.float64)) / sigma)
 
     mixed = worst_over(1, groups, split_bound(epsilon, groups, log_hidden, noise_delta))
     return min(1.0, max(all_fresh, mixed))
@@ -172,7 +161,7 @@ def sparse_histogram_tau(
     """
     check_parameters(epsilon, groups, delta)
     checked_positive(sigma, "sigma")
-    rest = delta - _delta_at(epsilon, math.sqrt(groups) / sigma)
+    rest = delta - gaussian_delta(epsilon, math.sqrt(groups) / sigma)
     if rest <= 0:
         raise too_little_noise()
     high = sigma * hidden_quantile(rest * (1 - 1e-11), groups)
@@ -285,7 +274,7 @@ def too_little_noise() -> ParameterError:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseHistogram:
+class SparseHistogram(Usual):
     """Discrete Gaussian noise on each group present; released iff its noisy count > T.
 
     ``scores`` count privacy units; a unit changes at most ``groups`` of them by one. Groups with at
@@ -297,12 +286,14 @@ class SparseHistogram:
     integer for which the exact delta of the discrete mechanism is at most delta. As in Lemma 2.7 of
     Lebeda & Retschmeier 2024, with the lattice's tails: the loss of j shifted groups is a function
     of the sum of their noises, whose law is within a factor exp(±5j exp(-π²σ²)) of one discrete
-    Gaussian with scale σ√j (Poisson summation; see ``dpsql.mechanisms.difference``). With further
+    Gaussian with scale σ√j (Poisson summation; see ``dpsql.mechanisms.sampling.difference``). With further
     values it is that of continuous noise (``calibration.lattice_gaussian_delta``) on all of them:
     drawing theirs for the released groups only has the same law. It states no zCDP cost. Checked by
     ``tests/test_sparse_histogram.py``.
     """
 
+    name: ClassVar[str] = "gaussian_sparse_histogram"
+    source: ClassVar[str] = "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
     epsilon: float
     delta: float
     groups: int
@@ -311,20 +302,8 @@ class SparseHistogram:
     others: float = 0.0
 
     @property
-    def name(self) -> str:
-        return "gaussian_sparse_histogram"
-
-    @property
-    def source(self) -> str:
-        return "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
-
-    @property
     def score_noise(self) -> IndependentNoise:
         return IndependentNoise(DiscreteGaussian(self.sigma), 1)
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     @property
     def threshold(self) -> int:
@@ -332,9 +311,6 @@ class SparseHistogram:
         return self.floor + _lattice_threshold(
             self.epsilon, self.delta, self.groups, self.sigma, self.others
         )
-
-    def rho(self, released: int | None) -> float:
-        return math.inf
 
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
@@ -385,7 +361,7 @@ def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float
         if sigma * sigma <= SMOOTHING_VARIANCE:
             return 1.0
         distance = math.sqrt(groups * (1 / (sigma * sigma - SMOOTHING_VARIANCE) + others))
-        return _delta_at(epsilon, distance * (1 + 1e-12))
+        return gaussian_delta(epsilon, distance * (1 + 1e-12))
     total = DiscreteGaussian(sigma * math.sqrt(groups))
     spread = 0.0 if groups == 1 else 5 * groups * math.exp(-((math.pi * sigma) ** 2))
     x = math.floor(epsilon * sigma * sigma - groups / 2)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import EntropySource, difference_quantile_sf, gumbel_order
 from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.noise import EntropySource, difference_quantile_sf, gumbel_order
+from dpsql.mechanisms.selection import AboveBase, Selected
 
 
 def split_base(
@@ -29,7 +30,7 @@ def split_base(
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianTopK:
+class GaussianTopK(AboveBase):
     """Noise on the k_bar largest scores and on the threshold; what exceeds it is released.
 
     score_i + Z_i against base + Δ∞ + t + Z', all discrete Gaussian with the same σ >= 1; one unit
@@ -48,6 +49,8 @@ class GaussianTopK:
     Checked by ``tests/test_numerical_guarantee.py`` and ``tests/test_boundary_delta.py``.
     """
 
+    name: ClassVar[str] = "gaussian_top_k"
+    source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Algorithm 9; Rogers 2024, Theorem 8"
     noise: IndependentNoise
     groups: int
     k_bar: int
@@ -55,20 +58,8 @@ class GaussianTopK:
     floor: int
 
     @property
-    def name(self) -> str:
-        return "gaussian_top_k"
-
-    @property
-    def source(self) -> str:
-        return "Rivera Cardoso & Rogers 2022, Algorithm 9; Rogers 2024, Theorem 8"
-
-    @property
     def score_noise(self) -> IndependentNoise:
         return self.noise
-
-    @property
-    def fetch(self) -> int | None:
-        return self.k_bar + 1
 
     @property
     def threshold(self) -> int:
@@ -107,7 +98,7 @@ class GaussianTopK:
 
 
 @dataclass(frozen=True, slots=True)
-class GumbelTopK:
+class GumbelTopK(AboveBase):
     """The ordered names of up to k groups, drawn by k peeled exponential mechanisms.
 
     ε*score_i/Δ∞ + Gumbel for the k_bar largest scores against ε*(base/Δ∞ + 1) + ln(K/δ) + Gumbel
@@ -136,6 +127,10 @@ class GumbelTopK:
     Checked by ``tests/test_numerical_guarantee.py`` and ``tests/test_boundary_delta.py``.
     """
 
+    name: ClassVar[str] = "gumbel_top_k"
+    source: ClassVar[str] = (
+        "Durfee & Rogers 2019, Algorithms 1 and 2; Rogers 2024, Theorems 9 and 10"
+    )
     epsilon: float
     sensitivity: int
     k: int
@@ -143,22 +138,6 @@ class GumbelTopK:
     delta: float
     floor: int
     groups: int | None = None
-
-    @property
-    def name(self) -> str:
-        return "gumbel_top_k"
-
-    @property
-    def source(self) -> str:
-        return "Durfee & Rogers 2019, Algorithms 1 and 2; Rogers 2024, Theorems 9 and 10"
-
-    @property
-    def score_noise(self) -> None:
-        return None
-
-    @property
-    def fetch(self) -> int | None:
-        return self.k_bar + 1
 
     @property
     def crossing(self) -> int:

@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.noise import DiscreteLaplace, EntropySource
-from dpsql.mechanisms.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.promise import BETA, Promise
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.sampling.noise import DiscreteLaplace, EntropySource
+from dpsql.mechanisms.sampling.numeric import SLOP, checked_positive, smallest
+from dpsql.mechanisms.selection import AboveBase, Selected, Usual
 from dpsql.mechanisms.topk import split_base
 
 MAX_EPSILON = 100.0  # of a whole release: beyond, exp(epsilon) leaves nothing of any delta
@@ -71,7 +72,7 @@ def _difference_sf(scale: float, t: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceTopK:
+class LaplaceTopK(AboveBase):
     """Laplace noise on the k_bar largest scores and on the threshold; what exceeds it is released.
 
     score_i + Z_i against base + 1 + t + Z', all discrete Laplace of scale 1/``epsilon_per_group``;
@@ -87,6 +88,8 @@ class LaplaceTopK:
     Checked by ``tests/test_topk_laplace.py``.
     """
 
+    name: ClassVar[str] = "laplace_top_k"
+    source: ClassVar[str] = "Durfee & Rogers 2019, Algorithm 4 and Lemma 6.1"
     epsilon_per_group: float
     groups: int
     k_bar: int
@@ -99,14 +102,6 @@ class LaplaceTopK:
             raise ParameterError("epsilon is too large for its analysis", code="epsilon_range")
 
     @property
-    def name(self) -> str:
-        return "laplace_top_k"
-
-    @property
-    def source(self) -> str:
-        return "Durfee & Rogers 2019, Algorithm 4 and Lemma 6.1"
-
-    @property
     def epsilon(self) -> float:
         """The epsilon of the whole release."""
         return self.groups * self.epsilon_per_group * (1 + 2.0**-50)
@@ -116,18 +111,11 @@ class LaplaceTopK:
         return IndependentNoise(DiscreteLaplace(1 / self.epsilon_per_group), 1)
 
     @property
-    def fetch(self) -> int | None:
-        return self.k_bar + 1
-
-    @property
     def threshold(self) -> int:
         """How far above the (k_bar+1)-th score the threshold is centred."""
         crossing = min(self.groups, self.k_bar)
         each = self.delta / (math.exp(self.epsilon) + 1)
         return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, each * (1 - 1e-12))
-
-    def rho(self, released: int | None) -> float:
-        return math.inf
 
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
@@ -155,7 +143,7 @@ class LaplaceTopK:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedThreshold:
+class FixedThreshold(Usual):
     """The names of groups that stand out above the (k+1)-th largest score; the threshold is fixed.
 
     A group with score_i > base is released iff score_i + Z_i > base + 1 + t, with discrete Laplace
@@ -173,6 +161,8 @@ class FixedThreshold:
     Checked by ``tests/test_topk_laplace.py``.
     """
 
+    name: ClassVar[str] = "fixed_threshold"
+    source: ClassVar[str] = "Durfee & Rogers 2019, Appendix F"
     epsilon_per_group: float
     k: int
     delta_per_group: float
@@ -183,14 +173,6 @@ class FixedThreshold:
         _check(self.epsilon_per_group, self.delta_per_group, self.k, self.k)
         if not 0 <= self.delta_composition < 1:
             raise _bad_delta()
-
-    @property
-    def name(self) -> str:
-        return "fixed_threshold"
-
-    @property
-    def source(self) -> str:
-        return "Durfee & Rogers 2019, Appendix F"
 
     @property
     def epsilon(self) -> float:
@@ -209,10 +191,6 @@ class FixedThreshold:
         return (appears + self.delta_composition) * (1 + 2.0**-48)
 
     @property
-    def score_noise(self) -> None:
-        return None
-
-    @property
     def fetch(self) -> int | None:
         return self.k + 1
 
@@ -220,9 +198,6 @@ class FixedThreshold:
     def threshold(self) -> int:
         """How far above the (k+1)-th score a noisy score must be."""
         return 1 + DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(self.delta_per_group)
-
-    def rho(self, released: int | None) -> float:
-        return math.inf
 
     def appears_above(self, probability: float) -> float | None:
         """Counted from the (k+1)-th largest score."""

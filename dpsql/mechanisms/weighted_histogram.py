@@ -59,22 +59,27 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, gaussian
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
-from dpsql.mechanisms.noise import DiscreteGaussian, EntropySource
-from dpsql.mechanisms.numeric import normal_quantile_sf, smallest
-from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.calibration import (
+    SMOOTHING_VARIANCE,
+    analytic_gaussian_sigma,
+    gaussian_delta,
+    gaussian_deltas,
+)
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource
+from dpsql.mechanisms.sampling.numeric import normal_quantile_sf, smallest
+from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.sparse_histogram import (
     Floats,
     Integers,
     check_parameters,
     crossing,
-    gaussian_delta,
     lowest_tau,
     normal_sf,
     split_bound,
@@ -174,7 +179,7 @@ def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> floa
 
     def noise_delta(epsilons: Floats, cells: Integers) -> Floats:
         distance = np.sqrt(cells / _CELLS * groups) * (STEPS / sigma) * (1 + _SLACK)
-        return gaussian_delta(epsilons, distance)
+        return gaussian_deltas(epsilons, distance)
 
     if log_hidden == -math.inf:
         return 1.0
@@ -241,8 +246,7 @@ def _continuous_threshold(
 ) -> float:
     """The least threshold for continuous noise; infinite if the noise alone exceeds delta."""
     joint = _joint(sigma, others)
-    distance = np.array([math.sqrt(weights.groups) * STEPS / joint])
-    rest = delta - float(gaussian_delta(np.array([epsilon]), distance)[0])
+    rest = delta - gaussian_delta(epsilon, math.sqrt(weights.groups) * STEPS / joint)
     if rest <= 0:
         return math.inf
 
@@ -287,8 +291,33 @@ def _one_shot_sigma(epsilon: float, delta: float, weights: Weights) -> float:
 # -- mechanisms -------------------------------------------------------------------------------
 
 
+class _Weighted(Usual):
+    """Release the groups whose noisy weight exceeds the threshold; the kinds say what that is."""
+
+    __slots__ = ()
+    noise: DiscreteGaussian
+
+    @property
+    def threshold(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def score_noise(self) -> IndependentNoise:
+        return IndependentNoise(self.noise, STEPS)
+
+    def appears_above(self, probability: float) -> float | None:
+        if probability <= 0.5:
+            return float(self.threshold)
+        return self.threshold + self.noise.quantile_sf(1 - probability)
+
+    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
+        noisy = self.score_noise.add(scores, source)
+        kept = np.flatnonzero(noisy > self.threshold)
+        return Selected(kept, noisy[kept])
+
+
 @dataclass(frozen=True, slots=True)
-class WeightedPositiveCounts:
+class WeightedPositiveCounts(_Weighted):
     """Noise on each group's weight; a group is released iff its noisy weight > T.
 
     ``noise`` is in steps. Groups of at most ``floor`` units (minimum units - 1) must have been
@@ -300,26 +329,12 @@ class WeightedPositiveCounts:
     ``tests/test_weighted_histogram.py``.
     """
 
+    name: ClassVar[str] = "weighted_gaussian_positive_counts"
+    source: ClassVar[str] = "Rogers 2024, Theorem 7, with weights"
     noise: DiscreteGaussian
     weights: Weights
     delta: float
     floor: int
-
-    @property
-    def name(self) -> str:
-        return "weighted_gaussian_positive_counts"
-
-    @property
-    def source(self) -> str:
-        return "Rogers 2024, Theorem 7, with weights"
-
-    @property
-    def score_noise(self) -> IndependentNoise:
-        return IndependentNoise(self.noise, STEPS)
-
-    @property
-    def fetch(self) -> int | None:
-        return None
 
     @property
     def threshold(self) -> int:
@@ -329,15 +344,9 @@ class WeightedPositiveCounts:
     def rho(self, released: int | None) -> float:
         return self.score_noise.rho(self.weights.groups)
 
-    def appears_above(self, probability: float) -> float | None:
-        return _appears_above(self.noise, self.threshold, probability)
-
-    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        return _select(self.score_noise, self.threshold, scores, source)
-
 
 @dataclass(frozen=True, slots=True)
-class WeightedSparseHistogram:
+class WeightedSparseHistogram(_Weighted):
     """Noise on each group's weight; a group is released iff its noisy weight > T.
 
     ``noise`` is in steps. Groups of at most ``floor`` units (minimum units - 1) must have been
@@ -354,6 +363,8 @@ class WeightedSparseHistogram:
     Checked by ``tests/test_weighted_histogram.py``.
     """
 
+    name: ClassVar[str] = "weighted_gaussian_sparse_histogram"
+    source: ClassVar[str] = "Lebeda & Retschmeier 2024, Lemma 2.7, with weights"
     epsilon: float
     delta: float
     noise: DiscreteGaussian
@@ -362,36 +373,11 @@ class WeightedSparseHistogram:
     others: float = 0.0
 
     @property
-    def name(self) -> str:
-        return "weighted_gaussian_sparse_histogram"
-
-    @property
-    def source(self) -> str:
-        return "Lebeda & Retschmeier 2024, Lemma 2.7, with weights"
-
-    @property
-    def score_noise(self) -> IndependentNoise:
-        return IndependentNoise(self.noise, STEPS)
-
-    @property
-    def fetch(self) -> int | None:
-        return None
-
-    @property
     def threshold(self) -> int:
         """T: the noisy weight a group must exceed, in steps."""
         return self.floor * STEPS + _one_shot_threshold(
             self.epsilon, self.delta, self.noise, self.weights, self.others
         )
-
-    def rho(self, released: int | None) -> float:
-        return math.inf
-
-    def appears_above(self, probability: float) -> float | None:
-        return _appears_above(self.noise, self.threshold, probability)
-
-    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        return _select(self.score_noise, self.threshold, scores, source)
 
 
 def weighted_positive_counts(
@@ -419,17 +405,3 @@ def weighted_sparse_histogram(
     others = (1 - 1 / measures) * STEPS**2 / alone
     noise = DiscreteGaussian(sigma)
     return WeightedSparseHistogram(epsilon, delta, noise, weights, floor, others)
-
-
-def _appears_above(noise: DiscreteGaussian, threshold: int, probability: float) -> float:
-    if probability <= 0.5:
-        return float(threshold)
-    return threshold + noise.quantile_sf(1 - probability)
-
-
-def _select(
-    noise: IndependentNoise, threshold: int, scores: NDArray[np.int64], source: EntropySource
-) -> Selected:
-    noisy = noise.add(scores, source)
-    kept = np.flatnonzero(noisy > threshold)
-    return Selected(kept, noisy[kept])

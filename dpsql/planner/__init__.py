@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.accounting import ZERO, Composition
+from dpsql.accounting.zcdp import ZERO, Composition
 from dpsql.errors import Error, ParameterError, QueryRefused
-from dpsql.plan import BlockPlan, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, PrivacyPlan
+from dpsql.ir.query import Block, Query
 from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import NAMES as KNOWN_DOMAINS
@@ -26,7 +27,6 @@ from dpsql.planner.topk import NAMES as TOP_K
 from dpsql.planner.topk import ONE_SHOT as ONE_SHOT_TOP_K
 from dpsql.planner.topk import top_k_options
 from dpsql.planner.weighted import NAMES as WEIGHTED
-from dpsql.query import Block, Query
 
 MECHANISMS = (
     *KNOWN_DOMAINS,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dpsql.accounting import Amount, Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.planner.option import Option, attempted
-from dpsql.policy import Parameters
+from dpsql.policy.model import Parameters
 
 SHARES = (0.5, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
+from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
-from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
@@ -16,7 +17,6 @@ from dpsql.planner.noise import (
 )
 from dpsql.planner.option import Option, attempted, impossible
 from dpsql.planner.weighted import weighted_options
-from dpsql.query import Block
 
 NAMES = ("gaussian_positive_counts", "laplace_positive_counts", "gaussian_sparse_histogram")
 

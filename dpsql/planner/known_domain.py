@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from dpsql.errors import QueryRefused
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
+from dpsql.ir.query import Block, TopK
 from dpsql.mechanisms.additive import one_shot_distance
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.weighted_histogram import STEPS
-from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget
 from dpsql.planner.measured import measured
 from dpsql.planner.noise import (
@@ -32,7 +33,6 @@ from dpsql.planner.noise import (
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.query import Block, TopK
 
 NAMES = ("known_domain", "known_domain_top_k")
 MAX_DOMAIN = 1_000_000

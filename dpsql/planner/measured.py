@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpsql.measures import Measure, MeasureKind
-from dpsql.query import Block
+from dpsql.ir.measures import Measure, MeasureKind
+from dpsql.ir.query import Block
 
 UNITS: Final = Measure(MeasureKind.UNITS)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpsql.measures import Measure
+from dpsql.ir.measures import Measure
+from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
     Additive,
     correlated_gaussian,
@@ -18,7 +19,6 @@ from dpsql.mechanisms.additive import (
     one_shot_gaussian,
     one_shot_laplace,
 )
-from dpsql.query import Block
 
 NoiseOf = Callable[[Measure, int, bool], Additive]
 

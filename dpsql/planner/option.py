@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpsql.errors import ParameterError
-from dpsql.plan import BlockPlan, Candidate
+from dpsql.ir.plan import BlockPlan, Candidate
 
 
 @dataclass(frozen=True, slots=True)

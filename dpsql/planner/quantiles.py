@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dpsql.measures import Quantile
+from dpsql.ir.measures import Quantile
+from dpsql.ir.plan import BlockPlan, NoisyQuantile
+from dpsql.ir.query import Block
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
-from dpsql.plan import BlockPlan, NoisyQuantile
 from dpsql.planner.budget import Budget
 from dpsql.planner.measured import measured, with_units
-from dpsql.query import Block
 
 
 def share_without_quantiles(block: Block) -> float:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from functools import partial
 
+from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.query import Block
 from dpsql.mechanisms.set_union import (
     SetUnion,
     Weighting,
     set_union_for_rho,
     set_union_one_shot,
 )
-from dpsql.plan import BlockPlan, Bounding
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.query import Block
 
 _SHAPES = {
     f"{weighting.value}_{kind}_set_union": (weighting, norm)

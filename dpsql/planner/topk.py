@@ -14,18 +14,18 @@ from dataclasses import replace
 from functools import partial
 
 from dpsql.errors import ParameterError
-from dpsql.measures import MeasureKind
+from dpsql.ir.measures import MeasureKind
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
+from dpsql.ir.query import Block, TopK
 from dpsql.mechanisms.additive import gaussian, one_shot_distance
 from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
 from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK, fixed_threshold
-from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
 from dpsql.planner.option import Option, impossible
-from dpsql.query import Block, TopK
 
 COMPOSED = ("gumbel_top_k", "gaussian_top_k", "correlated_top_k", "gumbel_top_k_chosen_k_bar")
 ONE_SHOT = ("laplace_top_k", "fixed_threshold")

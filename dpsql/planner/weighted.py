@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dpsql.measures import Measure
+from dpsql.ir.measures import Measure
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
+from dpsql.ir.query import Block
 from dpsql.mechanisms.weighted_histogram import (
     STEPS,
     WeightedPositiveCounts,
@@ -12,11 +14,9 @@ from dpsql.mechanisms.weighted_histogram import (
     weighted_positive_counts,
     weighted_sparse_histogram,
 )
-from dpsql.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.noise import NoiseOf, exact_gaussian_noise, gaussian_noise
 from dpsql.planner.option import Option, attempted
-from dpsql.query import Block
 
 NAMES = ("weighted_gaussian_positive_counts", "weighted_gaussian_sparse_histogram")
 

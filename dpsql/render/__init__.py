@@ -1,6 +1,6 @@
 """How answers, plans and budgets look: rich renderables, plain text and HTML made from them.
 
-Everything that comes from data or from a catalog passes through :mod:`dpsql.figures`, which
+Everything that comes from data or from a catalog passes through :mod:`dpsql.core.formatting`, which
 escapes what a terminal would obey, and reaches rich as text, never as markup.
 """
 
@@ -17,17 +17,18 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.core.formatting import printable, printable_line
 from dpsql.errors import Error
-from dpsql.explain import Explanation
-from dpsql.figures import printable, printable_line
 from dpsql.render.budget import budget_panel
 from dpsql.render.html import table_html
-from dpsql.render.plan import INDENT, explanation_panel, sql_panel
-from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table
+from dpsql.render.plan import explanation_panel, sql_panel
+from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
+from dpsql.render.tables import INDENT
+from dpsql.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
-    from dpsql.result import Result
+    from dpsql.results.result import Result
 
 __all__ = [
     "MAX_ROWS",
@@ -44,6 +45,7 @@ __all__ = [
     "result_table",
     "result_text",
     "sql_panel",
+    "wide_panel",
 ]
 
 TEXT_WIDTH = 100

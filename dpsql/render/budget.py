@@ -6,21 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.accounting import Composition
+from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import POLICY, AccountReport, Limit, Spending
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
-from dpsql.figures import percent, printable, significant
-
-INDENT = 2
+from dpsql.core.formatting import percent, printable, significant
+from dpsql.render.tables import bare, indented
 
 _ANALYSES = {
     "ledger": "what the ledger counts",
@@ -42,9 +39,9 @@ def budget_panel(report: BudgetReport) -> Group:
     for account in report.accounts:
         parts += [Text(), account_panel(account, _role(report, account))]
     parts += [Text(), Text("More questions", style="bold")]
-    parts += [_indented(_forecast(each)) for each in report.forecasts]
+    parts += [indented(_forecast(each)) for each in report.forecasts]
     if report.total:
-        parts.append(_indented(Text(_OTHERS, style="dim")))
+        parts.append(indented(Text(_OTHERS, style="dim")))
     if report.analyses:
         parts += [Text(), analyses_table(report.analyses)]
     return Group(*parts, Text(), promise(report))
@@ -83,16 +80,16 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
     title = Text.assemble((f"Budget of {printable(account.path)}", "bold"), (note, "dim"))
     parts: list[RenderableType] = [title]
     if account.limits:
-        parts.append(_indented(_bars(account)))
+        parts.append(indented(_bars(account)))
     if account.suspended:
-        parts.append(_indented(Text(_suspended(account.suspended), style="bold red")))
-    parts += [_indented(Text(line, style="dim")) for line in _remarks(account)]
+        parts.append(indented(Text(_suspended(account.suspended), style="bold red")))
+    parts += [indented(Text(line, style="dim")) for line in _remarks(account)]
     return Group(*parts)
 
 
 def accounts_table(accounts: Sequence[AccountReport]) -> Table:
     """Many accounts, one row each: what is nearest to its end, epsilon, and how many queries."""
-    table = _table()
+    table = bare()
     table.add_column("account", overflow="fold")
     table.add_column("used", no_wrap=True)
     table.add_column("ε spent", justify="right", no_wrap=True)
@@ -124,7 +121,7 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
 
 def analyses_table(analyses: Sequence[Analysis]) -> Group:
     """What all questions amount to by the ledger and by other theorems."""
-    table = _table()
+    table = bare()
     for title in ("analysis", "ε", "at δ"):
         table.add_column(title, justify="left" if title == "analysis" else "right")
     for each in analyses:
@@ -133,8 +130,8 @@ def analyses_table(analyses: Sequence[Analysis]) -> Group:
         table.add_row(*(Text(cell, style=style) for cell in cells))
     return Group(
         Text("Other analyses of all questions so far", style="bold"),
-        _indented(table),
-        _indented(
+        indented(table),
+        indented(
             Text(
                 "For comparison: every question at what it reserved, as if all had been fixed "
                 "beforehand. The promise rests on the first line alone.",
@@ -339,11 +336,3 @@ def _bar(share: float, width: int) -> Text:
 
 def _plural(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
-
-
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-
-
-def _indented(part: RenderableType) -> Padding:
-    return Padding(part, (0, 0, 0, INDENT))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.accounting.composition import Comparison
 from dpsql.calibrate import Answer, Calibration
 from dpsql.calibrate.conversions import Conversion
 from dpsql.calibrate.values import Figures
-from dpsql.composition import Comparison
-from dpsql.figures import significant
+from dpsql.core.formatting import significant
 from dpsql.mechanisms.promise import Promise
-
-_INDENT = 2
+from dpsql.render.tables import indented, pairs, titled
 
 
 @singledispatch
@@ -37,7 +35,7 @@ def _(answer: Calibration) -> RenderableType:
     return Group(
         Text.assemble((answer.mechanism, "bold"), (f"  {asked}", "dim")),
         _facts(facts),
-        Padding(_figures(answer), (1, 0, 0, _INDENT)),
+        indented(_figures(answer), above=1),
         Text(f"  figures in: {answer.measured}", style="dim"),
     )
 
@@ -57,13 +55,13 @@ def _(answer: Conversion) -> RenderableType:
 
 @answer_panel.register
 def _(answer: Comparison) -> RenderableType:
-    table = _table("theorem", "holds for", "total ε", "at δ", "source", words=(0, 1, 4))
+    table = titled("theorem", "holds for", "total ε", "at δ", "source", right=(2, 3))
     for found in answer.composed:
         numbers = significant(found.epsilon), significant(found.delta)
         table.add_row(found.theorem, found.holds_for, *numbers, found.source)
     each = significant(answer.epsilon)
     title = Text(f"{answer.queries:,} queries of ε {each} each", style="bold")
-    return Group(title, Padding(table, (1, 0, 0, _INDENT)))
+    return Group(title, indented(table, above=1))
 
 
 def _guarantee(answer: Calibration) -> str:
@@ -90,9 +88,8 @@ def _promised(promise: Promise, parameters: dict[str, float | int | str]) -> lis
 
 
 def _figures(answer: Calibration) -> Table:
-    table = _table(
-        "", "noise", "scale", "std", "threshold", "half appear at", "95% appear at", words=(0, 1)
-    )
+    titles = ("", "noise", "scale", "std", "threshold", "half appear at", "95% appear at")
+    table = titled(*titles, right=range(2, len(titles)))
     for name, figures in (("drawn", answer.drawn), ("continuous", answer.continuous)):
         if figures is not None:
             table.add_row(name, *_row(figures))
@@ -109,17 +106,4 @@ def _row(figures: Figures) -> tuple[str, ...]:
 
 
 def _facts(facts: list[tuple[str, str]]) -> Padding:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold cyan", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in facts:
-        grid.add_row(Text(name), Text(text))
-    return Padding(grid, (0, 0, 0, _INDENT))
-
-
-def _table(*titles: str, words: tuple[int, ...]) -> Table:
-    """A small table; ``words`` are the columns that hold text."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for index, title in enumerate(titles):
-        table.add_column(title, justify="left" if index in words else "right", overflow="fold")
-    return table
+    return indented(pairs(facts))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from dpsql.figures import level
+from dpsql.core.formatting import level
 from dpsql.render.result import MAX_ROWS, ResultColumn, columns_of, footer, more
 
 if TYPE_CHECKING:
-    from dpsql.result import Result
+    from dpsql.results.result import Result
 
 CONFIDENCE = 0.95
 _STYLE = {

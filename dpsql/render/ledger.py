@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from dpsql.accounting import Amount
-from dpsql.figures import percent, printable, significant
+from dpsql.accounting.zcdp import Amount
+from dpsql.budget.question import Asked, AskedBlock, read_record
+from dpsql.core.formatting import percent, printable, significant
 from dpsql.ledger import Cause, Entry, Event, Kind, Verification, cause_of
-from dpsql.record import Asked, AskedBlock, read_record
+from dpsql.render.tables import indented
 
-INDENT = 2
 MAX_STATEMENT = 1000
 
 
@@ -59,13 +58,13 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     asked = read_record(entry.plan)
     yield _title(entry.entry, entry.created, entry.account, entry.who)
     statement = " ".join(asked.statement.split())
-    yield _indented(Text(printable(statement, MAX_STATEMENT) or "the statement was not kept"))
+    yield indented(Text(printable(statement, MAX_STATEMENT) or "the statement was not kept"))
     if asked.values:
-        yield _indented(Text(f"with {printable('; '.join(asked.values), MAX_STATEMENT)}"))
+        yield indented(Text(f"with {printable('; '.join(asked.values), MAX_STATEMENT)}"))
     if asked.blocks:
         how = " + ".join(dict.fromkeys(map(_how, asked.blocks)))
-        yield _indented(Text(printable(how, MAX_STATEMENT), style="dim"))
-    yield _indented(_price(entry, asked))
+        yield indented(Text(printable(how, MAX_STATEMENT), style="dim"))
+    yield indented(_price(entry, asked))
 
 
 def _suspension(event: Event) -> Iterator[RenderableType]:
@@ -76,7 +75,7 @@ def _suspension(event: Event) -> Iterator[RenderableType]:
         Kind.REOPEN: "reopened by the owner",
     }
     style = "green" if event.kind == Kind.REOPEN else "bold red"
-    yield _indented(Text(said.get(Kind(event.kind), event.kind), style=style))
+    yield indented(Text(said.get(Kind(event.kind), event.kind), style=style))
 
 
 def _cause(event: Event) -> str:
@@ -135,7 +134,3 @@ def _cost(amount: Amount, asked: Asked) -> str:
     if not 0.0 < aside < 1.0:
         return text
     return f"{text} (ε {significant(loss.worth(aside))} at δ {significant(loss.delta + aside)})"
-
-
-def _indented(part: RenderableType) -> Padding:
-    return Padding(part, (0, 0, 0, INDENT))

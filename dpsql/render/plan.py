@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.explain import BlockExplanation, ColumnFigure, Explanation
-from dpsql.figures import ordinal, printable, significant
+from dpsql.core.formatting import ordinal, printable, significant
 from dpsql.mechanisms.promise import Promise
-from dpsql.policy import Limits, ResourceFailures
-from dpsql.sql.text import pretty
+from dpsql.policy.model import Limits, ResourceFailures
+from dpsql.render.tables import indented, pairs, titled
+from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation
+from dpsql.sql.syntax.text import pretty
 
-INDENT = 2
 MAX_SQL = 20_000
 
 
@@ -37,7 +35,7 @@ def sql_panel(sql: str) -> RenderableType:
     """SQL with its syntax highlighted, on the terminal's own background."""
     text = "\n".join(printable(line) for line in sql.split("\n"))
     syntax = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-    return Padding(syntax, (0, 0, 0, INDENT))
+    return indented(syntax)
 
 
 def _laid_out(sql: str) -> str:
@@ -54,7 +52,7 @@ def _prices(explanation: Explanation) -> Table:
     reserved = explanation.reserved
     least = sum(block.least.rho for block in explanation.blocks)
     delta = reserved.delta + explanation.conversion_delta
-    grid = _grid()
+    grid = pairs()
     price = f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
     if reserved.rho > 0:
         price += f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})"
@@ -81,17 +79,17 @@ def _limits(limits: Limits) -> str:
 
 
 def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
-    grid = _grid()
+    grid = pairs()
     _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
     _row(grid, "Groups", _appearance(block))
     if block.promise is not None and block.limit is not None:
         _row(grid, "Promise", _promise(block, block.promise, block.limit))
-    parts: list[RenderableType] = [_heading(title), Padding(grid, (0, 0, 0, INDENT))]
+    parts: list[RenderableType] = [_heading(title), indented(grid)]
     if block.columns:
-        parts.append(Padding(_noise_table(block), (1, 0, 0, INDENT)))
-    parts.append(Padding(_candidate_table(block), (1, 0, 0, INDENT)))
+        parts.append(indented(_noise_table(block), above=1))
+    parts.append(indented(_candidate_table(block), above=1))
     parts += [_heading("Private SQL", "the only statement that reads protected rows")]
     return [*parts, sql_panel(_laid_out(block.sql))]
 
@@ -137,7 +135,7 @@ def _promise(block: BlockExplanation, promise: Promise, k: int) -> str:
 
 
 def _noise_table(block: BlockExplanation) -> Table:
-    table = _figures("Noise on", "distribution", "scale", "std", "95% within")
+    table = titled("Noise on", "distribution", "scale", "std", "95% within", right=(2, 3, 4))
     for column in block.columns:
         _row(
             table,
@@ -159,7 +157,7 @@ def _margin(column: ColumnFigure) -> str:
 
 
 def _candidate_table(block: BlockExplanation) -> Table:
-    table = _figures("Candidates", "threshold", "noise std", "verdict", words=(0, 3))
+    table = titled("Candidates", "threshold", "noise std", "verdict", right=(1, 2))
     for candidate in block.candidates:
         threshold = "" if candidate.threshold is None else significant(candidate.threshold)
         plus = "base + " if candidate.relative and threshold else ""
@@ -177,18 +175,3 @@ def _candidate_table(block: BlockExplanation) -> Table:
 def _row(table: Table, *cells: str, style: str = "") -> None:
     """A row of texts: rich would read markup in plain strings, and names may look like it."""
     table.add_row(*(Text(printable(cell)) for cell in cells), style=style)
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold cyan", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
-
-
-def _figures(*titles: str, words: tuple[int, ...] = (0, 1)) -> Table:
-    """A small table of figures; ``words`` are the columns that hold text."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for index, title in enumerate(titles):
-        table.add_column(title, justify="left" if index in words else "right", overflow="fold")
-    return table

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from dpsql.figures import MISSING, cell, common_decimals, fixed, level, printable, significant
+from dpsql.core.formatting import (
+    MISSING,
+    all_numbers,
+    cell,
+    common_decimals,
+    fixed,
+    level,
+    printable,
+    significant,
+)
 from dpsql.render.plan import explanation_panel
+from dpsql.render.tables import bare, titled
 
 if TYPE_CHECKING:
-    from dpsql.intervals import Interval
-    from dpsql.result import Result
+    from dpsql.accuracy.intervals import Interval
+    from dpsql.results.result import Result
 
 MAX_ROWS = 50
 
@@ -49,12 +56,21 @@ def result_panel(
     return Group(table, Text(), result_footer(result, confidence))
 
 
+def wide_panel(result: Result, columns: Sequence[tuple[str, Sequence[object]]]) -> Group:
+    """Show the answer as these columns, names and values, as they are."""
+    right = [index for index, (_, values) in enumerate(columns) if all_numbers(values)]
+    table = titled(*(printable(name) for name, _ in columns), right=right)
+    for row in zip(*(values for _, values in columns), strict=True):
+        table.add_row(*(Text(cell(value)) for value in row))
+    return Group(table, Text(), Text(footer(result), style="dim"))
+
+
 def result_table(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> RenderableType:
     """The rows, each aggregate followed by its interval; ``max_rows`` None shows all."""
     columns, hidden = columns_of(result, confidence, max_rows)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = bare()
     for column in columns:
         right = column.justify == "right"
         table.add_column(Text(column.title), justify="right" if right else "left", overflow="fold")
@@ -96,14 +112,10 @@ def columns_of(
 
 
 def _exact_column(name: str, type_: str, values: Sequence[object]) -> ResultColumn:
-    present = [v for v in values if v is not None]
-    numeric = bool(present) and all(
-        isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in present
-    )
     total = type_ == "HUGEINT"  # a sum made by the tail, never a key such as a year
     return ResultColumn(
         title=printable(name),
-        justify="right" if numeric else "left",
+        justify="right" if all_numbers(values) else "left",
         values=[f"{v:,}" if total and isinstance(v, int) else cell(v) for v in values],
         missing=[v is None for v in values],
         intervals=None,

@@ -1,1 +1,1 @@
-"""Everything that reads or writes SQL. Only this package and ``dpsql.query`` know sqlglot."""
+"""Everything that reads or writes SQL. Only this package and ``dpsql.ir.query`` know sqlglot."""

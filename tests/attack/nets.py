@@ -27,9 +27,9 @@ from typing import Any
 from audit import Difference
 
 import dpsql
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import STEPS, SetUnion, Weighting
-from dpsql.plan import BlockPlan
-from dpsql.prepare import Prepared
+from dpsql.pipeline.prepare import Prepared
 
 from . import seams
 from .grammar import Statement

@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from dpsql.sql.dialect import BoundedAggregate, PrivacyOption, PrivacyOptions, PrivateDuckDB
+from dpsql.sql.syntax.dialect import BoundedAggregate, PrivacyOption, PrivacyOptions, PrivateDuckDB
 
 from .grammar import Statement
 from .nets import Finding, examine

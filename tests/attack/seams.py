@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import dpsql
+from dpsql.connection.connection import _Arguments
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column, canonical
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.plan import BlockPlan
-from dpsql.prepare import Prepared
-from dpsql.quoting import quote
-from dpsql.read import read_and_release
-from dpsql.schema import Column, canonical
-from dpsql.session import _Arguments
-from dpsql.sql.rewrite import rewrite, rewrite_quantiles
-from dpsql.sql.set_union import set_union_sql
+from dpsql.pipeline.prepare import Prepared
+from dpsql.pipeline.read import read_and_release
+from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.rewrite.set_union import set_union_sql
 
 SALT = 7
 LARGE = 2**31 - 1

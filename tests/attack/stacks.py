@@ -18,9 +18,9 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 import dpsql
-from dpsql.cli import cli
-from dpsql.output import encoded
-from dpsql.policy import Policy
+from dpsql.export.results import encoded
+from dpsql.interfaces.cli import cli
+from dpsql.policy.model import Policy
 
 from .grammar import Statement
 from .nets import WATCH, Finding

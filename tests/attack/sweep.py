@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpsql.policy import TablePolicy
+from dpsql.policy.model import TablePolicy
 
 from . import seams
 from .catalogue import Overload, date_parts, overloads, type_names

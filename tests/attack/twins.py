@@ -45,6 +45,18 @@ def _uncapped(original: Any) -> Any:
     return lambda self, rows: f"({rows})"
 
 
+def _said_to_be_clamped(original: Any) -> Any:
+    """What a unit adds to a group as it was gathered, with the range it would have if clamped."""
+
+    def unclamped(measure: Any, name: str, rows: int) -> Any:
+        from dpsql.sql.expressions.proven_integers import column
+
+        within = original(measure, name, rows)
+        return column(name, within.low, within.high)
+
+    return unclamped
+
+
 def _owners_macros(original: Any) -> Any:
     """Names in generated SQL are looked up among the owner's, as in one database with the data."""
 
@@ -101,8 +113,8 @@ def _raises(original: Any) -> Any:
     def validate(tree: Any, *args: Any) -> Any:
         from sqlglot import exp
 
-        if tree.find(exp.Between):
-            raise KeyError("between")
+        if tree.find(exp.Case):
+            raise KeyError("case")
         return original(tree, *args)
 
     return validate
@@ -122,29 +134,25 @@ def _burns(original: Any) -> Any:
 
 
 TRY = (
-    Patch("dpsql.sql.rows", "total", _first),
-    Patch("dpsql.sql.rows", "total_condition", _first),
-    Patch("dpsql.sql.rewrite", "total", _first),
-    Patch("dpsql.sql.histograms", "total", _first),
-    Patch("dpsql.sql.lineage", "total", _first),
-    Patch("dpsql.sql.lineage", "total_condition", _first),
-    Patch("dpsql.sql.preaggregate", "total", _first),
+    Patch("dpsql.sql.expressions.totality", "total", _first),
+    Patch("dpsql.sql.expressions.totality", "total_condition", _first),
 )
 EVIDENCE = Patch("dpsql.engines.evidence", "Evidence.objection", _constant(None))
 DRY_RUN = Patch("dpsql.engines.twin", "Twin._try", _constant(None))
 TWINS: tuple[Twin, ...] = (
-    Twin("typed allow-list", (EVIDENCE,), ("totality",)),
-    Twin("dry run", (DRY_RUN,), ("totality",)),
-    Twin("typed allow-list and dry run", (EVIDENCE, DRY_RUN), ("totality",)),
+    # What fails says "out of range" in expressions and in sums alike.
+    Twin("typed allow-list", (EVIDENCE,), ("totality", "ranges")),
+    Twin("dry run", (DRY_RUN,), ("totality", "ranges")),
+    Twin("typed allow-list and dry run", (EVIDENCE, DRY_RUN), ("totality", "ranges")),
     Twin("TRY", TRY, ("totality", "ranges")),
     Twin(
         "contribution cap",
-        (Patch("dpsql.sql.rows", "PrivateRows.capped", _uncapped),),
+        (Patch("dpsql.sql.rewrite.rows", "PrivateRows.capped", _uncapped),),
         ("sensitivity",),
     ),
     Twin(
         "clamped rows",
-        (Patch("dpsql.sql.rewrite", "clamped", lambda _: lambda measure, name, rows: name),),
+        (Patch("dpsql.sql.rewrite.rewrite", "clamped", _said_to_be_clamped),),
         ("sensitivity", "ranges"),
     ),
     Twin(
@@ -159,13 +167,13 @@ TWINS: tuple[Twin, ...] = (
     ),
     Twin(
         "proven ranges",
-        (Patch("dpsql.sql.ranged", "Ranged.__post_init__", lambda _: lambda self: None),),
+        (Patch("dpsql.sql.expressions.proven_integers", "Ranged.__post_init__", lambda _: lambda self: None),),
         ("ranges",),
     ),
-    Twin("a price without the data", (Patch("dpsql.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
+    Twin("a price without the data", (Patch("dpsql.pipeline.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
     Twin("quiet messages", (Patch("dpsql.engines.duckdb", "DuckDBEngine.bind", _leaks),), ("leak", "schema")),
-    Twin("dpsql's own errors", (Patch("dpsql.prepare", "validate", _raises),), ("exception",)),
-    Twin("planning in bounded work", (Patch("dpsql.prepare", "validate", _burns),), ("time",)),
+    Twin("dpsql's own errors", (Patch("dpsql.pipeline.prepare", "validate", _raises),), ("exception",)),
+    Twin("planning in bounded work", (Patch("dpsql.pipeline.prepare", "validate", _burns),), ("time",)),
 )  # fmt: skip
 
 

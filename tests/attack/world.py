@@ -22,7 +22,7 @@ from lineage_world import POLICY_TABLES as LINEAGE_TABLES
 from support import POLICY_TABLES, TABLES
 
 import dpsql
-from dpsql.policy import (
+from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
     Parameters,

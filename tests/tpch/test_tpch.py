@@ -14,9 +14,9 @@ from tpch_queries import PUBLIC, QUERIES, REFUSED, RUNNING, TpchQuery, text
 from tpch_world import ANALYST, POLICY, SCHEMA, TABLES, database, exact, plain
 
 import dpsql
-from dpsql.schema import Column, Schema, Table, schema_of
-from dpsql.sql.text import to_sql
-from dpsql.sql.totality import total, total_condition
+from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.sql.expressions.totality import total, total_condition
+from dpsql.sql.syntax.text import to_sql
 
 Row = tuple[object, ...]
 ROUNDING = 1e-5  # of sums and averages to the steps of their lattices

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from dpsql.policy_file import load_policy
+from dpsql.policy.document import load_policy
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "demo-data"

@@ -1,0 +1,1 @@
+"""What is charged: privacy loss in integer units, and how losses compose."""

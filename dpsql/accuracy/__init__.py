@@ -1,0 +1,1 @@
+"""How close answers are: estimates, intervals, and what to say of them."""

@@ -1,0 +1,99 @@
+"""Averages and spreads from noisy sums and counts, and intervals for them: post-processing.
+
+Sums are centred: of x - c and of (x - c)² - h, where c is the middle of the values' bounds and h
+that of the squares', both times the number of values n. So
+
+    average  = c + Σ(x - c) / n
+    variance = h + Σ((x - c)² - h) / n - (Σ(x - c) / n)²
+
+Both are kept within what the bounds allow. With noise of variance s² on the centred sum, the square
+of the mean is too large by s²/n² on average, and the variance too small by as much: nothing for
+groups far larger than the noise. Then what is cut off at 0 and at the largest variance possible
+makes small variances of small groups come out too large. The square root of a noisy variance is a
+little too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values that something noisy may stand for, one range for each row."""
+
+    low: Values
+    high: Values
+
+    @classmethod
+    def around(cls, values: Values, margin: float) -> Range:
+        """All values within ``margin``."""
+        return cls(values - margin, values + margin)
+
+    def clip(self, low: float, high: float) -> Range:
+        """The part within fixed limits."""
+        return Range(np.clip(self.low, low, high), np.clip(self.high, low, high))
+
+    def over(self, divisor: Range) -> Range:
+        """All quotients by positive numbers."""
+        low = np.minimum(self.low / divisor.low, self.low / divisor.high)
+        return Range(low, np.maximum(self.high / divisor.low, self.high / divisor.high))
+
+    def squared(self) -> Range:
+        """All squares."""
+        one, other = self.low**2, self.high**2
+        crossing = (self.low <= 0) & (self.high >= 0)
+        return Range(np.where(crossing, 0.0, np.minimum(one, other)), np.maximum(one, other))
+
+
+def estimate(aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[Values]) -> Values:
+    """An aggregate from its noisy measures, in the units of the answer."""
+    exact = [Range(part, part) for part in parts]
+    return estimate_range(aggregate, measures, exact).low
+
+
+def estimate_range(
+    aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[Range]
+) -> Range:
+    """All values that an aggregate may have if its measures are in these ranges."""
+    center = measures[aggregate.measures[0]].lattice
+    assert center is not None
+    total, count = parts[:2]
+    mean = total.over(_at_least(count, 1))
+    if aggregate.kind is AggregateKind.AVG:
+        middle = _middle(center)
+        return Range(mean.low + middle, mean.high + middle).clip(center.lower, center.upper)
+    squares = measures[aggregate.measures[2]].lattice
+    assert squares is not None
+    power = parts[2].over(_at_least(count, 1))
+    middle, square = _middle(squares), mean.squared()
+    largest = ((center.upper - center.lower) / 2) ** 2
+    low, high = power.low + middle - square.high, power.high + middle - square.low
+    return _finished(aggregate.kind, Range(low, high).clip(0.0, largest), count)
+
+
+def _finished(kind: AggregateKind, variance: Range, count: Range) -> Range:
+    """What was asked for, from the variance of a population."""
+    if kind.sample:
+        number = _at_least(count, 2)
+        variance = Range(
+            variance.low * number.high / (number.high - 1),
+            variance.high * number.low / (number.low - 1),
+        )
+    return Range(np.sqrt(variance.low), np.sqrt(variance.high)) if kind.root else variance
+
+
+def _at_least(count: Range, least: float) -> Range:
+    return Range(np.maximum(count.low, least), np.maximum(count.high, least))
+
+
+def _middle(lattice: Lattice) -> float:
+    return lattice.midpoint * lattice.quantum

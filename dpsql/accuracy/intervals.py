@@ -1,0 +1,88 @@
+"""How sure released numbers are: intervals that cover the noise in them. All is post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsql.accuracy.estimates import Range, Values, estimate_range
+from dpsql.core.plain import plain_number
+from dpsql.errors import ParameterError, Place
+from dpsql.ir.measures import Aggregate
+from dpsql.ir.plan import BlockPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Lower and upper ends for each row of a noisy column, in the order of the rows."""
+
+    low: Values
+    high: Values
+
+
+MOST_CONFIDENCE = 1 - 1e-12
+"""Beyond, what is left to 1 is not told exactly by a double, nor divided."""
+
+
+def check_confidence(confidence: object, place: Place | None = None) -> float:
+    """The confidence as a float.
+
+    Raises ``ParameterError`` unless 0 < confidence < 1, and above ``MOST_CONFIDENCE``.
+    """
+    level = plain_number(confidence)
+    if level is None or not 0 < level <= MOST_CONFIDENCE:
+        raise ParameterError(
+            "confidence must be a number between 0 and 1",
+            code="confidence_out_of_range",
+            place=place,
+            hint="The usual one is 0.95. It may be as near to 1 as 1 - 1e-12.",
+        )
+    return level
+
+
+def interval_of(
+    plan: BlockPlan, released: int, index: int, columns: Sequence[Values], confidence: float
+) -> Interval:
+    """The intervals of one aggregate of a block, of which ``released`` groups came out.
+
+    ``columns`` are the noisy measures of an aggregate that is computed from several (its support
+    columns), or else the aggregate itself. Each interval covers, with at least this probability,
+    the value without noise.
+    """
+    aggregate = plan.block.aggregates[index]
+    if not aggregate.kind.composed:
+        (values,) = columns
+        margin = _margin(plan, released, aggregate, aggregate.measures[0], confidence)
+        return Interval(values - margin, values + margin)
+    # All values that fit the intervals of the measures, which share the risk equally.
+    each = np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1)
+    parts = [
+        Range.around(values, _margin(plan, released, aggregate, measure, float(each)))
+        for values, measure in zip(columns, aggregate.measures, strict=True)
+    ]
+    found = estimate_range(aggregate, [m.measure for m in plan.measures], parts)
+    return Interval(found.low, found.high)
+
+
+def noise_scale(plan: BlockPlan, index: int) -> float:
+    """The scale of the noise on an aggregate that is one noisy measure, in the answer's units."""
+    (measure,) = plan.block.aggregates[index].measures
+    return plan.noise_of(measure).scale * plan.measures[measure].measure.step
+
+
+def _margin(
+    plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
+) -> float:
+    """Half the interval's width: the noise's margin, and what rounding can add."""
+    measure = plan.measures[index].measure
+    margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))
+    whole = plan.is_whole(aggregate)
+    if measure.weights is not None:
+        return float(margin * measure.step + (0.5 if whole else 0.0))
+    if measure.lattice is not None and measure.lattice.coarsening > 1:
+        margin += 1
+    elif whole:
+        margin = float(np.ceil(margin))
+    return float(margin * measure.step)

@@ -1,0 +1,424 @@
+"""What an answer says in plain words: how far noise moves its values, and which groups appear.
+
+All is computed from plans, and from how many groups and rows came out, which everybody sees: it is
+post-processing, and says nothing about the data that the answer does not. "At least" is meant: what
+is stated holds for all data within the bounds, by the exact tails of the noise that is drawn.
+
+A value whose own noise decided whether its group appears was *selected*: groups near the threshold
+come out when their noise is large. Its interval still covers with the stated probability, given
+that the group appears, for every group that appears at least half the time. Let a group appear if
+D > a, D being the noise of the comparison and a < 0, and let g(d) be the chance that the interval
+fails given D = d. D is symmetric, and g is even and grows with the size of d. So g is at least as
+large on average where D <= a as it is everywhere, and at most as large where D > a. Groups below
+that tend to be counted too high. Checked by ``tests/test_reading.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from dpsql.accuracy.intervals import interval_of
+from dpsql.core.formatting import level, ordinal, printable
+from dpsql.ir.measures import AggregateKind, MeasureKind, Quantile
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.mechanisms.histogram import KnownDomain
+from dpsql.mechanisms.known_topk import KnownDomainTopK
+from dpsql.mechanisms.set_union import SetUnion, Weighting
+
+MAX_PARTS = 4
+_HALF, _SURELY = 0.5, 0.95
+_UNBOUNDED = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
+_NOUNS = {
+    AggregateKind.COUNT_UNITS: "count",
+    AggregateKind.COUNT: "count",
+    AggregateKind.SUM: "sum",
+    AggregateKind.AVG: "average",
+    AggregateKind.VAR_POP: "variance",
+    AggregateKind.VAR_SAMP: "variance",
+    AggregateKind.STDDEV_POP: "standard deviation",
+    AggregateKind.STDDEV_SAMP: "standard deviation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column of an answer that shows an aggregate, given by its index, as it was released."""
+
+    aggregate: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A private block of an answer of ``rows`` rows.
+
+    ``released`` is how many groups came out of it. ``shown`` is empty where the query above the
+    aggregates is too involved to tell what became of them.
+    """
+
+    plan: BlockPlan
+    released: int
+    shown: tuple[Shown, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Where the threshold on a score lies, in the units of the answer.
+
+    Without ``base_rank`` a group appears if its noisy score exceeds ``value``. With it the
+    threshold is noisy as well, and lies around a distance from the group of that rank by size.
+    How large that group is stays private, so ``value`` is where the threshold is at least.
+    """
+
+    value: float
+    base_rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """Sizes of groups, in the units of the answer, and how often they appear.
+
+    A group of size ``half`` appears at least half the time, one of ``surely`` at least 95% of the
+    time, one of ``rarely`` at most 5%. For a top-k they count from the base, and say how often a
+    group clears the threshold; which of those come out is then limited to k.
+    """
+
+    half: float
+    surely: float
+    rarely: float
+
+
+@runtime_checkable
+class _Thresholded(Protocol):
+    @property
+    def threshold(self) -> float: ...
+
+
+def reading(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
+    """One or two sentences for each private block, on a line of their own.
+
+    ``stored`` is True for an answer that was paid for before.
+    """
+    several = len(parts) > 1
+    lines = [
+        (f"{_heading(part)}: " if several else "") + " ".join(_sentences(part, confidence))
+        for part in parts[:MAX_PARTS]
+    ]
+    if len(parts) > MAX_PARTS:
+        lines.append(f"… and {len(parts) - MAX_PARTS} more parts.")
+    if stored:
+        lines.insert(0, "This answer was given before; it cost nothing again.")
+    return "\n".join(line for line in lines if line)
+
+
+def appearance(plan: BlockPlan) -> Appearance | None:
+    """Which groups appear how often, or None if the data do not decide.
+
+    Sizes of whole units and sums of integers are whole. For the policies of set unions these are
+    estimates (see ``SetUnion.share``).
+    """
+    if isinstance(plan.selection, KnownDomain):
+        return large_enough(plan)
+    half, surely = plan.selection.appears_above(_HALF), plan.selection.appears_above(_SURELY)
+    if half is None or surely is None:
+        return None
+    step, whole = _step(plan), _is_whole(plan)
+    # A score on the threshold itself appears less often than half the time, the next one more.
+    sizes = (math.floor(half) + 1, math.ceil(surely), math.floor(2 * half - surely))
+    if isinstance(plan.selection, SetUnion):
+        sizes = (sizes[0], math.floor(surely) + 1, sizes[2])
+    up, down = (math.ceil, math.floor) if whole else (float, float)
+    return Appearance(up(sizes[0] * step), up(sizes[1] * step), down(sizes[2] * step))
+
+
+def large_enough(plan: BlockPlan) -> Appearance | None:
+    """How many units a declared group needs not to be left out, or None if none is."""
+    least, surely = plan.units_needed(_HALF), plan.units_needed(_SURELY)
+    if least is None or surely is None:
+        return None
+    return Appearance(least, math.ceil(surely), math.ceil(2 * least - surely) - 1)
+
+
+def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
+    """The threshold on an aggregate, or None where another value decides, or nothing does."""
+    selection, least = plan.selection, plan.units_needed(_HALF)
+    if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
+        return Threshold(least - 1, None)
+    decides = plan.block.aggregates[aggregate].measures == (plan.score,)
+    if not decides or not isinstance(selection, _Thresholded):
+        return None
+    least = selection.threshold * _step(plan)
+    if plan.base_rank is not None:
+        least += plan.block.parameters.min_units_per_group - 1
+    return Threshold(least, plan.base_rank)
+
+
+# -- sentences --------------------------------------------------------------------------------
+
+
+def _heading(part: Part) -> str:
+    keys = [_name(key.text) for key in part.plan.block.keys]
+    return f"By {_listed(keys)}" if keys else "In all"
+
+
+def _sentences(part: Part, confidence: float) -> Iterator[str]:
+    yield from _accuracy(part, confidence)
+    yield from _ranks(part.plan, confidence)
+    yield from _groups(part)
+
+
+def _accuracy(part: Part, confidence: float) -> Iterator[str]:
+    """How close values are to those without noise."""
+    plan = part.plan
+    shown = part.shown or tuple(
+        Shown(index, aggregate.text) for index, aggregate in enumerate(plan.block.aggregates)
+    )
+    shown = tuple(s for s in shown if _says_something(part, s))
+    if not shown:
+        return
+    condition = f"{_selected(part, shown)} ({_before(part)})"
+    often = f"At least {level(confidence)} of such"
+    if len(shown) > 1:
+        sizes = [
+            f"{_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
+            for one in shown
+            if not plan.block.aggregates[one.aggregate].kind.composed
+        ]
+        inserted = f", {', '.join(sizes)}," if sizes else ""
+        yield f"{often} intervals{inserted} hold the true value{condition}."
+        return
+    (only,) = shown
+    kind = plan.block.aggregates[only.aggregate].kind
+    if kind.composed:
+        yield f"{often} intervals hold the true {_NOUNS[kind]}{condition}."
+    else:
+        margin = _up(_margin(part, only.aggregate, confidence))
+        yield f"{often} {_NOUNS[kind]}s are within ± {margin} of the true ones{condition}."
+
+
+def _says_something(part: Part, shown: Shown) -> bool:
+    """Quantiles have a sentence of their own; averages and spreads have intervals where shown."""
+    aggregate = part.plan.block.aggregates[shown.aggregate]
+    return aggregate.quantile is None and (bool(part.shown) or not aggregate.kind.composed)
+
+
+def _selected(part: Part, shown: Sequence[Shown]) -> str:
+    """The condition under which selected values have their interval."""
+    plan = part.plan
+    selected = [_name(one.name) for one in shown if _is_selected(plan, one.aggregate)]
+    large, found = large_enough(plan), appearance(plan)
+    if not selected or found is None:
+        return ""
+    whose = "" if len(selected) == len(shown) else f" that of {_listed(selected)}"
+    if large is not None:
+        return f",{whose} in groups of {_up(large.half)} {_units(plan)} or more"
+    if plan.base_rank is None:
+        return f",{whose} in groups of {_up(found.half)} {_score(plan)} or more"
+    return f",{whose} in groups that clear the threshold at least half the time"
+
+
+def _before(part: Part) -> str:
+    """What the true values are those of."""
+    if not part.shown:
+        return "after bounding, before the outer query"
+    return "after bounding, before rows were chosen" if _chosen(part) else "after bounding"
+
+
+def _chosen(part: Part) -> bool:
+    """Whether some groups may have been left out by their noisy values."""
+    top_k = part.plan.block.top_k
+    full = top_k is not None and part.released >= top_k.limit
+    return part.rows < part.released or (
+        full and isinstance(part.plan.selection, CorrelatedTopK)  # it keeps the k largest itself
+    )
+
+
+def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
+    """How far quantiles are from the rank asked for; their values can be far off in thin data."""
+    if not plan.quantiles:
+        return
+    texts = {a.quantile: _name(a.text) for a in plan.block.aggregates if a.quantile is not None}
+    sizes = [
+        f"{text} is within ± {_rank_margin(plan, quantile, confidence):,} rows"
+        for quantile, text in texts.items()
+    ]
+    yield (
+        f"At least {level(confidence)} of the time {_listed(sizes)} of the rank asked for "
+        "(after bounding)."
+    )
+
+
+def _rank_margin(plan: BlockPlan, quantile: Quantile, confidence: float) -> int:
+    """A distance in ranks. Quantiles of the same values are put in order, which keeps all of them
+    within the largest of their margins if they were within their own."""
+    alike = [q.mechanism for q in plan.quantiles if q.quantile.ranked == quantile.ranked]
+    each = 1 - (1 - confidence) / len(alike)
+    return math.ceil(max(mechanism.margin(each) for mechanism in alike))
+
+
+def _groups(part: Part) -> Iterator[str]:
+    """Which groups appear."""
+    plan, selection = part.plan, part.plan.selection
+    large = large_enough(plan)
+    if isinstance(selection, KnownDomain):
+        if large is not None:
+            yield _left_out(part, large)
+        elif plan.block.keys:
+            verb = "appear" if part.shown and part.rows >= part.released else "were answered"
+            yield f"All {selection.size:,} declared groups {verb}, whether they hold rows or not."
+        return
+    found = appearance(plan)
+    if found is None:
+        return
+    if isinstance(selection, SetUnion):
+        yield _union(plan, selection, found)
+    elif plan.base_rank is None:
+        yield _histogram(part, found)
+    elif isinstance(selection, KnownDomainTopK):
+        base, names = ordinal(plan.base_rank), "picks" if large is not None else "always names"
+        yield (
+            f"It {names} {selection.picks:,} of the {selection.size:,} declared groups. One "
+            f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
+            f"the {base} largest, and at least 95% of the time at {_up(found.surely)}"
+            f"{_if_bounded(plan)}."
+        )
+        if large is not None:
+            yield _left_out(part, large)
+    else:
+        yield _top_k(plan, found)
+
+
+def _histogram(part: Part, found: Appearance) -> str:
+    """A threshold on the number of units."""
+    plan = part.plan
+    text = (
+        f"A group that keeps {_up(found.half)} {_score(plan)} appears at least half the time, one "
+        f"with {_up(found.surely)} at least 95%"
+    )
+    if found.rarely >= plan.block.parameters.min_units_per_group:
+        text += f", one with {found.rarely:,.0f} or fewer at most 5%"
+    if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
+        text += f"; below {_up(found.half)} what appears is counted too high"
+    if _is_weighted(plan):
+        assert plan.bounding is not None
+        text += f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
+    return f"{text}."
+
+
+def _left_out(part: Part, large: Appearance) -> str:
+    """A minimum of units that declared groups must reach, noise included."""
+    plan, least = part.plan, part.plan.block.parameters.min_units_per_group
+    text = (
+        f"Declared groups are left out where the noisy number of {_units(plan)} is below "
+        f"{least:,}: one that keeps {_up(large.half)} appears at least half the time, one with "
+        f"{_up(large.surely)} at least 95%"
+    )
+    if large.rarely >= 0:
+        text += f", one with {large.rarely:,.0f} or fewer at most 5%"
+    if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
+        text += f"; below {_up(large.half)} what appears is counted too high"
+    return f"{text}."
+
+
+def _top_k(plan: BlockPlan, found: Appearance) -> str:
+    """A threshold that counts from the first group that cannot come out."""
+    assert plan.block.top_k is not None
+    assert plan.base_rank is not None
+    floor = plan.block.parameters.min_units_per_group - 1
+    limit = plan.block.top_k.limit
+    return (
+        f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears the "
+        f"threshold at least half the time if it is {_up(found.half)} {_score(plan)} above the "
+        f"{ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), and at "
+        f"least 95% of the time at {_up(found.surely)}{_if_bounded(plan)}."
+    )
+
+
+def _union(plan: BlockPlan, union: SetUnion, found: Appearance) -> str:
+    """A threshold on weights that units divide among their keys."""
+    unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
+    if union.weighting is Weighting.POLICY:
+        return (
+            f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
+            f"be listed half the time, and {surely} for 95% (after bounding)."
+        )
+    return (
+        f"All that is listed exists. A key that keeps {half} units ({unit}) is listed at least "
+        f"half the time, one with {surely} at least 95%."
+    )
+
+
+# -- figures ----------------------------------------------------------------------------------
+
+
+def _margin(part: Part, aggregate: int, confidence: float) -> float:
+    """Half the width of every interval of an aggregate that is one noisy measure."""
+    around_zero = interval_of(part.plan, part.released, aggregate, [np.zeros(1)], confidence)
+    return float(around_zero.high[0])
+
+
+def _is_selected(plan: BlockPlan, index: int) -> bool:
+    """Whether the noise on an aggregate also decided which groups appear."""
+    measures = plan.block.aggregates[index].measures
+    if plan.units_measure is not None and measures == (plan.units_measure,):
+        return True
+    return plan.selection.score_noise is not None and measures == (plan.score,)
+
+
+def _if_bounded(plan: BlockPlan) -> str:
+    """What to add where a group's size may be less than that of the group in the table."""
+    whole = plan.bounding is None and plan.measures[plan.score or 0].measure.kind in _UNBOUNDED
+    return "" if whole else " (after bounding)"
+
+
+def _is_weighted(plan: BlockPlan) -> bool:
+    return plan.bounding is not None and plan.bounding.weighted
+
+
+def _step(plan: BlockPlan) -> float:
+    return 1.0 if plan.score is None else plan.measures[plan.score].measure.step
+
+
+def _is_whole(plan: BlockPlan) -> bool:
+    return plan.score is None or plan.measures[plan.score].measure.integral
+
+
+def _score(plan: BlockPlan) -> str:
+    """What a group's size is measured in."""
+    kind = MeasureKind.UNITS if plan.score is None else plan.measures[plan.score].measure.kind
+    if kind is MeasureKind.UNITS:
+        return _units(plan)
+    if kind is MeasureKind.ROWS:
+        return "rows"
+    (text, *_) = [a.text for a in plan.block.aggregates if a.measures == (plan.score,)]
+    return f"in {_name(text)}"
+
+
+def _units(plan: BlockPlan) -> str:
+    return f"{'whole ' * _is_weighted(plan)}units ({_name(plan.block.unit_name)})"
+
+
+def _up(value: float) -> str:
+    """A figure rounded up to three digits at least, so that what is said of it stays true."""
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{math.ceil(value * 10**decimals) / 10**decimals:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _name(text: str) -> str:
+    """A column or an expression as it is called, safe for a terminal."""
+    return printable(text, 40)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a row, with "and" before the last."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,150 @@
+"""What the ledger keeps of a question beside its price: what was asked, and how it was answered.
+
+All of it is a function of the statement, the policy and the account: it says nothing about rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+from dpsql.ir.plan import BlockPlan, PrivacyPlan
+from dpsql.sql.syntax.placeholders import Values
+
+MAX_STATEMENT = 10_000
+"""The longest statement that is kept whole, in characters."""
+MAX_VALUES = 100
+"""How many values of query parameters are kept."""
+MAX_VALUE = 200
+"""The longest value of a query parameter that is kept whole, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBlock:
+    """One private block of a question. ``limit`` is the k of a top-k, else None.
+
+    ``parameters`` are its privacy parameters by name. ``conversion_delta`` is the delta at which
+    its rho was worth the epsilon asked for, 0 where nothing was converted.
+    """
+
+    table: str = ""
+    mechanism: str = ""
+    limit: int | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    conversion_delta: float = 0.0
+
+    def number(self, name: str) -> float | None:
+        """A privacy parameter that is a number; None if there is none."""
+        value = self.parameters.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return None
+        return float(value) if abs(value) < 2.0**63 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as the ledger remembers it; empty where it does not.
+
+    ``values`` are those of query parameters, as text.
+    """
+
+    statement: str = ""
+    values: tuple[str, ...] = ()
+    blocks: tuple[AskedBlock, ...] = ()
+
+    @property
+    def shape(self) -> tuple[tuple[str, str], ...]:
+        """Tables and mechanisms: what questions of one kind have in common."""
+        return tuple((block.table, block.mechanism) for block in self.blocks)
+
+    @property
+    def kind(self) -> str:
+        """The question in a few words, such as ``top-10 of flights``."""
+        return " + ".join(dict.fromkeys(map(_kind, self.blocks)))
+
+    @property
+    def settings(self) -> tuple[tuple[float, float], ...]:
+        """The (epsilon, delta) of each block, where they are known."""
+        pairs = ((block.number("epsilon"), block.number("delta")) for block in self.blocks)
+        return tuple((e, d) for e, d in pairs if e is not None and d is not None)
+
+
+def plan_record(plan: PrivacyPlan, statement: str = "", values: Values = ()) -> str:
+    """A question as the ledger keeps it: JSON text that :func:`read_record` reads."""
+    shown = values.items() if isinstance(values, Mapping) else enumerate(values, start=1)
+    kept = [f"{name} = {value!r}" for name, value in islice(shown, MAX_VALUES)]
+    record = {
+        "statement": _short(statement, MAX_STATEMENT),
+        "values": [_short(value, MAX_VALUE) for value in kept],
+        "blocks": [_block(block) for block in plan.blocks],
+    }
+    return json.dumps(record, sort_keys=True)
+
+
+def read_record(text: str) -> Asked:
+    """What the plan of a ledger's entry says, as far as it says anything; never an error.
+
+    Older versions kept the list of blocks alone, other callers of a ledger keep what they like.
+    """
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return Asked()
+    if isinstance(record, list):
+        record = {"blocks": record}
+    if not isinstance(record, dict):
+        return Asked()
+    return Asked(
+        _text(record.get("statement")),
+        tuple(map(_text, _list(record.get("values")))),
+        tuple(_read_blocks(_list(record.get("blocks")))),
+    )
+
+
+def _block(plan: BlockPlan) -> dict[str, Any]:
+    block, worst = plan.block, plan.loss(None)
+    return {
+        "table": block.table,
+        "privacy_unit": block.unit_name,
+        "mechanism": plan.selection.name,
+        "limit": None if block.top_k is None else block.top_k.limit,
+        "parameters": asdict(block.parameters),
+        "rho": worst.rho,
+        "epsilon": worst.epsilon,
+        "delta": worst.delta,
+        "conversion_delta": plan.conversion_delta,
+    }
+
+
+def _read_blocks(blocks: list[object]) -> Iterator[AskedBlock]:
+    for block in blocks:
+        if isinstance(block, dict):
+            limit, parameters = block.get("limit"), block.get("parameters")
+            conversion = block.get("conversion_delta")
+            yield AskedBlock(
+                _text(block.get("table")),
+                _text(block.get("mechanism")),
+                limit if type(limit) is int else None,
+                parameters if isinstance(parameters, dict) else {},
+                conversion if type(conversion) is float and 0.0 <= conversion < 1.0 else 0.0,
+            )
+
+
+def _kind(block: AskedBlock) -> str:
+    top = "" if block.limit is None else f"top-{block.limit} of "
+    return f"{top}{block.table}"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

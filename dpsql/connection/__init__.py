@@ -1,0 +1,1 @@
+"""One analyst's way to ask questions: connections, cursors, statements."""

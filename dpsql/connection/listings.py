@@ -1,0 +1,185 @@
+"""What SHOW and DESCRIBE answer: facts of the policy, the schema and the account, never of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.accounting.zcdp import Composition
+from dpsql.budget import BudgetReport
+from dpsql.budget.account import AccountReport
+from dpsql.core.quoting import literal
+from dpsql.core.schema import Column, Schema, fold
+from dpsql.errors import Place, UnknownName
+from dpsql.policy.model import (
+    NOT_GIVEN,
+    PARAMETER_NAMES,
+    UNLIMITED,
+    Overrides,
+    Policy,
+    TablePolicy,
+    resolve,
+    suggestion,
+)
+
+_TEXT, _NUMBER = "VARCHAR", "DOUBLE"
+_BUDGET: Final = (
+    Column("account", _TEXT),
+    Column("quantity", _TEXT),
+    Column("spent", _NUMBER),
+    Column("remaining", _NUMBER),
+    Column("limit", _NUMBER),
+)
+_TABLES: Final = (Column("name", _TEXT), Column("access", _TEXT), Column("privacy_unit", _TEXT))
+_PARAMETERS: Final = (
+    Column("parameter", _TEXT),
+    Column("value", _TEXT),
+    Column("source", _TEXT),
+    Column("limit", _TEXT),
+)
+_COLUMNS: Final = (
+    Column("column_name", _TEXT),
+    Column("column_type", _TEXT),
+    Column("access", _TEXT),
+    Column("lower", _NUMBER),
+    Column("upper", _NUMBER),
+    Column("domain", _TEXT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows that cost nothing, and their columns."""
+
+    columns: tuple[Column, ...]
+    rows: list[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Some parameters and where they were given."""
+
+    source: str
+    given: Overrides
+
+
+def lines(text: str, name: str) -> Listing:
+    """A text as one column, line by line."""
+    return Listing((Column(name, _TEXT),), [(line,) for line in text.split("\n")])
+
+
+def budget(report: BudgetReport) -> Listing:
+    """What each of the analyst's accounts counts, one row each, and what is promised.
+
+    The account that pays comes first, the analyst's above it follows. What is promised of all
+    analysts together has the dataset's name.
+    """
+    rows: list[tuple[object, ...]] = []
+    for account in report.accounts:
+        rows += [(account.path, *row) for row in _counted(account)]
+    if report.suspended_above:
+        rows.append((report.dataset, "suspended", 1.0, None, None))
+    promise = report.promise
+    if promise is not None:
+        rows.append((promise.account, "promised epsilon", None, None, promise.epsilon))
+        rows.append((promise.account, "promised delta", None, None, promise.delta))
+    return Listing(_BUDGET, rows)
+
+
+def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
+    """The quantities of one account: what was spent, what remains, the limit; NULL without."""
+    loss, bound = account.spent.loss, account.binding
+    limit = None if bound is None else bound.budget.limit.loss.rho
+    yield _row("epsilon", account.spent.epsilon, None if bound is None else bound.budget.epsilon)
+    if account.composition is Composition.ZCDP:
+        yield _row("rho", loss.rho, limit)
+    yield _row("delta", loss.delta, account.delta_limit)
+    yield "queries", float(account.spent.queries), None, None
+    yield "unsettled queries", float(account.spent.unsettled), None, None
+    if account.suspended:
+        yield "suspended", 1.0, None, None
+
+
+def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
+    return name, spent, None if limit is None else max(0.0, limit - spent), limit
+
+
+def tables(policy: Policy) -> Listing:
+    """The tables an analyst may use: those of the policy, no others exist."""
+    listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
+    return Listing(_TABLES, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
+
+
+def parameters(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:
+    """The privacy parameters in force, where each comes from, and the policy's limit to it.
+
+    ``layers`` are in order from far to near; what none of them gives is the policy's default.
+    """
+    given = list(layers)
+    values = resolve(policy, *(layer.given for layer in given))
+    rows: list[tuple[object, ...]] = []
+    for name in PARAMETER_NAMES if only is None else (only,):
+        sources = [layer.source for layer in given if getattr(layer.given, name) is not NOT_GIVEN]
+        source = sources[-1] if sources else "policy"
+        rows.append((name, _shown(getattr(values, name)), source, _limit(policy, name)))
+    return Listing(_PARAMETERS, rows)
+
+
+def describe(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
+    """The columns of a table and what the policy declares about each.
+
+    Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
+    """
+    table = policy.table(name)
+    if table is None:
+        names = tuple(sorted(t.name for t in policy.tables.values()))
+        raise UnknownName(
+            f"there is no table {name[:80]}",
+            code="unknown_table",
+            place=place,
+            hint=suggestion(name, names) or f"Tables: {', '.join(names)}.",
+        )
+    return Listing(
+        _COLUMNS,
+        [_described(policy, table, column) for column in schema[fold(table.name)].columns],
+    )
+
+
+def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[object, ...]:
+    known = table.column(column.name)
+    lower = None if known is None or known.lower is None else float(known.lower)
+    upper = None if known is None or known.upper is None else float(known.upper)
+    domain = None if known is None or known.domain is None else ", ".join(map(_value, known.domain))
+    return column.name, column.type, _role(policy, table, column), lower, upper, domain
+
+
+def _value(value: object) -> str:
+    return literal(value) if isinstance(value, str) else str(value)
+
+
+def _access(table: TablePolicy) -> str:
+    return "public" if table.public else "private"
+
+
+def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
+    """What a column is to privacy: the unit, the way to it, or merely private or public."""
+    unit, link = table.privacy_unit, table.link
+    if unit is not None and fold(unit.column) == fold(column.name):
+        return f"privacy unit: {unit.name}"
+    if link is not None and fold(link.column) == fold(column.name):
+        name = policy.unit_name(table)
+        return f"link to {link.parent}.{link.parent_column}, privacy unit: {name}"
+    return _access(table)
+
+
+def _shown(value: object) -> str:
+    return "unlimited" if value is UNLIMITED else str(value)
+
+
+def _limit(policy: Policy, name: str) -> str | None:
+    """The bound the policy sets to a parameter, or None if there is none."""
+    if name == "min_units_per_group":
+        return f"at least {policy.defaults.min_units_per_group}"
+    most = getattr(policy.maxima, name, None)
+    return None if most is None else f"at most {most}"

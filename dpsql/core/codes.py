@@ -1,0 +1,314 @@
+"""Every code an error of dpsql can carry: the class it comes with and what it means.
+
+Codes are part of the interface: programs compare them. A new one is added here, an old one keeps
+its meaning. docs/errors.md is written from this catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from dpsql.errors import (
+    BudgetExceeded,
+    DataError,
+    EngineError,
+    Error,
+    InterfaceError,
+    InternalError,
+    LedgerError,
+    NotSupportedError,
+    OperationalError,
+    ParameterError,
+    PolicyError,
+    ProgrammingError,
+    QueryRefused,
+    SQLSyntaxError,
+    UnknownName,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code stands for: the one class of error that carries it, and a sentence."""
+
+    kind: type[Error]
+    meaning: str
+
+
+# By class, those first that a statement of SQL raises. No code is in two classes.
+_MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
+    QueryRefused: {
+        "aggregate_not_supported": "An aggregate without a private version, or in a form without "
+        "one.",
+        "bad_bounds": "Contribution bounds that are not two numbers in order, or are given twice.",
+        "bad_fraction": "A quantile of something else than one fraction between 0 and 1.",
+        "bad_option": "An option of WITH DIFFERENTIAL_PRIVACY whose value is not a plain literal.",
+        "bounds_do_not_apply": "Contribution bounds for an aggregate that has no use for them.",
+        "bounds_not_private": "Contribution bounds on an aggregate over released rows.",
+        "bounds_too_large": "Bounds so wide, or per row and per group so far apart, that noise in "
+        "proportion would be useless, or sums of many rows no integers of the engine.",
+        "bounds_too_small": "Bounds so close to zero that computers tell the values apart no more.",
+        "can_fail": "A function that could fail on a row, with arguments of these types: that it "
+        "did would tell that there is such a row.",
+        "clause_not_allowed": "A clause that picks private rows by looking at other people's.",
+        "column_not_grouped": "A column that is neither a key nor inside an aggregate would "
+        "release values of single rows.",
+        "constant_fails": "A constant that cannot be what is needed in its place: `'x'::DATE`.",
+        "constant_key": "A GROUP BY key that is the same for all rows.",
+        "does_not_bind": "Types or names that do not fit, found on empty tables.",
+        "domain_too_large": "Declared keys are all answered, and there would be too many of them.",
+        "empty_group_by": "GROUP BY without a key.",
+        "explain_analyze": "A plan with measured times would read private rows.",
+        "expression_not_allowed": "An expression over private rows that is not on the list of "
+        "deterministic functions of one row, or not in its plain form.",
+        "fails": "A part of the query that failed when it was tried on made-up rows, before any "
+        "row of the data was read.",
+        "function_not_allowed": "A function that reaches beyond its arguments.",
+        "group_by_form": "A form of GROUP BY without a private version.",
+        "groups_by_unit": "Groups of one privacy unit each would name it.",
+        "join_column": "USING or NATURAL with a column that is not once on both sides.",
+        "join_keeps_public": "An outer join that keeps rows which belong to no privacy unit.",
+        "join_kind": "A join that pairs rows by their order or nearness, which other rows decide.",
+        "join_needs_unit": "A join of private tables that would pair rows of different people.",
+        "join_not_supported": "A join of private rows with something that is not a table.",
+        "join_units_differ": "A join of tables that protect different privacy units.",
+        "key_type": "Keys of a type whose equal values can look different.",
+        "mechanism_does_not_fit": "The mechanism asked for by name cannot answer this shape of "
+        "query.",
+        "mechanism_needs_basic": "A mechanism for single publications, in an account under zCDP.",
+        "misplaced_aggregate": "An aggregate where a value of one row is needed.",
+        "no_mechanism": "No mechanism can answer the query with these parameters; the reason says "
+        "why.",
+        "no_noise_known": "DP_INTERVAL_LOW and the like of something that is no aggregate as "
+        "released.",
+        "not_a_query": "Another kind of statement: data definition, settings, files, transactions.",
+        "not_numeric": "A sum of something that is not a number.",
+        "not_understood": "A call that the parser of SQL cannot make sense of.",
+        "number_too_long": "A number with more digits than the engine compares without an error.",
+        "option_twice": "An option of WITH DIFFERENTIAL_PRIVACY that is given twice.",
+        "options_not_private": "WITH DIFFERENTIAL_PRIVACY on a SELECT over released rows.",
+        "order_not_selected": "ROLLUP and the like, sorted by something that is not selected.",
+        "query_too_deep": "Brackets or operators nested so deeply that reading them is not safe.",
+        "query_too_large": "Very many parts, or aliases or joins that stand for very many.",
+        "query_too_long": "A text so long that reading it is not safe.",
+        "raw_rows": "Rows, or values of single rows, of a private table.",
+        "recursive_name": "A recursive CTE named like a table: parts of it would mean the table.",
+        "reserved_name": "A name that dpsql uses for itself.",
+        "set_operation_mixed": "UNION and the like of private rows with anything else.",
+        "set_operation_types": "UNION and the like of columns whose types differ.",
+        "set_operation_unit": "UNION, EXCEPT and INTERSECT that would compare different people's "
+        "rows.",
+        "several_statements": "More than one statement in a text.",
+        "statement_not_allowed": "Something other than a query inside a query.",
+        "subquery_over_private_rows": "A condition on private rows that looks at other private "
+        "rows.",
+        "table_form_not_allowed": "A private table with a schema, a sample, a pivot or a version.",
+        "table_function": "A function in FROM that could read files, catalogs or settings.",
+        "tail_too_large": "Constants, or columns repeated in each other, that take more memory or "
+        "time than there is.",
+        "too_many_aliases": "More names for columns than there are columns.",
+        "too_many_grouping_sets": "ROLLUP, CUBE or GROUPING SETS that stand for very many answers.",
+        "too_many_relations": "More private tables joined than `limits.private_relations` allows.",
+        "unbounded_sum": "A sum of values without bounds: no noise could hide one row.",
+        "unknown_bounds": "A named argument of an aggregate that is not a contribution bound.",
+        "unknown_ordinal": "A GROUP BY position outside the select list.",
+        "unknown_qualifier": "A name before `.*` that no table of the FROM clause has.",
+        "window_over_private_rows": "A window function over private rows: it looks at other rows.",
+    },
+    SQLSyntaxError: {
+        "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own.",
+    },
+    UnknownName: {
+        "ambiguous_column": "A name that several joined tables have as a column.",
+        "unknown_account": "A name that is no account of the policy.",
+        "unknown_column": "A column that the tables in reach do not have.",
+        "unknown_table": "A table that the policy does not list, whether it exists or not.",
+    },
+    BudgetExceeded: {
+        "budget_exceeded": "The account, or the total of all, cannot pay the worst case.",
+    },
+    DataError: {
+        "tail_failed": "The part over released rows failed. The release was paid for.",
+    },
+    EngineError: {
+        "engine_failed": "The engine failed; its message is withheld, as it may quote data. The "
+        "account is suspended until the owner has looked.",
+        "interrupted": "The caller ended the query; what it reserved stays spent.",
+        "memory_limit": "The query took more memory than there is for it. By the policy, the "
+        "account is suspended.",
+        "time_limit": "The query took longer than the policy lets one. By the policy, the account "
+        "is suspended.",
+    },
+    InterfaceError: {
+        "answer_too_large": "An answer of too many values to hold as Python objects; arrow() reads "
+        "it.",
+        "bad_setting": "A value that a setting of the shell does not take.",
+        "closed": "The cursor or the connection is closed.",
+        "config_syntax": "The settings file is not TOML.",
+        "config_unknown_key": "The settings file names something that is no setting, or not in its "
+        "table.",
+        "config_unknown_profile": "A profile that the settings file does not have.",
+        "config_unreadable": "The settings file is missing or cannot be read.",
+        "config_wrong_type": "The settings file gives a setting a value of another kind than it "
+        "takes.",
+        "database_locked": "Another connection has the database open for writing.",
+        "database_missing": "There is no database at the path; dpsql never creates what it "
+        "protects.",
+        "database_unreadable": "The file is no DuckDB database that this version opens, or this "
+        "user may not read it.",
+        "demo_database": "The file where the demo keeps its database is another one.",
+        "directory_not_writable": "The demo cannot write to its directory, or remove what it left "
+        "there.",
+        "engine_in_use": "A table registered on an engine that has a file, or has been connected "
+        "to.",
+        "engine_not_surveyed": "A version of DuckDB of which it is not known which functions can "
+        "fail on data.",
+        "file_exists": "A file to be written exists already.",
+        "file_in_use": "Answers written over a database, its policies, its ledger or the settings.",
+        "file_missing": "A file to be read does not exist.",
+        "file_not_readable": "A file of heads of the ledger cannot be read as text.",
+        "file_not_writable": "A file cannot be written, or is no file.",
+        "file_unreadable": "A file of statements cannot be read.",
+        "ledger_not_given": "It is not said where the ledger is, and an engine has no file to put "
+        "one beside.",
+        "memory_too_small": "The database alone takes more memory than the policy's limit.",
+        "missing_package": "An optional package that this needs is not installed; the hint says "
+        "how to.",
+        "no_frame_type": "A data frame that has no type for some column; fetchall() reads the "
+        "answer.",
+        "no_ledger": "A question asked of a connection without a ledger, which can only explain.",
+        "no_python_value": "Values that Python cannot hold; arrow() reads them.",
+        "not_connected": "The notebook asks before `%dpsql connect`.",
+        "nothing_to_explain": "\\explain in the shell, without a query.",
+        "nothing_to_plot": "\\plot in the shell, without an answer or with columns that it does "
+        "not have.",
+        "script_failed": "A file of statements was not run to its end. What came before is paid "
+        "for.",
+        "survey_not_kept": "What was found of the engine's functions cannot be written to its "
+        "directory.",
+        "table_unreadable": "A table registered on an engine that DuckDB cannot load.",
+        "too_many_files": "Files of statements include one another too deeply, or themselves.",
+        "unfinished_statement": "A command of the shell amid a statement without a semicolon.",
+        "unknown_command": "A command that the shell does not have.",
+        "unknown_setting": "A setting that the shell does not have.",
+        "unknown_topic": "A topic that the shell has no help on.",
+        "view_unreadable": "A view that fails, or reads files which its engine no longer reaches.",
+    },
+    InternalError: {
+        "not_locked": "The engine does not take the settings that keep it away from files and "
+        "networks.",
+        "rows_out_of_order": "Rows of a set union that are not sorted by unit and item, each once.",
+        "unforeseen": "A failure of dpsql itself in the shell; its text is withheld, as it may "
+        "quote data.",
+        "unit_not_bounded": "A privacy unit with more items in a set union than its bound.",
+    },
+    LedgerError: {
+        "account_suspended": "A failure suspended the account: only questions that were answered "
+        "before are, until the owner reopens it.",
+        "ledger_account_exists": "The account to be created is in the ledger.",
+        "ledger_busy": "Another process or thread kept the ledger locked for too long.",
+        "ledger_cannot_create": "The ledger cannot be written where it is to be.",
+        "ledger_cannot_open": "The ledger's file cannot be opened, or its server not be reached.",
+        "ledger_clock": "The clock is before the time of the ledger's last event.",
+        "ledger_closed": "The ledger is closed.",
+        "ledger_corrupt": "The ledger is damaged, or was altered by something else than dpsql: it "
+        "is to be restored from a backup.",
+        "ledger_delta_refund": "A charge settled at another delta than was reserved, which is "
+        "never refunded.",
+        "ledger_disk_full": "No space is left to record what a query costs: none runs.",
+        "ledger_failed": "The ledger refused the operation for a reason that has no code of its "
+        "own.",
+        "ledger_failed_entry": "A charge settled that stays whole, as its query failed.",
+        "ledger_foreign": "The file or the database's schema is not a ledger of dpsql's.",
+        "ledger_forked": "The process was forked while it held the ledger open.",
+        "ledger_io_error": "The ledger's disk failed while reading or writing.",
+        "ledger_missing": "There is no ledger, or it was moved, deleted or replaced while it was "
+        "open.",
+        "ledger_not_a_file": "The ledger's path is a directory, or something else that is no file.",
+        "ledger_not_picklable": "An open ledger cannot be copied or sent to another process; its "
+        "place can.",
+        "ledger_not_suspended": "The account to be reopened is not suspended.",
+        "ledger_other_composition": "The account was charged under another composition than it is "
+        "given now.",
+        "ledger_over_reserved": "A charge settled at more than was reserved.",
+        "ledger_overflow": "The account has spent more than can be counted.",
+        "ledger_read_only": "The ledger may be read, not written, by this user or role or at this "
+        "server.",
+        "ledger_settled_twice": "A charge settled that is settled already.",
+        "ledger_unknown_entry": "A charge settled that this ledger never reserved.",
+        "ledger_unsupported": "SQLite, the file system or the server lacks something the ledger "
+        "needs to be safe.",
+        "ledger_version": "The ledger is of another version, which this dpsql does not read.",
+    },
+    NotSupportedError: {
+        "executemany": "It would pay for every answer and show only the last.",
+    },
+    OperationalError: {
+        "set_union_too_large": "More privacy units or keys than a set union takes.",
+    },
+    ParameterError: {
+        "bad_limit": "A selection of a negative number of places.",
+        "bad_offsets": "Offsets of a selection that are not one finite number per score.",
+        "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",
+        "bad_probability": "A probability or delta that is not between 0 and 1, or 1/2 where that "
+        "is the limit.",
+        "bad_sensitivity": "A sensitivity that is negative, not finite, or not whole where it must "
+        "be.",
+        "bad_value": "A query parameter's value that cannot be written in SQL, or too much text.",
+        "column_not_in_answer": "A column to be shown or drawn that the answer does not have.",
+        "column_not_numeric": "A column to be drawn that does not hold numbers.",
+        "confidence_out_of_range": "A confidence that is not between 0 and 1, or too near to 1.",
+        "draft_unclear": "What `dpsql init` is told does not fit the database, or contradicts "
+        "itself.",
+        "epsilon_range": "An epsilon beyond those that the analysis holds for.",
+        "needless_cap": "k_bar to be chosen although the units' groups are capped.",
+        "no_fixed_weights": "Weights asked for in advance of a set union whose policy lets the "
+        "data decide them.",
+        "noise_scale": "Noise too small or too large for its analysis to hold, or to be of use.",
+        "not_axes": "Something to draw on that is no Axes of matplotlib.",
+        "not_positive": "A number given to a mechanism that must be positive, or at least 1.",
+        "nothing_to_draw": "An answer without a column of numbers.",
+        "options_do_not_fit": "Options of `dpsql calibrate` that exclude one another, or lack one "
+        "that they need.",
+        "parameter_not_a_choice": "contribution_bounding that is neither `sample` nor `weight`.",
+        "parameter_not_finite": "A privacy parameter that is infinite or not a number.",
+        "parameter_not_integer": "A privacy parameter that must be a whole number.",
+        "parameter_not_number": "A privacy parameter that must be a number.",
+        "parameter_out_of_range": "A privacy parameter outside dpsql's own limits or those of the "
+        "policy.",
+        "release_too_large": "A release of more bytes than the ledger stores.",
+        "too_many_choices": "A range of k_bar wider than the analysis of its choice.",
+        "unknown_mechanism": "A name that is no mechanism.",
+        "unknown_parameter": "A name that is no privacy parameter.",
+    },
+    PolicyError: {
+        "policy_does_not_fit": "The policies file and the database do not agree.",
+        "policy_empty": "The policies file is empty.",
+        "policy_invalid": "The policies file says something that is not allowed.",
+        "policy_not_utf8": "The policies file is not UTF-8 text.",
+        "policy_syntax": "The policies file is not YAML, or not in the expected form.",
+        "policy_too_large": "The policies file is longer, or has more parts, than dpsql reads.",
+        "policy_unreadable": "The policies file is missing or cannot be read.",
+    },
+    ProgrammingError: {
+        "arguments_not_taken": "Values or privacy parameters for a statement that takes none.",
+        "bad_size": "fetchmany of a number of rows that is negative or not whole.",
+        "bad_values": "Query parameters that are neither a sequence nor a mapping.",
+        "no_answer": "Rows fetched before a query, or after one that failed.",
+        "parameter_missing": "A query parameter without a value.",
+        "parameter_styles_mixed": "`?` together with named or numbered parameters.",
+        "parameter_unused": "Values for more parameters than the query has.",
+        "too_many_values": "More values of parameters than a query takes.",
+    },
+}
+
+CODES: Final[Mapping[str, Code]] = MappingProxyType(
+    {
+        code: Code(kind, meaning)
+        for kind, meanings in _MEANINGS.items()
+        for code, meaning in meanings.items()
+    }
+)

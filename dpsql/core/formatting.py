@@ -1,0 +1,131 @@
+"""Numbers and cells as people read them: no more digits than are known, nothing unprintable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+MAX_DECIMALS = 6
+MISSING = "NULL"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A figure to a few significant digits, thousands separated, without trailing zeros.
+
+    >>> significant(0.0043708), significant(127_881_728.4), significant(1.0)
+    ('0.004371', '127,881,728', '1')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with the given decimals, thousands separated, and no minus before zero.
+
+    >>> fixed(1234.56, 1), fixed(-0.01, 0), fixed(float("nan"), 0)
+    ('1,234.6', '0', 'nan')
+    """
+    text = f"{value:,.{decimals}f}"
+    return text.removeprefix("-") if not any(digit in "123456789" for digit in text) else text
+
+
+def decimals_for(half_width: float) -> int:
+    """Decimals that show an uncertainty to two significant digits: more would be noise.
+
+    >>> decimals_for(54.0), decimals_for(8.1), decimals_for(0.03)
+    (0, 1, 3)
+    """
+    if not (math.isfinite(half_width) and half_width > 0):
+        return 0
+    return min(MAX_DECIMALS, max(0, 1 - math.floor(math.log10(half_width))))
+
+
+def percent(part: float, whole: float) -> str:
+    """A share of a limit, in words that never round something to nothing.
+
+    >>> percent(1, 8), percent(1e-6, 1), percent(0, 1)
+    ('12.5%', '<0.1%', '0%')
+    """
+    if part <= 0 or whole <= 0:
+        return "0%"
+    share = 100 * part / whole
+    return "<0.1%" if share < 0.1 else f"{share:.3g}%"
+
+
+def all_numbers(values: Sequence[object]) -> bool:
+    """Find out whether all values that there are are numbers."""
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        for value in present
+    )
+
+
+def level(confidence: float) -> str:
+    """A confidence as people write it.
+
+    >>> level(0.95), level(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * confidence:.6g}%"
+
+
+def ordinal(number: int) -> str:
+    """A place in an order.
+
+    >>> ordinal(1), ordinal(12), ordinal(1002)
+    ('1st', '12th', '1,002nd')
+    """
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if 10 < number % 100 < 14 else last}"
+
+
+def printable(text: str, width: int | None = None) -> str:
+    """Text from data or a catalog, safe for a terminal: one line, control characters escaped.
+
+    >>> printable("two\\nlines"), printable("a long title", 7)
+    ('two\\\\nlines', 'a long…')
+    """
+    if width is not None and len(text) > width:
+        text = text[: width - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def printable_line(line: str) -> str:
+    """A line with each unprintable character as one space, so that columns stay where they are."""
+    return "".join(c if c.isprintable() else " " for c in line)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def cell(value: object, width: int | None = 60) -> str:
+    """A value without noise of its own: a key, or something the tail computed."""
+    if value is None:
+        return MISSING
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, bytes):
+        return printable(f"\\x{value.hex()}", width)
+    return printable(str(value), width)
+
+
+def _float(value: float) -> str:
+    """Six significant digits; thousands are separated where it cannot be a year."""
+    if 1e4 <= abs(value) < 1e15:
+        text = f"{value:,.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.6g}"
+
+
+def common_decimals(lows: Iterable[float], highs: Iterable[float]) -> int:
+    """Decimals for a noisy column: those its narrowest interval deserves."""
+    widths = [(high - low) / 2 for low, high in zip(lows, highs, strict=True)]
+    return max((decimals_for(width) for width in widths), default=0)

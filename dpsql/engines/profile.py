@@ -1,0 +1,57 @@
+"""What the data hold, for an owner who asks to see it while drafting a policy. Nothing is private.
+
+Analysts have no way here: nothing but ``dpsql init --look`` imports this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from dpsql.core.formatting import printable
+from dpsql.core.quoting import quote
+from dpsql.core.schema import fold, is_numeric, is_text
+from dpsql.engines.duckdb import open_database
+from dpsql.errors import EngineError
+
+MAX_VALUES: Final = 12
+"""Columns of text with more distinct values are not shown."""
+
+
+def look(database: Path) -> Mapping[tuple[str, str], str]:
+    """The range of each column of numbers, and the values of those of text that have few.
+
+    Keyed by folded names of table and column. Raises ``InterfaceError`` and ``EngineError``.
+    """
+    engine = open_database(database)
+    try:
+        cursor = engine._connection.cursor()
+        found = {
+            (fold(table.name), fold(column.name)): _seen(cursor, table.name, column.name, numeric)
+            for table in engine.schema().values()
+            for column in table.columns
+            if (numeric := is_numeric(column.type)) or is_text(column.type)
+        }
+    except duckdb.Error:
+        raise EngineError() from None
+    finally:
+        engine.close()
+    return {key: text for key, text in found.items() if text}
+
+
+def _seen(cursor: duckdb.DuckDBPyConnection, table: str, column: str, numeric: bool) -> str:
+    name, source = quote(column), quote(table)
+    if numeric:
+        rows = cursor.execute(f"SELECT min({name}), max({name}) FROM {source}").fetchall()
+        low, high = rows[0]
+        return "" if low is None else f"{low} to {high}"
+    values = cursor.execute(
+        f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL "
+        f"ORDER BY 1 LIMIT {MAX_VALUES + 1}"
+    ).fetchall()
+    if len(values) > MAX_VALUES:
+        return ""
+    return ", ".join(printable(str(value), 40) for (value,) in values)

@@ -1,0 +1,270 @@
+"""Budgets and ledgers for other programs: JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from dpsql.accounting.zcdp import Amount, PrivacyLoss
+from dpsql.budget import BudgetReport
+from dpsql.budget.account import AccountReport, Limit, Spending
+from dpsql.budget.forecasts import Forecast
+from dpsql.budget.question import read_record
+from dpsql.ledger import Entry, Event, Head, Verification, cause_of
+
+PIECE = 1000
+"""How many rows are made into text at once."""
+
+ENTRY_COLUMNS = (
+    *("entry", "created", "who", "account", "statement", "values", "tables", "mechanisms"),
+    *("reserved_rho", "reserved_epsilon", "reserved_delta", "settled"),
+    *("charged_rho", "charged_epsilon", "charged_delta", "stored", "query", "failed"),
+)
+ACCOUNT_COLUMNS = (
+    *("account", "composition", "epsilon_spent", "rho_spent", "delta_spent", "queries"),
+    *("unsettled", "epsilon_limit", "rho_limit", "delta_limit", "limit_source", "renews"),
+    *("opened", "windows", "epsilon_total", "delta_of_epsilon_total", "queries_total"),
+    "suspended",
+)
+
+
+def budget_json(report: BudgetReport) -> str:
+    """A budget as JSON: the analyst's figures, all accounts, forecasts and analyses."""
+    names = (
+        *("account", "composition", "epsilon", "delta", "rho_limit", "delta_limit", "rho_spent"),
+        *("delta_spent", "epsilon_spent", "queries", "unsettled"),
+        *("epsilon_remaining", "rho_remaining", "delta_remaining"),
+    )
+    return to_json(
+        {name: getattr(report, name) for name in names}
+        | {"analyst": report.analyst, "suspended": report.suspended or None}
+        | {"promise": None if report.promise is None else asdict(report.promise)}
+        | {"total": report.total}
+        | {"accounts": [account_dict(account) for account in report.accounts]}
+        | {"forecasts": [_forecast(each) for each in report.forecasts]}
+        | {"analyses": [asdict(each) for each in report.analyses]}
+    )
+
+
+def account_dict(account: AccountReport) -> dict[str, Any]:
+    """One account's figures; ``left`` is null without limits."""
+    left = account.left
+    return {
+        "path": account.path,
+        "composition": account.composition,
+        "limits": [_limit(limit, account) for limit in account.limits],
+        "spent": _spending(account.spent),
+        "total": _spending(account.total),
+        "left": None if left is None else _loss(left),
+        "renews": account.renews or None,
+        "period": account.period or None,
+        "opened": account.opened or None,
+        "windows": account.windows,
+        "suspended": account.suspended or None,
+    }
+
+
+def account_row(account: AccountReport) -> list[object]:
+    """The cells of ``ACCOUNT_COLUMNS``; limits are those of what binds."""
+    spent, total, bound = account.spent, account.total, account.binding
+    limits: list[object] = [None] * 4
+    if bound is not None:
+        budget = bound.budget
+        limits = [budget.epsilon, budget.limit.loss.rho, account.delta_limit, bound.source]
+    own = (account.path, str(account.composition), spent.epsilon, spent.loss.rho, spent.loss.delta)
+    return [
+        *(*own, spent.queries, spent.unsettled, *limits),
+        *(account.renews, account.opened, account.windows),
+        *(total.epsilon, total.delta, total.queries, account.suspended),
+    ]
+
+
+def entry_dict(entry: Entry) -> dict[str, Any]:
+    """One question of the ledger; ``settled`` and ``charged`` are null until it is settled."""
+    return {
+        "entry": entry.entry,
+        "created": entry.created,
+        "who": entry.who,
+        "account": entry.account,
+        "query": entry.query,
+        "plan": _plan(entry.plan),
+        "reserved": _amount(entry.reserved),
+        "settled": entry.settled,
+        "charged": None if entry.charged is None else _amount(entry.charged),
+        "stored": entry.stored,
+        "failed": entry.failed,
+    }
+
+
+def entry_row(entry: Entry) -> list[object]:
+    """The cells of ``ENTRY_COLUMNS``."""
+    asked, reserved = read_record(entry.plan), entry.reserved.loss
+    charged: list[object] = [None] * 3
+    if entry.charged is not None:
+        charged = [entry.charged.loss.rho, entry.charged.loss.epsilon, entry.charged.loss.delta]
+    return [
+        *(entry.entry, entry.created, entry.who, entry.account, asked.statement),
+        "; ".join(asked.values),
+        " + ".join(dict.fromkeys(block.table for block in asked.blocks)),
+        " + ".join(dict.fromkeys(block.mechanism for block in asked.blocks)),
+        *(reserved.rho, reserved.epsilon, reserved.delta, entry.settled, *charged),
+        *(entry.stored, entry.query, entry.failed),
+    ]
+
+
+def suspension_dict(event: Event) -> dict[str, Any]:
+    """An account's suspension, or its end; ``entry`` is the question that failed, if one did."""
+    return {
+        "event": event.seq,
+        "kind": event.kind,
+        "time": event.time,
+        "who": event.who,
+        "account": event.account,
+        "entry": event.entry,
+        "cause": cause_of(event),
+    }
+
+
+def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:
+    """What verification found; ``place`` is the number of the first broken event, if it is one."""
+    return {
+        "sound": found.sound,
+        "events": found.events,
+        "head": None if found.head is None else str(found.head),
+        "broken": found.broken,
+        "place": found.place,
+        "anchors": [str(anchor) for anchor in anchors],
+    }
+
+
+def ledger_json(
+    head: Head,
+    accounts: Sequence[AccountReport],
+    suspensions: Sequence[Event],
+    entries: Iterable[Entry],
+) -> Iterator[str]:
+    """A whole ledger as JSON, in pieces.
+
+    Its head, its accounts, when these were suspended, and its entries from the newest on.
+    """
+    start = to_json(
+        {
+            "head": str(head),
+            "accounts": [account_dict(each) for each in accounts],
+            "suspensions": [suspension_dict(each) for each in suspensions],
+        }
+    )
+    yield start.removesuffix("\n}") + ',\n  "entries": ['
+    between = "\n"
+    for page in _pages(entries):
+        yield between + ",\n".join(f"    {to_json(entry_dict(e), None)}" for e in page)
+        between = ",\n"
+    yield "\n  ]\n}\n"
+
+
+def csv_pieces(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """:func:`to_csv` in pieces."""
+    yield to_csv(columns, ())
+    for page in _pages(rows):
+        yield to_csv((), page)
+
+
+def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while page := list(islice(rest, PIECE)):
+        yield page
+
+
+def to_json(value: object, indent: int | None = 2) -> str:
+    """JSON text of a value; what is not finite is null."""
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return _unicode(text)
+
+
+def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A header, unless ``columns`` is empty, and the rows; None as nothing."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    if columns:
+        writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return _unicode(buffer.getvalue())
+
+
+def _plan(text: str) -> Any:
+    """A plan as a value; None for JSON that cannot be written again, such as any too deep."""
+    try:
+        plan = json.loads(text)
+        to_json([[[[plan]]]])
+    except (ValueError, RecursionError):
+        return None
+    return plan
+
+
+def _limit(limit: Limit, account: AccountReport) -> dict[str, Any]:
+    budget = limit.budget
+    return {
+        "source": limit.source,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "composition": budget.composition,
+        "binds": limit is account.binding,
+        "queries": _loss(budget.limit.loss),
+    }
+
+
+def _spending(spent: Spending) -> dict[str, Any]:
+    return {
+        "epsilon": spent.epsilon,
+        "at_delta": spent.delta,
+        "charged": _loss(spent.loss),
+        "queries": spent.queries,
+        "unsettled": spent.unsettled,
+    }
+
+
+def _forecast(found: Forecast) -> dict[str, Any]:
+    usual = found.usual
+    return asdict(found) | {
+        "settings": [{"epsilon": e, "delta": d} for e, d in found.settings],
+        "reserved": _loss(found.reserved),
+        "usual": None if usual is None else _loss(usual),
+    }
+
+
+def _loss(loss: PrivacyLoss) -> dict[str, float]:
+    return {"epsilon": loss.epsilon, "rho": loss.rho, "delta": loss.delta}
+
+
+def _amount(amount: Amount) -> dict[str, Any]:
+    """A cost as numbers, and exactly: in ledger units."""
+    units = dict(zip(("rho", "epsilon", "delta"), amount.units, strict=True))
+    return _loss(amount.loss) | {"units": units}
+
+
+def _cell(value: object) -> object:
+    """Text that a spreadsheet would run as a formula is quoted by an apostrophe."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def _unicode(text: str) -> str:
+    """Lone surrogates, which no file can hold, as escapes: in JSON they mean the same."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value

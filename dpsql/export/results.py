@@ -1,0 +1,258 @@
+"""Results for other programs: JSON, CSV, Markdown, Arrow and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import asdict, dataclass
+from datetime import date, time
+from decimal import Decimal
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.core.formatting import MISSING, all_numbers, printable
+from dpsql.results.explanation import Explanation
+from dpsql.results.result import Result
+
+if TYPE_CHECKING:
+    import pyarrow
+
+METADATA_KEY: Final = b"dpsql"
+"""Where Arrow and Parquet files keep mechanisms, cost and confidence, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of an answer as it goes out. ``type`` is DuckDB's."""
+
+    name: str
+    type: str
+    values: list[object]
+
+
+def encoded(result: Result, format_: str, confidence: float, intervals: bool) -> bytes:
+    """The answer in a format: a whole file. ``intervals`` asks for them as columns."""
+    shown = confidence if intervals else None
+    match format_:
+        case "csv":
+            return result_csv(result, shown).encode()
+        case "json":
+            return f"{result_json(result, confidence, intervals)}\n".encode()
+        case "jsonl":
+            return result_json_lines(result, shown).encode()
+        case "markdown":
+            return result_markdown(result, shown).encode()
+        case "arrow":
+            return result_arrow(result, confidence, intervals)
+        case "parquet":
+            return result_parquet(result, confidence, intervals)
+        case _:
+            raise ValueError(f"no such format: {format_}")
+
+
+def columns_of(result: Result, intervals: float | None) -> list[Column]:
+    """The columns of an answer.
+
+    With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
+    """
+    ends = _ends_by_column(result, intervals)
+    rows = result.fetchall()
+    columns: list[Column] = []
+    for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
+        columns.append(Column(name, type_, [row[position] for row in rows]))
+        columns += ends.get(name, ())
+    return columns
+
+
+def _ends_by_column(result: Result, intervals: float | None) -> dict[str, tuple[Column, Column]]:
+    """The ends of each noisy column's intervals, under names that the answer leaves free."""
+    if intervals is None:
+        return {}
+
+    def end(name: str, word: str, values: NDArray[np.float64]) -> Column:
+        whole = result.types[result.columns.index(name)] == "BIGINT"
+        free = _free(f"{name}_{word}", result.columns)
+        return Column(free, "BIGINT" if whole else "DOUBLE", _ends(result, name, values))
+
+    return {
+        name: (end(name, "low", found.low), end(name, "high", found.high))
+        for name, found in result.intervals(intervals).items()
+    }
+
+
+def _free(name: str, taken: list[str]) -> str:
+    """The name, or the first of ``name_1``, ``name_2``, ... that no column has yet."""
+    numbered = (f"{name}_{number}" for number in count(1))
+    return name if name not in taken else next(free for free in numbered if free not in taken)
+
+
+def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
+    """Columns, rows, intervals (null where a value is NULL) and cost, as one JSON object."""
+    columns = columns_of(result, confidence if intervals else None)
+    parts = {
+        "columns": [column.name for column in columns],
+        "rows": list(zip(*(column.values for column in columns), strict=True)),
+        "intervals": {
+            name: {"low": _ends(result, name, found.low), "high": _ends(result, name, found.high)}
+            for name, found in result.intervals(confidence).items()
+        },
+        **_circumstances(result, confidence),
+    }
+    return "{\n" + ",\n".join(f"  {_json(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
+
+
+def result_json_lines(result: Result, intervals: float | None) -> str:
+    """An object for each row, on a line of its own."""
+    columns = columns_of(result, intervals)
+    names = [column.name for column in columns]
+    rows = zip(*(column.values for column in columns), strict=True)
+    return "".join(f"{_json(dict(zip(names, row, strict=True)))}\n" for row in rows)
+
+
+def result_csv(result: Result, intervals: float | None) -> str:
+    """A header and the rows, NULL as nothing; ``intervals`` as for :func:`columns_of`."""
+    columns = columns_of(result, intervals)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(column.name for column in columns)
+    writer.writerows(zip(*(map(_text, column.values) for column in columns), strict=True))
+    return buffer.getvalue()
+
+
+def result_markdown(result: Result, intervals: float | None) -> str:
+    """A table of GitHub's Markdown, numbers to the right."""
+    columns = columns_of(result, intervals)
+    rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
+    cells = [[_markdown_cell(value) for value in column.values] for column in columns]
+    rows = [[_markdown_cell(column.name) for column in columns], rules]
+    rows += [list(row) for row in zip(*cells, strict=True)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _markdown_cell(value: object) -> str:
+    """A value as one line that Markdown shows as it is."""
+    text = MISSING if value is None else printable(str(_text(value)))
+    return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
+
+
+def result_arrow(result: Result, confidence: float, intervals: bool = False) -> bytes:
+    """An Arrow IPC file, which is also called Feather. Cost and mechanisms are its metadata."""
+    import pyarrow
+
+    table = _arrow_table(result, confidence, intervals)
+    buffer = io.BytesIO()
+    with pyarrow.ipc.new_file(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue()
+
+
+def result_parquet(result: Result, confidence: float, intervals: bool = False) -> bytes:
+    """A Parquet file. Cost and mechanisms are its metadata."""
+    import pyarrow.parquet
+
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(_arrow_table(result, confidence, intervals), buffer)
+    return buffer.getvalue()
+
+
+def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.Table:
+    """The answer with DuckDB's types, and with cost and mechanisms in the schema's metadata."""
+    import pyarrow
+
+    ends = _ends_by_column(result, confidence if intervals else None)
+    answer = result.arrow()
+    columns: dict[str, Any] = {}
+    for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
+        columns[name] = _portable(result, position, type_, answer.column(position))
+        for end in ends.get(name, ()):
+            number = pyarrow.int64() if end.type == "BIGINT" else pyarrow.float64()
+            columns[end.name] = pyarrow.array(end.values, number)
+    metadata = {METADATA_KEY: _json(_circumstances(result, confidence)).encode()}
+    return pyarrow.table(columns, metadata=metadata)
+
+
+def _portable(result: Result, position: int, type_: str, array: pyarrow.ChunkedArray) -> Any:
+    """A column of the answer in a type that every reader knows."""
+    import pyarrow
+
+    if type_ not in ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID"):
+        return array
+    values = [row[position] for row in result.fetchall()]
+    if all(isinstance(value, int | None) and abs(value or 0) < 10**38 for value in values):
+        return pyarrow.array(values, pyarrow.decimal128(38))
+    texts = [None if value is None else str(value) for value in values]
+    return pyarrow.array(texts, pyarrow.string())
+
+
+def _circumstances(result: Result, confidence: float) -> dict[str, object]:
+    """How the answer came about: confidence of its intervals, mechanisms and cost."""
+    cost = result.cost
+    return {
+        "confidence": confidence,
+        "mechanisms": [block.mechanism for block in result.plan.blocks],
+        "cost": {
+            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
+            "settled": _loss(cost.settled, cost.settled_epsilon),
+            "conversion_delta": cost.conversion_delta,
+        },
+    }
+
+
+def explanation_json(explanation: Explanation) -> str:
+    """A plan as JSON."""
+    return _json(asdict(explanation), indent=2)
+
+
+def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:
+    return {"epsilon": epsilon, "rho": loss.rho, "delta": loss.delta}
+
+
+def _ends(result: Result, name: str, ends: NDArray[np.float64]) -> list[object]:
+    """One end of a column's intervals: whole where the column is, None where the value is NULL."""
+    whole = result.types[result.columns.index(name)] == "BIGINT"
+    return [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]
+
+
+def _outline(value: object) -> str:
+    """A value with its entries on lines of their own, so that rows can be read."""
+    if isinstance(value, dict) and value:
+        lines = [f"    {_json(key)}: {_json(inner)}" for key, inner in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n  }"
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return "[\n" + ",\n".join(f"    {_json(row)}" for row in value) + "\n  ]"
+    return _json(value)
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value JSON can hold: NaN and infinities as null, dates in ISO 8601, exact decimals."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Decimal):
+        # A number where a double holds it exactly as written, else its digits.
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
+    return _text(value)
+
+
+def _text(value: object) -> object:
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, int | float | str) else str(value)

@@ -1,0 +1,54 @@
+"""The ``dpsql`` command: a thin layer over :mod:`dpsql.connection.connection` that prints and sets exit codes.
+
+One module per command, loaded when it is called; ``group`` lists them, ``failures`` has the exit
+codes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+import dpsql
+from dpsql.interfaces.cli import config
+from dpsql.interfaces.cli.registry import Commands
+
+_SETTINGS = """\
+Every option that commands share may also be set by an environment variable, such as DPSQL_DATABASE
+for --database, or in dpsql.toml, in the working directory or above: see dpsql config. An option
+goes before the environment, and that before the file."""
+
+
+def main() -> NoReturn:
+    """The ``dpsql`` command's entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        # A key of the data must not break a terminal that cannot write it.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    cli(prog_name="dpsql")
+    sys.exit(0)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_SETTINGS,
+)
+@click.version_option(dpsql.__version__, prog_name="dpsql")
+@click.option(
+    "--config",
+    envvar="DPSQL_CONFIG",
+    type=click.Path(path_type=Path),
+    help="The settings file.  [default: the nearest dpsql.toml]",
+)
+@click.option(
+    "--profile",
+    envvar="DPSQL_PROFILE",
+    shell_complete=config.profiles,
+    help="A [profile.NAME] of the settings file.",
+)
+def cli(**_: object) -> None:
+    """Differentially private SQL: ask, see the price, and stay within a budget."""

@@ -1,0 +1,72 @@
+"""The ledger that a command looks at: where it is, and that reports never create one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpsql.interfaces.cli.printing import remark
+
+if TYPE_CHECKING:
+    from dpsql.ledger import Ledger
+
+
+def located(ledger: str | None, policies: Path, database: Path | None) -> str:
+    """The place that was named, or else the one for these policies and this database.
+
+    Raises ``InterfaceError`` (``ledger_not_given``) if nothing tells.
+    """
+    if ledger is not None:
+        return ledger
+    from dpsql.policy.document import load_policy
+    from dpsql.policy.ledger_place import usual_place
+
+    return usual_place(load_policy(policies) if policies.exists() else None, database)
+
+
+def announce(created: bool, place: str) -> None:
+    """Say on stderr that a ledger was created, if it was: another one may have been expected."""
+    if created:
+        from dpsql.policy.ledger_place import announcement
+
+        remark(announcement(place))
+
+
+@contextmanager
+def existing(place: str, who: str | None = None) -> Iterator[Ledger]:
+    """The ledger at ``place``, a file or a URL.
+
+    Raises ``LedgerError`` (``ledger_missing``) for a file that is not there.
+    """
+    from dpsql.errors import LedgerError
+    from dpsql.ledger import Ledger
+
+    if not is_there(place):
+        raise LedgerError(
+            f"there is no ledger {place}",
+            code="ledger_missing",
+            hint="name it with --ledger, or its --database; the first query creates one, and so "
+            "does `dpsql budget owner create`",
+        )
+    with Ledger.open(place, who=who) as ledger:
+        yield ledger
+
+
+@contextmanager
+def any_ledger(place: str) -> Iterator[Ledger | None]:
+    """The ledger at ``place``, or None where nothing was spent yet: a file that is not there."""
+    if is_there(place):
+        with existing(place) as ledger:
+            yield ledger
+    else:
+        yield None
+
+
+def is_there(place: str) -> bool:
+    """True for a file that exists, and for every URL."""
+    from dpsql.policy.ledger_place import is_url
+
+    return is_url(place) or os.path.lexists(place)

@@ -1,0 +1,318 @@
+"""``dpsql budget owner``: what the data owner may do to the ledger. All of it is recorded there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpsql.interfaces.cli import options
+from dpsql.interfaces.cli.budget.ledgers import announce, existing, located
+from dpsql.interfaces.cli.printing import remark
+
+if TYPE_CHECKING:
+    from dpsql.budget.account import AccountReport
+    from dpsql.ledger import Ledger, Owner
+
+_PATH = click.argument("path")
+_YES = click.option("--yes", is_flag=True, help="Do it without asking.")
+_AS = click.option(
+    "--as",
+    "name",
+    required=True,
+    envvar="DPSQL_OWNER",
+    help="Your name, which is recorded with what you do.",
+)
+
+
+@click.group(
+    short_help="Create, limit and renew accounts. For the data owner.",
+    epilog=options.examples(
+        "dpsql budget owner create dpsql-demo/ana --as olga",
+        "dpsql budget owner limit dpsql-demo/ana --epsilon 2 --delta 1e-6 --as olga",
+    ),
+)
+def owner() -> None:
+    """Create accounts, limit and renew them, delete stored answers. For the data owner.
+
+    An account is named by its path, from the dataset down: sales, sales/ana, sales/ana/notebook.
+    Every action is an event of the ledger's chain, under the name that --as gives.
+    """
+
+
+def _action(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every action, which is told in ``ledger`` where the ledger is."""
+
+    @wraps(function)
+    def act(*, database: Path | None, policies: Path, ledger: str | None, **others: Any) -> None:
+        function(ledger=located(ledger, policies, database), **others)
+
+    return options.place_of_ledger(_AS(options.quiet(act)))
+
+
+@owner.command(
+    short_help="Create an account.",
+    epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"),
+)
+@_PATH
+@_action
+def create(path: str, ledger: str, name: str, quiet: bool) -> None:
+    """Create the account PATH, without limits of its own; and the ledger, if there is none."""
+    from dpsql.ledger import Ledger
+
+    with Ledger.open(ledger, who=name) as opened:
+        announce(opened.created, ledger)
+        opened.owner(name).create(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Limit what an account may spend in a window.",
+    epilog=options.examples(
+        "dpsql budget owner limit dpsql-demo --epsilon 8 --delta 1e-5 --as olga",
+        "dpsql budget owner limit dpsql-demo --none --as olga",
+    ),
+)
+@_PATH
+@click.option("--epsilon", type=float, help="The most that all queries of a window may cost, as ε.")
+@click.option("--delta", type=float, help="The same as δ.")
+@click.option(
+    "--composition",
+    type=click.Choice(["zcdp", "basic"]),
+    default="zcdp",
+    show_default=True,
+    help="How costs add up; that of the analysts below.",
+)
+@click.option("--none", "lifted", is_flag=True, help="Lift the owner's limit.")
+@_action
+def limit(
+    path: str,
+    epsilon: float | None,
+    delta: float | None,
+    composition: str,
+    lifted: bool,
+    ledger: str,
+    name: str,
+    quiet: bool,
+) -> None:
+    """Limit what the account PATH may spend in a window, beside what the policy says.
+
+    Where there are both, both bind. ε and δ are converted as those of the policy are.
+    """
+    import json
+
+    from dpsql.accounting.zcdp import Budget, Composition
+
+    if lifted == (epsilon is not None or delta is not None):
+        raise click.UsageError("give --epsilon and --delta, or --none")
+    if not lifted and (epsilon is None or delta is None):
+        raise click.UsageError("a limit needs both --epsilon and --delta")
+    with _acting(ledger, name) as (opened, actions):
+        if epsilon is None or delta is None:
+            actions.set_limits(path, None)
+        else:
+            most = Budget.of(epsilon, delta, Composition(composition)).limit
+            _require_same_composition(opened, path, composition)
+            terms = {"epsilon": epsilon, "delta": delta, "composition": composition}
+            actions.set_limits(path, most, terms=json.dumps(terms))
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Open a new window every day or month.",
+    epilog=options.examples("dpsql budget owner renew dpsql-demo/ana month --as olga"),
+)
+@_PATH
+@click.argument("every", type=click.Choice(["day", "month", "never"]))
+@_YES
+@_action
+def renew(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+    """Open a new window for PATH every day or month (UTC), in which all limits start afresh."""
+    from dpsql.ledger import Renewal
+
+    with _acting(ledger, name) as (opened, actions):
+        if every != "never":
+            _confirm(yes, _warning(_account(opened, path), f"Every {every}, a new window"))
+        actions.renew(path, None if every == "never" else Renewal(every))
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Open a new window now.",
+    epilog=options.examples("dpsql budget owner window dpsql-demo/ana --as olga"),
+)
+@_PATH
+@_YES
+@_action
+def window(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+    """Open a new window for PATH now: nothing spent before counts against its limits any more."""
+    with _acting(ledger, name) as (opened, actions):
+        _confirm(yes, _warning(_account(opened, path), "A new window"))
+        actions.open_window(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Have an account answer no new question.",
+    epilog=options.examples("dpsql budget owner suspend dpsql-demo/ana --as olga"),
+)
+@_PATH
+@_action
+def suspend(path: str, ledger: str, name: str, quiet: bool) -> None:
+    """Have PATH, and all accounts below it, answer no new question until it is reopened.
+
+    Questions that were answered before are still answered, from the ledger.
+    """
+    with _acting(ledger, name) as (opened, actions):
+        actions.suspend(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Let a suspended account ask again.",
+    epilog=options.examples("dpsql budget owner reopen dpsql-demo/ana --as olga"),
+)
+@_PATH
+@_YES
+@_action
+def reopen(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+    """Let PATH ask again, after it was suspended by you or because the engine failed.
+
+    Look at the question that failed first (`dpsql budget history`): whether a question fails may
+    depend on a row, and then every such failure tells something about that row.
+    """
+    with _acting(ledger, name) as (opened, actions):
+        _confirm(yes, _failures(opened, path))
+        actions.reopen(path)
+        _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Delete stored answers.",
+    epilog=options.examples(
+        "dpsql budget owner forget dpsql-demo/ana --before 2026-01-01 --as olga"
+    ),
+)
+@_PATH
+@click.option(
+    "--before",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    help="Only answers given before this time (UTC).",
+)
+@_YES
+@_action
+def forget(
+    path: str, before: datetime | None, yes: bool, ledger: str, name: str, quiet: bool
+) -> None:
+    """Delete the stored answers of PATH and of all accounts below it."""
+    with _acting(ledger, name) as (opened, actions):
+        _confirm(
+            yes,
+            f"The stored answers of {_shown(path)} and of all accounts below it will be deleted. "
+            "They cannot be had again: to ask again is to pay again. What they cost stays spent.",
+        )
+        count = actions.forget(path, None if before is None else before.replace(tzinfo=UTC))
+        remark(f"Deleted {count:,} stored answer{'' if count == 1 else 's'}.", quiet)
+        if count:
+            _done(opened, quiet)
+
+
+@owner.command(
+    short_help="Go on after a clock that was ahead.",
+    epilog=options.examples("dpsql budget owner accept-clock --as olga"),
+)
+@_action
+def accept_clock(ledger: str, name: str, quiet: bool) -> None:
+    """Go on with the present time, after a clock that was ahead was set right."""
+    with _acting(ledger, name) as (opened, actions):
+        actions.accept_clock()
+        _done(opened, quiet)
+
+
+@contextmanager
+def _acting(place: str, name: str) -> Iterator[tuple[Ledger, Owner]]:
+    with existing(place, name) as opened:
+        yield opened, opened.owner(name)
+
+
+def _require_same_composition(ledger: Ledger, path: str, composition: str) -> None:
+    """Refuse a limit under which the account could not be charged any more."""
+    from dpsql.errors import LedgerError
+
+    found = _account(ledger, path)
+    if found is not None and found.spent.queries and found.composition != composition:
+        raise LedgerError(
+            f"the account {path} was charged under {found.composition} composition",
+            code="ledger_other_composition",
+            hint=f"give its limit with --composition {found.composition}",
+        )
+
+
+def _account(ledger: Ledger, path: str) -> AccountReport | None:
+    """Where an account stands; None for one that does not exist, which the ledger refuses."""
+    from dpsql.budget.account import any_account
+
+    return any_account(path, None, ledger) if path in ledger.accounts() else None
+
+
+def _warning(account: AccountReport | None, what: str) -> str:
+    """What a new window means to the people in the data."""
+    if account is None:
+        return ""
+    from dpsql.core.formatting import significant
+
+    total = account.total
+    again = "as much as their limits allow"
+    if account.binding is not None:
+        budget = account.binding.budget
+        again = f"up to ε {significant(budget.epsilon)} at δ {significant(budget.delta)}"
+    return (
+        f"{what} lets those who ask from {_shown(account.path)} learn {again} once more about the "
+        f"same people. So far they were charged ε {significant(total.epsilon)} at "
+        f"δ {significant(total.delta)}, over {_windows(account.windows)}; what is spent in a new "
+        "window comes on top of that, and nothing takes it back."
+    )
+
+
+def _failures(ledger: Ledger, path: str) -> str:
+    """What reopening an account may mean; empty where nothing has failed since the last time."""
+    from itertools import takewhile
+
+    from dpsql.ledger import Kind
+
+    own = (event for event in ledger.suspensions(path) if event.account == path)
+    since = takewhile(lambda event: event.kind != Kind.REOPEN, own)
+    failed = sorted(event.entry for event in since if event.entry is not None)
+    if not failed:
+        return ""
+    questions = ", ".join(f"#{entry}" for entry in failed)
+    return (
+        f"The engine failed while it read private rows for {_shown(path)}: {questions} of `dpsql "
+        "budget history`. If that depended on what some row holds, it told something about that "
+        "row, and asking like that again would tell more."
+    )
+
+
+def _windows(count: int) -> str:
+    return "one window" if count == 1 else f"{count:,} windows"
+
+
+def _confirm(yes: bool, warning: str) -> None:
+    if not yes and warning:
+        click.echo(click.wrap_text(warning, 78), err=True)
+        click.confirm("Go on?", abort=True, err=True)
+
+
+def _shown(path: str) -> str:
+    from dpsql.core.formatting import printable
+
+    return printable(path)
+
+
+def _done(ledger: Ledger, quiet: bool) -> None:
+    remark(f"Done, and recorded: the ledger's head is {ledger.head()}.", quiet)

@@ -1,0 +1,91 @@
+"""``dpsql check``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpsql.interfaces.cli import options
+from dpsql.interfaces.cli.failures import FAILED
+from dpsql.interfaces.cli.printing import show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dpsql.policy.conformance import Finding
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql check -d demo-data/demo.duckdb",
+        "dpsql check -d demo-data/demo.duckdb -p policies.yaml -f json",
+    )
+)
+@options.database
+@options.policies
+@click.option(
+    "--survey",
+    is_flag=True,
+    help="First find out which functions of the installed DuckDB can fail on data, if dpsql was "
+    "not made with this version. Takes some minutes and reads no data.",
+)
+@options.formats("table", "json")
+@click.pass_context
+def check(
+    ctx: click.Context, /, database: Path, policies: Path, survey: bool, format_: str
+) -> None:
+    """Compare the policies with the database. Exits with 2 if something does not fit.
+
+    Warnings ask the owner to look; errors make some query impossible or wrong.
+    """
+    from dpsql.engines.duckdb import open_database
+    from dpsql.policy.conformance import check_policy
+    from dpsql.policy.document import load_policy
+    from dpsql.policy.ledger_place import is_url, usual_place, without_password
+
+    if survey:
+        _survey_engine()
+    policy = load_policy(policies)
+    engine = open_database(database)
+    try:
+        findings = check_policy(policy, engine.schema(), engine.definition)
+    finally:
+        engine.close()
+    if format_ == "json":
+        click.echo(json.dumps([asdict(f) for f in findings], indent=2, ensure_ascii=False))
+    elif findings:
+        show(_findings_table(findings))
+    else:
+        click.echo("The policies fit the database.")
+    place = usual_place(policy, database)
+    shown = without_password(place) if is_url(place) else place
+    click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)
+    if any(finding.level == "error" for finding in findings):
+        ctx.exit(FAILED)
+
+
+def _survey_engine() -> None:
+    """Make and keep the evidence for the installed engine, unless there is some."""
+    from dpsql.engines.survey import kept
+
+    click.echo(f"What is known of the engine: {kept()}", err=True)
+
+
+def _findings_table(findings: list[Finding]) -> Table:
+    from rich.text import Text
+
+    from dpsql.core.formatting import printable
+    from dpsql.render.tables import titled
+
+    table = titled("", "where", "finding", "what to do")
+    for finding in findings:
+        colour = "bold red" if finding.level == "error" else "yellow"
+        table.add_row(
+            Text(finding.level, style=colour),
+            *(Text(printable(t)) for t in (finding.subject, finding.message, finding.hint)),
+        )
+    return table

@@ -1,0 +1,97 @@
+"""``dpsql init``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from dpsql.core.kept_files import refuse_kept
+from dpsql.interfaces.cli import options
+from dpsql.interfaces.cli.files import new_file
+from dpsql.policy.ledger_place import beside
+
+
+def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
+    return click.option(name, multiple=True, metavar=metavar, help=explanation)
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql init demo-data/demo.duckdb --output draft.yaml",
+        "dpsql init demo-data/demo.duckdb -o flights.yaml --only flights \\\n"
+        "  --unit flights.tailnum=aircraft --bounds flights.dep_delay=-60:300 \\\n"
+        "  --domain flights.origin=EWR,JFK,LGA --account ana=3,1e-6",
+        "dpsql init demo-data/demo.duckdb -o seen.yaml --look --no-ask",
+    )
+)
+@click.argument("place", metavar="[DATABASE]", required=False, type=click.Path(path_type=Path))
+@options.optional_database
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    default="policies.yaml",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The file to write.",
+)
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--dataset", help="The name the budget belongs to.  [default: the file's name]")
+@_many("--unit", "TABLE.COLUMN=NAME", "The column says whose row it is, and NAME what one is.")
+@_many("--link", "TABLE.COLUMN=TABLE.COLUMN", "Rows belong to whom the other table's row does.")
+@_many("--public", "TABLE", "A table about nobody.")
+@_many("--only", "TABLE", "Draft these tables and leave out the others.")
+@_many("--bounds", "TABLE.COLUMN=LOW:HIGH", "What a number can be, from public knowledge.")
+@_many("--domain", "TABLE.COLUMN=A,B,C", "Every value there can be, from public knowledge.")
+@_many("--account", "NAME=EPSILON,DELTA", "An analyst, and what they may learn in all.")
+@click.option("--epsilon", type=float, help="What a query costs unless it says otherwise, as ε.")
+@click.option("--delta", type=float, help="The same, as δ.")
+@click.option("--look", is_flag=True, help="Read the data and show what it holds. Not private.")
+@click.option(
+    "--ask/--no-ask", default=None, help="Ask what is not given.  [default: on a terminal]"
+)
+def init(
+    place: Path | None,
+    database: Path | None,
+    target: Path,
+    force: bool,
+    dataset: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    look: bool,
+    ask: bool | None,
+    **given: tuple[str, ...],
+) -> None:
+    """Draft a policies file from a database, by options and by answers to questions.
+
+    DATABASE is a DuckDB, Parquet or CSV file. The names and types of its tables and columns are
+    read, and no row unless --look is given.
+    """
+    from dpsql.interfaces.cli import init_questions as drafting
+    from dpsql.policy.draft import Draft, checked
+
+    database = place or database
+    if database is None:
+        raise click.UsageError("name a database: dpsql init DATABASE")
+    refuse_kept(target, (database, beside(database), options.settings_file()))
+    asking = sys.stdin.isatty() if ask is None else ask
+    with new_file(target, force) as write:
+        schema = drafting.schema_of(database)
+        draft = Draft(database.stem, guesses=not asking)
+        draft = draft if dataset is None else draft.with_dataset(dataset)
+        draft = drafting.Given(**given).decided(draft, schema)
+        draft = draft.with_parameters(epsilon=epsilon, delta=delta)
+        if look:
+            draft = drafting.looked(draft, database, asking)
+        text = checked(schema, draft)
+        if asking:
+            text = checked(schema, drafting.Questions(schema).answered(draft, dataset is None))
+            click.echo(f"\n{text}")
+            click.confirm(f"Write this to {target}?", default=True, abort=True)
+        write(text.encode())
+    to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
+    command = shlex.join(["dpsql", "check", "--database", str(database), "-p", str(target)])
+    click.echo(f"Wrote {target}.{to_do}\nNext: {command}")

@@ -1,0 +1,235 @@
+"""Options that several commands share, and the settings among them.
+
+A *setting* is an option that may also come from the environment or from a settings file.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from dpsql.errors import Error, SQLSyntaxError
+from dpsql.policy.model import PARAMETER_NAMES, ContributionBounding
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+FORMATS: Final = ("table", "csv", "json", "jsonl", "markdown", "arrow", "parquet")
+"""Every format some command prints; each command says which of them it knows."""
+
+
+class Setting(click.Option):
+    """An option that ``DPSQL_<KEY>`` and the ``key`` of a settings file can give as well."""
+
+    def __init__(self, *args: Any, path: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        assert self.name is not None
+        self.key = self.name.removesuffix("_")
+        self.envvar = f"DPSQL_{self.key.upper()}"
+        self.path = path
+        """True if relative values in a settings file are relative to that file."""
+
+
+class _Format(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """The formats of one command.
+
+    A format that the environment or a file sets for all commands is passed over by a command that
+    does not know it, as nobody asked for it there.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if param is not None and ctx is not None and value in FORMATS:
+            source = ctx.get_parameter_source(str(param.name))
+            if source is not ParameterSource.COMMANDLINE and value not in self.choices:
+                return str(self.choices[0])
+        return super().convert(value, param, ctx)
+
+
+def settings_file() -> Path | None:
+    """The settings file that this run of dpsql has read, if it has read one."""
+    ctx = click.get_current_context(silent=True)
+    return getattr(ctx.obj, "path", None) if ctx is not None else None
+
+
+def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    """A whole number or the word ``unlimited``; the policy checks the range."""
+    if value is None or value.lower() == "unlimited":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter("give a whole number, or: unlimited", ctx, param) from None
+
+
+def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if not (math.isfinite(value) and 0 < value < 1):
+        raise click.BadParameter("it must lie between 0 and 1, such as 0.95", ctx, param)
+    return value
+
+
+def _analysts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Accounts of the policies file, for completion; none where it cannot be read."""
+    from dpsql.policy.document import load_policy
+
+    try:
+        accounts = load_policy(ctx.params.get("policies") or "policies.yaml").accounts
+    except Error:
+        return []
+    return [CompletionItem(name) for name in accounts if name.startswith(incomplete)]
+
+
+def _mechanisms(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from dpsql.planner import MECHANISMS
+
+    return [CompletionItem(name) for name in MECHANISMS if name.startswith(incomplete)]
+
+
+def _setting(*names: str, **attributes: Any) -> Decorator:
+    return click.option(*names, cls=Setting, **attributes)
+
+
+def _database(required: bool) -> Decorator:
+    return _setting(
+        "--database",
+        "-d",
+        required=required,
+        path=True,
+        type=click.Path(path_type=Path),
+        help="A DuckDB, Parquet or CSV file. Never written to.",
+    )
+
+
+def _analyst(required: bool) -> Decorator:
+    return _setting(
+        "--analyst",
+        "-a",
+        required=required,
+        shell_complete=_analysts,
+        help="Whose account pays: a name under `accounts` in the policies file.",
+    )
+
+
+database = _database(required=True)
+optional_database = _database(required=False)
+analyst = _analyst(required=True)
+optional_analyst = _analyst(required=False)
+policies = _setting(
+    "--policies",
+    "-p",
+    default="policies.yaml",
+    show_default=True,
+    path=True,
+    type=click.Path(path_type=Path),
+    help="The data owner's policies file.",
+)
+ledger = _setting(
+    "--ledger",
+    "-l",
+    show_default="the policies file's, or the one beside the database",
+    path=True,
+    help="What keeps what has been spent: a file, or a postgresql:// URL.",
+)
+session = _setting(
+    "--session", "-s", default="", help="A session of the analyst, with an account of its own."
+)
+confidence = _setting(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    callback=_checked_confidence,
+    help="Confidence of the intervals.",
+)
+
+
+def place_of_ledger(command: Command) -> Command:
+    """What says where the ledger is: itself, the policies file, or the database beside it."""
+    return _stacked((optional_database, policies, ledger))(command)
+
+
+def formats(*names: str) -> Decorator:
+    return _setting(
+        "--format",
+        "-f",
+        "format_",
+        type=_Format(names),
+        default=names[0],
+        show_default=True,
+        help="How to print the answer.",
+    )
+
+
+def parameters(command: Command) -> Command:
+    """The privacy parameters of one query."""
+    options: tuple[Decorator, ...] = (
+        _setting("--epsilon", type=float, help="What the query may cost, as ε."),
+        _setting("--delta", type=float, help="What the query may cost, as δ."),
+        _setting(
+            "--max-groups-contributed",
+            callback=_groups,
+            metavar="N|unlimited",
+            help="Groups one unit may influence.",
+        ),
+        _setting("--max-rows-contributed", type=int, help="Rows one unit may add to one group."),
+        _setting("--k-bar", type=int, help="How many of the largest groups a top-k looks at."),
+        _setting("--min-units-per-group", type=int, help="Leave out groups of fewer units."),
+        _setting(
+            "--contribution-bounding",
+            metavar="sample|weight",
+            shell_complete=lambda *_: [CompletionItem(name) for name in ContributionBounding],
+            help="Of a unit with too many groups, keep some in full or more at less weight.",
+        ),
+        _setting("--mechanism", shell_complete=_mechanisms, help="Force a mechanism by name."),
+    )
+    return _stacked(options)(command)
+
+
+def every_setting(command: Command) -> Command:
+    """All settings, none of them required."""
+    first = (optional_database, policies, ledger, _analyst(required=False), session)
+    return _stacked((*first, formats(*FORMATS), confidence, parameters))(command)
+
+
+def _stacked(options: tuple[Decorator, ...]) -> Decorator:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress and no remarks.")
+
+
+def chosen(options: dict[str, Any]) -> dict[str, Any]:
+    """The privacy parameters that were given; the policy decides the others."""
+    names = (*PARAMETER_NAMES, "mechanism")
+    return {name: options[name] for name in names if options.get(name) is not None}
+
+
+def query_text(sql: str) -> str:
+    """The query itself, or standard input where it is ``-``."""
+    try:
+        if sql == "-":
+            sql = sys.stdin.buffer.read().decode("utf-8-sig")
+        sql.encode("utf-8")
+    except UnicodeError:
+        raise SQLSyntaxError(
+            "the query is not UTF-8 text", code="syntax_error", hint="Save it as UTF-8."
+        ) from None
+    return sql
+
+
+def examples(*commands: str) -> str:
+    """An epilog that shows how a command is used; click leaves its lines as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for c in commands for line in c.split("\n"))

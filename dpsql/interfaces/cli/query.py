@@ -1,0 +1,203 @@
+"""``dpsql query`` and ``dpsql explain``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dpsql.core.kept_files import refuse_kept
+from dpsql.errors import InterfaceError
+from dpsql.interfaces.cli import options
+from dpsql.interfaces.cli.budget.ledgers import announce, located
+from dpsql.interfaces.cli.files import new_file
+from dpsql.interfaces.cli.printing import progress_bar, remark, show
+
+if TYPE_CHECKING:
+    from dpsql.results.result import Result
+
+_BINARY: Final = ("arrow", "parquet")
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql query -d demo-data/demo.duckdb -a ana \\\n"
+        '  "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month"',
+        "dpsql query -d demo-data/demo.duckdb -a ana --epsilon 0.1 --dry-run \\\n"
+        '  "SELECT carrier, AVG(dep_delay) AS delay FROM flights GROUP BY carrier"',
+        "dpsql query -d demo-data/demo.duckdb -a ana -o films.csv -f csv --intervals \\\n"
+        '  "SELECT title, COUNT(DISTINCT userId) AS users FROM movielens\n'
+        '   GROUP BY title ORDER BY users DESC LIMIT 5"',
+        'echo "SELECT COUNT(*) AS n FROM nafld2" | \\\n'
+        "  dpsql query -d demo-data/demo.duckdb -a ana -f jsonl --verbose -",
+    )
+)
+@click.argument("sql")
+@options.database
+@options.policies
+@options.ledger
+@options.analyst
+@options.session
+@options.parameters
+@click.option("--fresh", is_flag=True, help="Draw and pay for new noise, even if asked before.")
+@options.formats(*options.FORMATS)
+@options.confidence
+@click.option(
+    "--intervals", is_flag=True, help="Add <column>_low and <column>_high of noisy columns."
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Write the answer to a new file. That this can be done is checked before paying.",
+)
+@click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
+@click.option("--dry-run", is_flag=True, help="Only show plan and price, as dpsql explain does.")
+@click.option("--verbose", "-v", is_flag=True, help="Say on stderr how it was answered and paid.")
+@options.quiet
+def query(
+    sql: str,
+    database: Path,
+    policies: Path,
+    ledger: str | None,
+    analyst: str,
+    session: str,
+    fresh: bool,
+    format_: str,
+    confidence: float,
+    intervals: bool,
+    output: Path | None,
+    force: bool,
+    dry_run: bool,
+    verbose: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Answer SQL under differential privacy. Use - to read it from standard input.
+
+    Bad input is refused before anything is read or spent.
+    """
+    from dpsql.connection.connection import connect
+    from dpsql.render.result import footer
+
+    chosen = options.chosen(given)
+    if dry_run:
+        _explain(options.query_text(sql), database, policies, analyst, format_, chosen)
+        return
+    with ExitStack() as stack:
+        place = located(ledger, policies, database)
+        if output is not None:
+            refuse_kept(output, (place, database, policies, options.settings_file()))
+        write = _destination(stack, format_, output, force)
+        text = options.query_text(sql)
+        bar = stack.enter_context(ExitStack())
+        tell = bar.enter_context(progress_bar(quiet))
+        connection = stack.enter_context(
+            connect(database, policies, place, analyst, session=session, progress=tell)
+        )
+        announce(connection.ledger_created, place)
+        result = connection.sql(text, fresh=fresh, **chosen)
+        bar.close()
+        _write_result(result, format_, confidence, intervals, write)
+    if verbose and result.released and format_ != "table":
+        remark(footer(result))
+    if output is not None:
+        remark(f"Wrote {output}.", quiet)
+
+
+def _destination(
+    stack: ExitStack, format_: str, target: Path | None, force: bool
+) -> Callable[[bytes], None] | None:
+    """What writes the answer to its file, or None for standard output; refuses what cannot be."""
+    if format_ in _BINARY:
+        from dpsql.results.result import require_package
+
+        require_package("pyarrow", "arrow")
+        if target is None and _is_terminal():
+            raise click.UsageError(f"{format_} is not for a terminal: use --output FILE or a pipe")
+    return None if target is None else stack.enter_context(new_file(target, force))
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _write_result(
+    result: Result,
+    format_: str,
+    confidence: float,
+    intervals: bool,
+    write: Callable[[bytes], None] | None,
+) -> None:
+    from dpsql import render
+    from dpsql.export import results as output
+
+    if format_ != "table":
+        content = output.encoded(result, format_, confidence, intervals)
+        _deliver(content, write) if write else click.echo(content, nl=False)
+        return
+    if intervals and result.released:
+        columns = output.columns_of(result, confidence)
+        panel = render.wide_panel(result, [(column.name, column.values) for column in columns])
+    else:
+        panel = render.result_panel(result, confidence, max_rows=None)
+    _deliver(f"{render.plain(panel)}\n".encode(), write) if write else show(panel)
+
+
+def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
+    """Write an answer that was paid for; if the disk has filled up since, say what to do."""
+    try:
+        write(content)
+    except InterfaceError as error:
+        error.hint = (
+            "The answer was paid for and is kept in the ledger unless it is very large: ask again "
+            "with another --output, which costs nothing then."
+        )
+        raise
+
+
+def _explain(
+    text: str,
+    database: Path,
+    policies: Path,
+    analyst: str,
+    format_: str,
+    chosen: dict[str, Any],
+) -> None:
+    """As JSON where that was asked for; other formats have no place for a plan."""
+    from dpsql import render
+    from dpsql.connection.connection import connect
+    from dpsql.export import results as output
+
+    with connect(database, policies, None, analyst) as connection:
+        explanation = connection.explain(text, **chosen)
+    if format_ in ("json", "jsonl"):
+        click.echo(output.explanation_json(explanation))
+    else:
+        show(render.explanation_panel(explanation))
+
+
+@click.command(
+    epilog=options.examples(
+        "dpsql explain -d demo-data/demo.duckdb -a ana \\\n"
+        '  "SELECT carrier, AVG(dep_delay) FROM flights GROUP BY carrier"',
+        "dpsql explain -d demo-data/demo.duckdb -a ana --format json \\\n"
+        "  --max-groups-contributed unlimited \\\n"
+        '  "SELECT dest, COUNT(*) AS n FROM flights GROUP BY dest ORDER BY n DESC LIMIT 10"',
+    )
+)
+@click.argument("sql")
+@options.database
+@options.policies
+@options.analyst
+@options.formats("table", "json")
+@options.parameters
+def explain(
+    sql: str, database: Path, policies: Path, analyst: str, format_: str, **given: Any
+) -> None:
+    """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""
+    _explain(options.query_text(sql), database, policies, analyst, format_, options.chosen(given))

@@ -1,0 +1,104 @@
+"""All commands by name: in groups on the help page, loaded when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from dpsql.interfaces.cli import config, failures
+from dpsql.policy.model import suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: its name, the module that has it, and what it does in a few words.
+
+    One below another command is shown on the help page and found through that.
+    """
+
+    name: str
+    module: str
+    summary: str
+    below: bool = False
+
+    def load(self) -> click.Command:
+        command: click.Command = getattr(
+            import_module(f"dpsql.interfaces.cli.{self.module}"), self.name
+        )
+        return command
+
+
+SECTIONS: Final = {
+    "Analysts": (
+        Entry("query", "query", "Answer SQL under differential privacy."),
+        Entry("shell", "shell", "Ask at a prompt, or run a file of statements."),
+        Entry("explain", "query", "Show how SQL would be answered, and its price."),
+        Entry("budget", "budget", "Show what an account has spent and has left."),
+    ),
+    "Data owners": (
+        Entry("init", "init", "Draft a policies file for a database."),
+        Entry("check", "check", "Compare the policies with the database."),
+        Entry("budget owner", "budget", "Create accounts, limit and renew them.", below=True),
+        Entry("schema", "schema", "Print the policies' JSON schema, for editors."),
+    ),
+    "Other": (
+        Entry("calibrate", "calibrate", "Compute noise and thresholds. Needs no data."),
+        Entry("demo", "demo", "Show dpsql at work on three real data sets."),
+        Entry("config", "config", "Show each setting and where it comes from."),
+        Entry("completion", "completion", "Print a script for completion in a shell."),
+    ),
+}
+
+
+def entries() -> Iterator[Entry]:
+    """All commands that are not below another one, in the order of the help page."""
+    for section in SECTIONS.values():
+        yield from (entry for entry in section if not entry.below)
+
+
+class Commands(click.Group):
+    """The group of all commands: loads them late, gives them settings, reports their failures."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [entry.name for entry in entries()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return next((entry.load() for entry in entries() if entry.name == cmd_name), None)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(len(entry.name) for section in SECTIONS.values() for entry in section)
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(entry.name.ljust(width), entry.summary) for entry in section])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes"):
+            codes = failures.EXIT_CODES.items()
+            formatter.write_dl([(str(code), meaning) for code, meaning in codes])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = tuple(self.list_commands(ctx))
+        if args[0] not in names and not ctx.resilient_parsing:
+            ctx.fail(f"No such command: {args[0]}. {suggestion(args[0], names) or ''}".strip())
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            ctx.obj = config.read(ctx)
+            ctx.default_map = {name: config.defaults(command, ctx.obj.values)}
+        return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return failures.guarded(ctx, lambda: super(Commands, self).invoke(ctx))
+        except click.NoSuchOption as error:
+            name = error.option_name
+            if name not in ("--config", "--profile"):
+                raise
+            told = f"{name} goes before the command: dpsql {name} …"
+            raise click.UsageError(told, error.ctx) from None

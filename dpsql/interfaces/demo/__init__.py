@@ -1,0 +1,1 @@
+"""The demo: a database on real data, and a tour of it."""

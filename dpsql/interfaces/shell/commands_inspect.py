@@ -1,0 +1,154 @@
+"""Commands that look at tables, plans, budgets and the last answer: none costs anything."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from rich.text import Text
+
+from dpsql import render
+from dpsql.accounting.zcdp import Amount
+from dpsql.budget.question import read_record
+from dpsql.core.formatting import percent, printable, significant
+from dpsql.errors import InterfaceError
+from dpsql.export.budgets import budget_json
+from dpsql.export.results import explanation_json
+from dpsql.interfaces.shell.candidates import Argument
+from dpsql.interfaces.shell.command import Call, Command
+from dpsql.interfaces.shell.settings import Format
+from dpsql.interfaces.shell.sketch import plot
+from dpsql.interfaces.shell.tables import facts
+from dpsql.ledger import Entry
+from dpsql.render.tables import titled
+
+
+def _describe(call: Call) -> None:
+    shell = call.shell
+    if not call.argument:
+        _tables(call)
+        return
+    found = shell.source.connection.sql(f"DESCRIBE {call.argument}")
+    shell.screen.show(facts(found), paged=shell.settings.pager)
+
+
+def _tables(call: Call) -> None:
+    call.shell.screen.show(facts(call.shell.source.connection.sql("SHOW TABLES")))
+
+
+def _explain(call: Call) -> None:
+    shell = call.shell
+    text = call.argument or call.typed or shell.query
+    if not text:
+        raise InterfaceError(
+            "there is no query to explain",
+            code="nothing_to_explain",
+            hint="Write \\explain SELECT …, or \\explain after a query.",
+        )
+    explanation = shell.run(lambda: shell.source.connection.explain(text))
+    as_json = shell.settings.format is Format.JSON
+    content = explanation_json(explanation) + "\n" if as_json else None
+    shell.screen.show(content or render.explanation_panel(explanation), paged=shell.settings.pager)
+
+
+def _budget(call: Call) -> None:
+    report = call.shell.source.connection.budget()
+    as_json = call.shell.settings.format is Format.JSON
+    content = budget_json(report) + "\n" if as_json else None
+    call.shell.screen.show(content or render.budget_panel(report))
+
+
+def _history(call: Call) -> None:
+    shell = call.shell
+    limit = int(call.argument) if call.argument.isdecimal() and len(call.argument) < 10 else 20
+    entries = shell.source.account.history(limit)
+    if not entries:
+        shell.screen.show(Text("Nothing was charged yet."))
+        return
+    most = shell.source.account.payer.limits[-1].limit
+    table = titled("when", "paid", "budget", "asked", right=(2,))
+    for entry in reversed(entries):
+        table.add_row(*map(Text, _told(entry, most)))
+    shell.screen.show(table, paged=shell.settings.pager)
+
+
+def _told(entry: Entry, most: Amount) -> tuple[str, ...]:
+    """A charge in words: when, how much, how much of the account's limit that is, what for."""
+    asked = read_record(entry.plan)
+    conversion = sum(block.conversion_delta for block in asked.blocks)
+    statement = " ".join(asked.statement.split()) or asked.kind
+    counted, reserved = entry.charged or entry.reserved, _epsilon(entry.reserved, conversion)
+    paid = _epsilon(counted, conversion)
+    if entry.charged is None:
+        paid += ", held"
+    elif paid != reserved:
+        paid += f" of {reserved[2:]}"
+    share = percent(counted.rho or counted.epsilon, most.rho or most.epsilon)
+    return _local(entry.created), paid, share, printable(statement, 200)
+
+
+def _local(time: str) -> str:
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _epsilon(amount: Amount, conversion: float) -> str:
+    """What a charge was worth alone, or its rho where the ledger does not say at which delta."""
+    loss = amount.loss
+    if loss.rho and not conversion:
+        return f"ρ {significant(loss.rho, 3)}"
+    return f"ε {significant(loss.worth(conversion), 3)}"
+
+
+def _plot(call: Call) -> None:
+    shell = call.shell
+    if shell.result is None:
+        raise InterfaceError(
+            "there is no answer to plot",
+            code="nothing_to_plot",
+            hint="Ask a query first; \\plot shows its last answer again, at no cost.",
+        )
+    width = shell.screen.width or 100
+    drawn = plot(shell.result, call.argument, shell.settings.confidence, width)
+    shell.screen.show(drawn, paged=shell.settings.pager)
+
+
+INQUIRIES: Final = (
+    Command(
+        ("d",),
+        Argument.TABLE,
+        "[TABLE]",
+        "columns of a table, and what the policy says of each; without one, the tables",
+        _describe,
+        "Bounds and domains are what the policy declares, never what the data hold.",
+    ),
+    Command(("dt",), Argument.NOTHING, "", "the tables, and whom each protects", _tables),
+    Command(
+        ("explain",),
+        Argument.SQL,
+        "[SELECT …]",
+        "how a query would be answered and what it would cost, at no cost",
+        _explain,
+        "Without a query it explains the one that is being typed, when it stands on the line "
+        "below, or else the last one. Nothing is read and nothing is spent.",
+    ),
+    Command(("budget",), Argument.NOTHING, "", "what is spent and what is left", _budget),
+    Command(
+        ("history",),
+        Argument.NUMBER,
+        "[N]",
+        "the last charges (20): when, what was asked, what was paid",
+        _history,
+        "They come from the ledger, so those of other programs on the same account are among "
+        "them. What a query reserved and did not pay comes after `of`; the reservation of one that "
+        "runs, failed or was cancelled is held.",
+    ),
+    Command(
+        ("plot",),
+        Argument.COLUMN,
+        "[COLUMN]",
+        "the last answer as bars, with intervals and threshold; free",
+        _plot,
+        "Plots the first column with noise, or the one named. Bars are labelled with the columns "
+        "that have none.",
+    ),
+)

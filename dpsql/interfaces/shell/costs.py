@@ -1,0 +1,115 @@
+"""What a query would take from an account, and what one has taken, in the terms of the prompt."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss
+from dpsql.budget import OwnAccount
+from dpsql.budget.account import account_report
+from dpsql.core.formatting import percent, significant
+from dpsql.ledger import Standing
+from dpsql.results.explanation import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What an analyst's account has spent of the budget that binds it, after so many queries.
+
+    ``standings`` are all that a question must fit, so far as the analyst may know it.
+    """
+
+    budget: Budget
+    spent: PrivacyLoss
+    queries: int
+    standings: tuple[Standing, ...]
+
+    @property
+    def epsilon_spent(self) -> float:
+        """What all that was spent amounts to."""
+        return self.budget.epsilon_spent(self.spent)
+
+    @property
+    def left(self) -> float:
+        """How far ``epsilon_spent`` may still rise."""
+        return max(0.0, self.budget.epsilon - self.epsilon_spent)
+
+    @property
+    def share(self) -> float:
+        """How much of the budget is left."""
+        return self.left / self.budget.epsilon
+
+
+def balance(account: OwnAccount, policy: Budget) -> Balance:
+    """Where the account that pays stands; ``policy`` is the analyst's budget. Cheap to ask for.
+
+    Raises ``LedgerError``.
+    """
+    standing = account.standing()
+    report = account_report(standing.analyst, (), policy, composition=policy.composition)
+    budget = policy if report.binding is None else report.binding.budget
+    return Balance(budget, report.spent.loss, report.spent.queries, standing.binding)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a query before it runs, in the worst case.
+
+    ``share`` is how much it reserves of what is left, of that of ε, ρ and δ which is scarcest.
+    ``left`` is the ε of the account that remains afterwards. ``affordable`` is how many queries of
+    this price can be paid for, this one among them; None for any number.
+    """
+
+    epsilon: float
+    delta: float
+    share: float
+    left: float
+    affordable: int | None
+
+    @property
+    def question(self) -> str:
+        """The price in words."""
+        taken = percent(self.share, 1.0)
+        more = "" if self.affordable is None else f", enough for {_queries(self.affordable - 1)}"
+        return (
+            f"This reserves ε {significant(self.epsilon)} at δ {significant(self.delta)}: {taken} "
+            f"of what is left. Afterwards ε {significant(self.left, 3)} is left{more}."
+        )
+
+
+def price(explanation: Explanation, now: Balance) -> Price:
+    """The price of an explained query to an account."""
+    reserved = explanation.reserved
+    amount = Amount.charge(reserved)
+    affordable = [standing.affordable(amount) for standing in now.standings]
+    return Price(
+        epsilon=explanation.reserved_epsilon,
+        delta=reserved.delta + explanation.conversion_delta,
+        share=max(_share(amount, standing) for standing in now.standings),
+        left=max(0.0, now.budget.epsilon - now.budget.epsilon_spent(now.spent + reserved)),
+        affordable=min((count for count in affordable if count is not None), default=None),
+    )
+
+
+def spent_between(before: Balance, after: Balance) -> str | None:
+    """What was charged between two balances and stays so, in words; None if nothing was."""
+    if after.queries == before.queries:
+        return None
+    taken = significant(after.epsilon_spent - before.epsilon_spent, 3)
+    left = significant(after.left, 3)
+    return f"It took ε {taken} of the account's, which stays spent; ε {left} is left."
+
+
+def _share(amount: Amount, standing: Standing) -> float:
+    """How much of what is left a charge takes, of what is scarcest."""
+    if standing.left is None:
+        return 0.0
+    pairs = zip(amount.units, standing.left.units, strict=True)
+    return max(math.inf if left == 0 else taken / left for taken, left in pairs if taken)
+
+
+def _queries(number: int) -> str:
+    if number == 0:
+        return "no more such queries"
+    return f"about {number:,} more such quer{'y' if number == 1 else 'ies'}"

@@ -1,0 +1,75 @@
+"""An answer in each of the formats the shell writes."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from dpsql.export.results import encoded, explanation_json
+from dpsql.interfaces.shell.settings import Expanded, Format, Settings
+from dpsql.render.plan import explanation_panel
+from dpsql.render.result import columns_of, footer, more, result_table
+from dpsql.results.result import Result
+
+_FOR_PEOPLE = (Format.TABLE, Format.VERTICAL)
+_WIDE = 10_000  # characters; more than any terminal has
+
+
+def written(result: Result, settings: Settings, width: int | None) -> RenderableType:
+    """An answer as the settings ask for it: something to render, or text that is to stay as it is.
+
+    ``width`` is that of the terminal, and None for files and pipes, where no table is too wide.
+    """
+    plan_alone = not result.released and bool(result.plan.blocks)
+    if plan_alone and settings.format is Format.JSON:
+        return explanation_json(result.plan) + "\n"
+    if plan_alone:
+        return explanation_panel(result.plan)
+    if settings.format in _FOR_PEOPLE:
+        return _for_people(result, settings, width)
+    return encoded(result, settings.format, settings.confidence, settings.intervals).decode()
+
+
+def vertical(result: Result, confidence: float, max_rows: int | None) -> Group:
+    """A line for each value, under a line for each row."""
+    columns, hidden = columns_of(result, confidence, max_rows)
+    widest = max(len(column.title) for column in columns)
+    parts: list[RenderableType] = []
+    for row in range(len(result) - hidden):
+        parts.append(Text(f"─[ {row + 1} ]{'─' * max(3, widest)}", style="dim"))
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(style="bold", no_wrap=True, min_width=widest)
+        grid.add_column(style="dim")
+        grid.add_column(overflow="fold")
+        for column in columns:
+            value = Text(column.values[row], style="dim italic" if column.missing[row] else "")
+            if column.intervals is not None and column.intervals[row]:
+                value.append(f"  {column.intervals[row]}", style="dim not italic")
+            grid.add_row(Text(column.title), "│", value)
+        parts.append(grid)
+    if hidden:
+        parts.append(Text(more(hidden), style="dim"))
+    return Group(*parts)
+
+
+def _for_people(result: Result, settings: Settings, width: int | None) -> RenderableType:
+    table = result_table(result, settings.confidence, settings.max_rows)
+    always = settings.format is Format.VERTICAL or settings.expanded is Expanded.ON
+    narrow = width is not None and _natural_width(table) > width
+    if len(result) and (always or (narrow and settings.expanded is Expanded.AUTO)):
+        table = vertical(result, settings.confidence, settings.max_rows)
+    if not result.released:
+        return table
+    said = [Text(line) for line in result.reading(settings.confidence).splitlines()]
+    return Group(table, Text(), *said, Text(footer(result), style="dim"))
+
+
+def _natural_width(table: RenderableType) -> int:
+    """How wide a table is where there is room."""
+    first = table.renderables[0] if isinstance(table, Group) else table
+    console = Console(file=io.StringIO(), width=_WIDE)
+    return Measurement.get(console, console.options, first).maximum

@@ -1,0 +1,157 @@
+"""Where the shell writes: to a terminal, page by page if need be, to a pipe, or to a file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.status import Status
+from rich.text import Text
+
+from dpsql import render
+from dpsql.core.formatting import printable
+from dpsql.errors import Error, InterfaceError
+from dpsql.interfaces.shell import ascii as fallback
+from dpsql.interfaces.shell import paging
+
+_PATIENCE = 0.5  # seconds before a terminal is told that something is running
+
+
+class Screen:
+    """All output of one shell. ``interactive`` is for a person at a terminal."""
+
+    def __init__(self, out: TextIO, err: TextIO, interactive: bool) -> None:
+        self.interactive = interactive
+        for stream in (out, err):
+            fallback.adapt(stream)
+        self._out = out
+        self._console = Console(file=out, highlight=False)
+        if fallback.writable(fallback.SPECIAL, self._console.encoding) != fallback.SPECIAL:
+            self._console.width -= fallback.LONGER
+        self._errors = Console(file=err, highlight=False, soft_wrap=True)
+        self._file: TextIO | None = None
+        self._busy: _Busy | None = None
+
+    @property
+    def width(self) -> int | None:
+        """Characters on a line, None where lines have no end."""
+        return self._console.width if self.interactive and self._file is None else None
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the terminal."""
+        return self._console.encoding
+
+    def show(self, content: RenderableType, paged: bool = False) -> None:
+        """Write an answer: something to render, or a text that is to stay as it is."""
+        if self._file is not None or not self.interactive:
+            target = self._file or self._out
+            text = content if isinstance(content, str) else render.plain(content) + "\n"
+            target.write(text)
+            target.flush()
+            return
+        with self._console.capture() as capture:
+            if isinstance(content, str):
+                self._console.print(_safe(content), soft_wrap=True, end="")
+            else:
+                self._console.print(content)
+        self._write(capture.get() + "\n", paged)
+
+    def say(self, remark: str) -> None:
+        """Tell a person something; pipes and files are left alone."""
+        if self.interactive:
+            self._console.print(Text(remark, style="dim"))
+
+    def warn(self, remark: str) -> None:
+        """Tell whoever reads the errors something."""
+        self._errors.print(Text(remark))
+
+    def fail(self, error: Error) -> None:
+        """Show an error."""
+        self._errors.print(render.error_panel(error))
+
+    def redirect(self, path: str) -> None:
+        """Send answers to a file from now on, or back where they came from if ``path`` is empty.
+
+        Raises ``InterfaceError`` (``file_not_writable``).
+        """
+        opened: TextIO | None = None
+        if path:
+            try:
+                opened = open(os.path.expanduser(path), "w", encoding="utf-8")  # noqa: SIM115
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "not a path"
+                raise InterfaceError(
+                    f"{path} cannot be written: {reason}", code="file_not_writable"
+                ) from None
+        self.close()
+        self._file = opened
+
+    def close(self) -> None:
+        """Close the file that answers go to."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @contextmanager
+    def busy(self) -> Iterator[Callable[[bool], None]]:
+        """Show that something runs, if it takes long and somebody is there to see it.
+
+        Gives what is to be called now and then, with whether it is being cancelled.
+        """
+        self._busy = _Busy(self._console if self.interactive else None)
+        try:
+            yield self._busy.turn
+        finally:
+            self._busy.stop()
+
+    def progress(self, percent: int) -> None:
+        """Hear how far it is."""
+        if self._busy is not None:
+            self._busy.percent = percent
+
+    def _write(self, text: str, paged: bool) -> None:
+        command = paging.pager(os.environ)
+        if paged and command is not None and text.count("\n") >= self._console.height:
+            paging.page(text, command, self.encoding)
+        else:
+            self._out.write(text)
+            self._out.flush()
+
+
+class _Busy:
+    """A line that says how long something has been running, and how far it is if that is known."""
+
+    def __init__(self, console: Console | None) -> None:
+        dumb = console is None or console.is_dumb_terminal or not console.is_terminal
+        self._console = None if dumb else console
+        self._status: Status | None = None
+        self._started = time.monotonic()
+        self.percent: int | None = None
+
+    def turn(self, cancelled: bool) -> None:
+        """Bring the line up to date."""
+        seconds = time.monotonic() - self._started
+        if self._console is None or seconds < _PATIENCE:
+            return
+        done = "" if self.percent is None else f", {self.percent}%"
+        hint = "cancelling" if cancelled else "Ctrl-C cancels"
+        text = Text(f"running for {seconds:.0f} s{done}; {hint}", style="dim")
+        if self._status is None:
+            self._status = self._console.status(text, spinner="line")
+            self._status.start()
+        self._status.update(text)
+
+    def stop(self) -> None:
+        """Take the line away."""
+        if self._status is not None:
+            self._status.stop()
+
+
+def _safe(text: str) -> Text:
+    """A text without what a terminal would obey."""
+    return Text("\n".join(map(printable, text.split("\n"))))

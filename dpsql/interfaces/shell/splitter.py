@@ -1,0 +1,104 @@
+r"""A text as what the shell runs one after the other: statements, and lines with a command.
+
+A command stands on a line of its own and begins with a backslash. Inside of quotes and comments
+there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.errors import Place
+from dpsql.sql.syntax.split import split
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A statement without its semicolon, or a command with its backslash.
+
+    It begins on ``line`` of its text, after ``indent`` on the same line. ``typed`` is the statement
+    without a semicolon that stands before a command.
+    """
+
+    text: str
+    line: int
+    indent: str = ""
+    typed: str = ""
+
+    @property
+    def command(self) -> bool:
+        """True for a command."""
+        return self.text.startswith("\\")
+
+    def place(self, within: Place | None, source: str) -> Place:
+        """A place within this piece, or that of its first line, as one in a whole text."""
+        found = within or Place.in_text(self.text, 0, len(self.text))
+        moved = found.after("\n" * (self.line - 1) + self.indent)
+        return Place(moved.line, moved.column, moved.length, moved.excerpt, source)
+
+
+def pieces(lines: Iterable[str]) -> Iterator[Piece]:
+    """The pieces of a text that comes line by line, each as soon as it is complete.
+
+    What remains at the end is a statement as well.
+    """
+    held, first, indent = "", 1, ""
+    for number, line in enumerate(lines, start=1):
+        if line.lstrip().startswith("\\") and not _open(held):
+            yield Piece(line.strip(), number, typed=held.strip() if _worded(held) else "")
+            held, first, indent = "", number + 1, ""
+            continue
+        held += line if line.endswith("\n") else f"{line}\n"
+        if ";" not in line:
+            continue
+        found = split(held)
+        for start, end in found.statements:
+            yield _statement(held, start, end, first, indent)
+        if found.statements or not _worded(held):
+            indent = _indent(held, found.rest, indent)
+            first += held.count("\n", 0, found.rest)
+            held = held[found.rest :]
+    if _worded(held):
+        found = split(held)
+        yield _statement(held, found.rest, len(held), first, indent)
+
+
+WORDS: Final[Mapping[str, str]] = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
+"""Words alone on a line that other shells take for commands, and ours for them."""
+
+
+def finished(text: str) -> bool:
+    """True if Enter runs a text: it ends with a semicolon or a command, is blank, or is a word."""
+    if word(text) in WORDS:
+        return True
+    last = text.rstrip().rpartition("\n")
+    if last[2].lstrip().startswith("\\") and not _open(last[0]):
+        return True
+    return not _worded(text) and not _open(text)
+
+
+def word(text: str) -> str:
+    """A text as one of WORDS, if it is one."""
+    return text.strip().removesuffix(";").rstrip().lower()
+
+
+def _worded(text: str) -> bool:
+    """True if there is more after the last statement than blanks and comments."""
+    return split(text).rest < len(text)
+
+
+def _open(text: str) -> bool:
+    return bool(text) and split(text).open
+
+
+def _statement(held: str, start: int, end: int, first: int, indent: str) -> Piece:
+    line = first + held.count("\n", 0, start)
+    return Piece(held[start:end].rstrip(), line, _indent(held, start, indent))
+
+
+def _indent(held: str, start: int, indent: str) -> str:
+    """What stands before a place on its line."""
+    before = held[:start]
+    return before[before.rfind("\n") + 1 :] if "\n" in before else indent + before

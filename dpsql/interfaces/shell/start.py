@@ -1,0 +1,94 @@
+"""Starting a shell: for a person at a terminal, or for a file, a pipe or ``--command``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+
+from dpsql.errors import InterfaceError
+from dpsql.interfaces.shell.command import Leave
+from dpsql.interfaces.shell.loop import interact, known, toolbar
+from dpsql.interfaces.shell.screen import Screen
+from dpsql.interfaces.shell.script import Outcome, not_text, run_script
+from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.state import Shell
+from dpsql.interfaces.shell.target import Target, opened
+from dpsql.policy.ledger_place import announcement
+
+
+def start(
+    target: Target, settings: Settings, commands: Sequence[str] = (), *, keep_going: bool = False
+) -> Outcome:
+    """Run a shell to its end: ``commands``, or standard input, or what a person types.
+
+    Raises ``Error`` where nothing can be started.
+    """
+    interactive = not commands and sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive:
+        _require_editor()
+    else:
+        settings = replace(settings, max_rows=None)  # nothing is cut for a program
+    screen = Screen(sys.stdout, sys.stderr, interactive)
+    with opened(target, screen.progress) as source:
+        if source.connection.ledger_created:
+            screen.warn(announcement(target.ledger))
+        shell = Shell(source, screen, settings)
+        try:
+            if interactive:
+                _interact(shell)
+                return Outcome.DONE
+            return _run(shell, commands, keep_going)
+        except Leave:
+            return Outcome.DONE
+        finally:
+            screen.close()
+
+
+def _interact(shell: Shell) -> None:
+    from dpsql.interfaces.shell.editor import Editor
+
+    editor = Editor(lambda: known(shell), lambda: toolbar(shell))
+
+    def ask(question: str) -> bool:
+        shell.screen.say(question)
+        return editor.agree()
+
+    shell.ask = ask
+    interact(shell, editor)
+
+
+def _run(shell: Shell, commands: Sequence[str], keep_going: bool) -> Outcome:
+    if not commands:
+        return run_script(shell, _standard_input(), "standard input", keep_going=keep_going)
+    worst = Outcome.DONE
+    for command in commands:
+        lines = command.splitlines(keepends=True)
+        outcome = run_script(shell, lines, "--command", keep_going=keep_going)
+        if outcome is Outcome.CANCELLED:
+            return outcome
+        worst = worst if outcome is Outcome.DONE or worst is Outcome.FAULT else outcome
+        if worst is not Outcome.DONE and not keep_going:
+            break
+    return worst
+
+
+def _standard_input() -> Iterator[str]:
+    """The lines of standard input as they come, which are UTF-8 whatever the terminal writes."""
+    lines: Iterable[bytes] = sys.stdin.buffer
+    for number, line in enumerate(lines):
+        try:
+            yield line.decode("utf-8-sig" if number == 0 else "utf-8")
+        except UnicodeError:
+            raise not_text("standard input") from None
+
+
+def _require_editor() -> None:
+    if find_spec("prompt_toolkit") is None:
+        raise InterfaceError(
+            "prompt_toolkit is not installed, which the shell needs at a terminal",
+            code="missing_package",
+            hint="Install it with: pip install 'dpsql[shell]'. Without it, pipe statements into "
+            "the shell, or give them with --command.",
+        )

@@ -1,0 +1,134 @@
+"""One shell: what it is connected to, its settings, its last answer, and how it runs a query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from dpsql.core.formatting import significant
+from dpsql.errors import Error
+from dpsql.interfaces.shell.cancel import Cancelled
+from dpsql.interfaces.shell.catalog import Catalog
+from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
+from dpsql.interfaces.shell.formats import written
+from dpsql.interfaces.shell.screen import Screen
+from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.target import Source
+from dpsql.results.result import Result
+from dpsql.sql.syntax.statements import Select, read_statement
+
+_T = TypeVar("_T")
+_FREE = "Nothing was spent."
+
+
+class Shell:
+    """The state of a shell, and what its statements do to it.
+
+    ``ask`` puts a question to a person and is None where there is nobody to ask.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        screen: Screen,
+        settings: Settings | None = None,
+        ask: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.source = source
+        self.screen = screen
+        self.settings = settings or Settings()
+        self.ask = ask
+        self.catalog = Catalog.of(source.policy, source.schema)
+        self.result: Result | None = None
+        self.query = ""
+        self.last = ""
+        self.files = 0  # that are being read, one within the other
+
+    def answer(self, text: str) -> None:
+        """Run a statement and show its answer.
+
+        Raises ``Error``, and ``Cancelled`` with what that cost after Ctrl-C.
+        """
+        query = isinstance(read_statement(text), Select)
+        if query:
+            self.query = text
+            if not self._agreed(text):
+                self.screen.say(f"Not run. {_FREE}")
+                return
+            self.last = ""
+        started = time.perf_counter()
+        result = self._charged(lambda: self.source.connection.sql(text))
+        took = _duration(time.perf_counter() - started)
+        if query:
+            self.result = result
+            self.last = f"last: {_paid(result)}{took}"
+        self.screen.show(
+            written(result, self.settings, self.screen.width), paged=self.settings.pager
+        )
+        if self.settings.timing:
+            self.screen.say(f"Time: {took}")
+
+    def balance(self) -> Balance | None:
+        """Where the account stands, None if the ledger does not say."""
+        source = self.source
+        try:
+            return balance(source.account, source.budget)
+        except Error:
+            return None
+
+    def run(self, work: Callable[[], _T]) -> _T:
+        """The outcome of work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
+        try:
+            return self._run(work)
+        except Cancelled:
+            raise Cancelled(_FREE) from None
+
+    def _agreed(self, text: str) -> bool:
+        """True unless a query is expensive and somebody says no to it."""
+        most = self.settings.confirm
+        if self.ask is None or most is None:
+            return True
+        explanation = self.run(lambda: self.source.connection.explain(text))
+        now = self.balance()
+        if now is None or not explanation.blocks or explanation.answered is not None:
+            return True
+        found = price(explanation, now)
+        if found.affordable == 0 or found.share <= most:
+            return True  # what cannot be paid for is refused, for nothing
+        return self.ask(found.question)
+
+    def _charged(self, work: Callable[[], _T]) -> _T:
+        """The outcome of work; if it fails, with what it cost."""
+        before = self.balance()
+        try:
+            return self._run(work)
+        except Cancelled:
+            raise Cancelled(self._taken(before) or _FREE) from None
+        except Error as error:
+            taken = self._taken(before)
+            if taken is not None:
+                error.hint = " ".join(filter(None, [error.hint, taken]))
+            raise
+
+    def _taken(self, before: Balance | None) -> str | None:
+        after = self.balance()
+        if before is None or after is None:
+            return "What it reserved stays spent, if it had begun to read."
+        return spent_between(before, after)
+
+    def _run(self, work: Callable[[], _T]) -> _T:
+        with self.screen.busy() as turn:
+            return self.source.work.run(work, turn)
+
+
+def _paid(result: Result) -> str:
+    if not result.released:
+        return ""
+    if result.cost.stored:
+        return "given before, free, "
+    return f"ε {significant(result.cost.settled_epsilon, 3)} paid, "
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,0 +1,80 @@
+"""What a shell asks: a connection, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsql.accounting.zcdp import Budget
+from dpsql.budget import OwnAccount, payer
+from dpsql.connection.connection import Connection, connect
+from dpsql.core.schema import Schema
+from dpsql.engines.duckdb import open_database
+from dpsql.interfaces.shell.cancel import Work
+from dpsql.ledger import Ledger
+from dpsql.pipeline.release import Percent
+from dpsql.policy.document import load_policy
+from dpsql.policy.model import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to connect to, and as whom."""
+
+    database: Path
+    policies: Path
+    ledger: str
+    analyst: str
+    session: str = ""
+    settings: Path | None = None
+
+    @property
+    def files(self) -> tuple[str | Path | None, ...]:
+        """What it is read from and kept in: no answer may be written over one of them."""
+        return self.database, self.policies, self.ledger, self.settings
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An open target: ``account`` is what the analyst may see of the ledger.
+
+    ``budget`` is what the policy gives the analyst; ``work`` runs queries.
+    """
+
+    target: Target
+    connection: Connection
+    policy: Policy
+    schema: Schema
+    account: OwnAccount
+    budget: Budget
+    work: Work
+
+
+@contextmanager
+def opened(target: Target, progress: Percent) -> Iterator[Source]:
+    """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
+    policy = load_policy(target.policies)
+    account = policy.account(target.analyst)
+    with closing(open_database(target.database)) as engine:
+
+        def told(percent: int) -> None:
+            work.check()
+            progress(percent)
+
+        with (
+            connect(
+                engine,
+                policy,
+                target.ledger,
+                target.analyst,
+                session=target.session,
+                progress=told,
+            ) as connection,
+            Ledger.open(target.ledger) as ledger,
+        ):
+            work = Work(connection.interrupt)
+            own = OwnAccount(payer(policy, target.analyst, target.session), ledger)
+            budget = Budget.of(account.epsilon, account.delta, account.composition)
+            yield Source(target, connection, policy, engine.schema(), own, budget, work)

@@ -1,0 +1,299 @@
+"""The SQLAlchemy dialect ``dpsql://``, for engines, notebooks and BI tools.
+
+    create_engine("dpsql:///data.duckdb?policies=policies.yaml&ledger=budget.db&analyst=ana")
+
+Three slashes lead to a relative path, four to an absolute one. Privacy parameters may follow in the
+same way (``&epsilon=0.5``); for one statement they are an execution option:
+``statement.execution_options(dpsql={"epsilon": 0.1})``. What SET has set ends when its connection
+goes back to the pool, so that nobody pays by another's settings. Tables are those of the policy.
+Whatever creates or changes one is refused as ``NotSupportedError``, like any statement that dpsql
+cannot answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from sqlalchemy import URL, Connection, Engine, Row, event, exc, types
+from sqlalchemy.engine import default, interfaces, reflection
+from sqlalchemy.sql import compiler
+
+from dpsql.core.plain import plain_items
+from dpsql.core.schema import INTEGER_BITS, base_type, fold
+from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
+from dpsql.policy.model import PARAMETER_NAMES, check_parameter_name
+
+if TYPE_CHECKING:
+    from dpsql.connection.cursor import Cursor
+
+_OPTION: Final = "dpsql"
+_OPTIONS: Final = ("mechanism", "fresh", *PARAMETER_NAMES)
+_ARGUMENTS: Final = ("policies", "ledger", "analyst")
+
+_TYPES: Final[dict[str, type[types.TypeEngine[Any]]]] = {
+    **dict.fromkeys(INTEGER_BITS, types.BigInteger),
+    "TINYINT": types.SmallInteger,
+    "SMALLINT": types.SmallInteger,
+    "UTINYINT": types.SmallInteger,
+    "INTEGER": types.Integer,
+    "USMALLINT": types.Integer,
+    "FLOAT": types.REAL,
+    "DOUBLE": types.Double,
+    "BOOLEAN": types.Boolean,
+    "VARCHAR": types.String,
+    "ENUM": types.String,
+    "JSON": types.String,
+    "UUID": types.Uuid,
+    "BLOB": types.LargeBinary,
+    "DATE": types.Date,
+    "TIME": types.Time,
+    "TIMESTAMP": types.DateTime,
+    "TIMESTAMP_S": types.DateTime,
+    "TIMESTAMP_MS": types.DateTime,
+    "TIMESTAMP_NS": types.DateTime,
+}
+
+
+class DpsqlCompiler(compiler.SQLCompiler):
+    """SELECTs in DuckDB's dialect."""
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        clauses = (("LIMIT", select._limit_clause), ("OFFSET", select._offset_clause))
+        given = [(word, clause) for word, clause in clauses if clause is not None]
+        return "".join(f"\n {word} {self.process(clause, **kw)}" for word, clause in given)
+
+
+class DpsqlTypeCompiler(compiler.GenericTypeCompiler):
+    """The names of types in casts, where DuckDB's differ from the usual."""
+
+    def visit_float(self, type_: types.Float[Any], **kw: Any) -> str:
+        return "DOUBLE"  # FLOAT has 32 bits, Python's float 64
+
+    def visit_datetime(self, type_: types.DateTime, **kw: Any) -> str:
+        return "TIMESTAMPTZ" if type_.timezone else "TIMESTAMP"
+
+    visit_DATETIME = visit_TIMESTAMP = visit_datetime  # noqa: N815  # type: ignore[assignment]
+
+
+class DpsqlIdentifierPreparer(compiler.IdentifierPreparer):
+    """Names are always quoted, which no list of reserved words can fall behind; one schema."""
+
+    schema_for_object = staticmethod(lambda item: "")
+
+    def quote(self, ident: str, force: Any = None) -> str:
+        return self.quote_identifier(ident)
+
+
+class DpsqlDialect(default.DefaultDialect):
+    """How SQLAlchemy speaks to dpsql."""
+
+    name = "dpsql"
+    driver = "dpsql"
+    default_paramstyle = "qmark"
+    statement_compiler = DpsqlCompiler
+    type_compiler_cls = DpsqlTypeCompiler
+    preparer = DpsqlIdentifierPreparer
+    default_schema_name = "main"
+    supports_statement_cache = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_native_uuid = True
+    div_is_floordiv = False
+
+    @classmethod
+    def import_dbapi(cls) -> interfaces.DBAPIModule:
+        from dpsql import dbapi
+
+        return cast("interfaces.DBAPIModule", dbapi)
+
+    @classmethod
+    def engine_created(cls, engine: Engine) -> None:
+        event.listen(engine, "checkin", _forget_settings)
+
+    def create_connect_args(self, url: URL) -> interfaces.ConnectArgsType:
+        """The arguments of ``dpsql.connect``; ``connect_args`` may add a DuckDBEngine or a Policy.
+
+        Raises ``ArgumentError`` for an address with a host, a user or a parameter given twice, and
+        ``ParameterError`` for a name that is neither an argument nor a privacy parameter.
+        """
+        if url.host or url.username or url.password or url.port:
+            raise exc.ArgumentError(
+                "dpsql opens a file and knows no hosts and users: write dpsql:///data.duckdb with "
+                "three slashes, or four for an absolute path, and ?analyst=…"
+            )
+        arguments: dict[str, Any] = {"database": url.database} if url.database else {}
+        for name, value in url.query.items():
+            if not isinstance(value, str):
+                raise exc.ArgumentError(f"{name} is given twice in the address of the database")
+            if name not in _ARGUMENTS:
+                check_parameter_name(name)
+            arguments[name] = value if name in _ARGUMENTS else _value(value)
+        return (), arguments
+
+    def do_execute(
+        self,
+        cursor: interfaces.DBAPICursor,
+        statement: str,
+        parameters: Any,
+        context: interfaces.ExecutionContext | None = None,
+    ) -> None:
+        options = {} if context is None else context.execution_options.get(_OPTION, {})
+        cast("Cursor", cursor).execute(statement, parameters, **_checked(options))
+
+    def do_ping(self, dbapi_connection: interfaces.DBAPIConnection) -> bool:
+        """Ask for something that costs nothing."""
+        dbapi_connection.cursor().execute("SHOW PARAMETERS")
+        return True
+
+    def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
+        """True for a connection that somebody closed: a pool is to open another."""
+        return isinstance(e, InterfaceError) and e.code == "closed"
+
+    def _get_default_schema_name(self, connection: Connection) -> str:
+        return self.default_schema_name
+
+    # -- reflection: what SHOW TABLES and DESCRIBE say, which costs nothing -----------------------
+
+    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        return [self.default_schema_name]
+
+    def get_table_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        return [row.name for row in self._tables(connection, schema, **kw)]
+
+    def get_view_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        return []
+
+    def has_table(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        names = self.get_table_names(connection, schema, **kw)
+        return fold(table_name) in map(fold, names)
+
+    def get_columns(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[interfaces.ReflectedColumn]:
+        name = self._table(connection, table_name, schema, **kw).name
+        rows = connection.exec_driver_sql(f"DESCRIBE {self.identifier_preparer.quote(name)}")
+        return [_column(row) for row in rows]
+
+    def get_table_comment(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> interfaces.ReflectedTableComment:
+        table = self._table(connection, table_name, schema, **kw)
+        unit = "" if table.privacy_unit is None else f", privacy unit: {table.privacy_unit}"
+        return {"text": table.access + unit}
+
+    def get_pk_constraint(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> interfaces.ReflectedPrimaryKeyConstraint:
+        self._table(connection, table_name, schema, **kw)
+        return {"constrained_columns": [], "name": None}
+
+    def get_foreign_keys(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[interfaces.ReflectedForeignKeyConstraint]:
+        return self._none(connection, table_name, schema, **kw)
+
+    def get_indexes(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[interfaces.ReflectedIndex]:
+        return self._none(connection, table_name, schema, **kw)
+
+    def get_unique_constraints(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[interfaces.ReflectedUniqueConstraint]:
+        return self._none(connection, table_name, schema, **kw)
+
+    def get_check_constraints(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[interfaces.ReflectedCheckConstraint]:
+        return self._none(connection, table_name, schema, **kw)
+
+    @reflection.cache
+    def _tables(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> Sequence[Row[Any]]:
+        if schema not in (None, self.default_schema_name):
+            return []
+        return connection.exec_driver_sql("SHOW TABLES").all()
+
+    def _table(self, connection: Connection, name: str, schema: str | None, **kw: Any) -> Row[Any]:
+        """A table of the policy. Raises ``NoSuchTableError``."""
+        for row in self._tables(connection, schema, **kw):
+            if fold(row.name) == fold(name):
+                return row
+        raise exc.NoSuchTableError(name)
+
+    def _none(
+        self, connection: Connection, table_name: str, schema: str | None, **kw: Any
+    ) -> list[Any]:
+        """A policy knows of no such thing; but the table has to exist."""
+        self._table(connection, table_name, schema, **kw)
+        return []
+
+
+def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record: object) -> None:
+    """Undo every SET before the connection is lent again; one that has failed is not."""
+    if dbapi_connection is not None:
+        cursor = dbapi_connection.cursor()
+        for name in PARAMETER_NAMES:
+            cursor.execute(f"RESET {name}")
+
+
+def _checked(options: object) -> dict[str, Any]:
+    """The options of one statement, as they are passed on; their values are checked there.
+
+    Raises ``ParameterError`` for what is no mapping, and for a name that is no option.
+    """
+    try:
+        given = plain_items(options, len(_OPTIONS))
+    except ProgrammingError:
+        given = ()
+    if not isinstance(given, dict):
+        raise ParameterError(
+            f"the execution option {_OPTION} must be a mapping of a few names",
+            code="bad_parameter",
+            hint=f'For example {_OPTION}={{"epsilon": 0.1}}.',
+        )
+    for name in given:
+        if name not in _OPTIONS:
+            check_parameter_name(name)
+    return given
+
+
+def _value(text: str) -> object:
+    """A privacy parameter of an address: a number, or else a word; dpsql checks which it may be."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _column(row: Any) -> interfaces.ReflectedColumn:
+    bounds = [] if row.lower is None else [f"from {row.lower:g} to {row.upper:g}"]
+    domain = [] if row.domain is None else [f"one of {row.domain}"]
+    return {
+        "name": row.column_name,
+        "type": _type(row.column_type),
+        "nullable": True,
+        "default": None,
+        "comment": ", ".join([row.access, *bounds, *domain]),
+    }
+
+
+def _type(text: str) -> types.TypeEngine[Any]:
+    """SQLAlchemy's type for DuckDB's; values of other types come through as they are."""
+    base = base_type(text)
+    if base == "DECIMAL":
+        width, scale = text.removeprefix("DECIMAL(").removesuffix(")").split(",")
+        return types.Numeric(int(width), int(scale))
+    if base in ("TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE"):
+        return (types.DateTime if base.startswith("TIMESTAMP") else types.Time)(timezone=True)
+    return _TYPES.get(base, types.NullType)()

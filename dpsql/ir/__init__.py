@@ -1,0 +1,1 @@
+"""What is asked and how it will be answered: queries, measures, plans."""

@@ -1,0 +1,190 @@
+"""How a query is answered: mechanism, parameters, price. Decided before any data is read.
+
+A plan is a pure function of the statement, the policy and the account, so EXPLAIN can print all of
+it and nothing in it can leak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
+from dpsql.ir.query import Block
+from dpsql.mechanisms.additive import Additive
+from dpsql.mechanisms.histogram import KnownDomain
+from dpsql.mechanisms.known_topk import KnownDomainTopK
+from dpsql.mechanisms.quantiles import ExponentialQuantile
+from dpsql.mechanisms.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mechanism the planner considered, with the figures it was judged by.
+
+    ``threshold`` is the score a group needs to be released with probability 1/2 (counted from the
+    base of a top-k mechanism where ``relative``), ``noise_std`` the standard deviation of the first
+    released value, both in the units of the answer. ``verdict`` says why it was taken or not.
+    """
+
+    mechanism: str
+    threshold: float | None
+    relative: bool
+    noise_std: float | None
+    verdict: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMeasure:
+    """A measure and its noise. ``noise`` is None where the selection releases the noisy score."""
+
+    measure: Measure
+    noise: Additive | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyQuantile:
+    """A quantile and the mechanism that draws it for each released group."""
+
+    quantile: Quantile
+    mechanism: ExponentialQuantile
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """How many groups of a unit the rewriting keeps, and how much they weigh together.
+
+    A unit keeps at most ``kept`` groups, the first by a salted hash. Sampling: ``kept`` equals
+    ``groups`` and each counts in full. Weighting: a unit that keeps n > ``groups`` counts
+    sqrt(``groups``/n) in each, so that its l2 norm is that of ``groups`` full contributions.
+    """
+
+    groups: int
+    kept: int
+
+    @classmethod
+    def sample(cls, groups: int) -> Bounding:
+        """Keep ``groups`` groups of each unit."""
+        return cls(groups, groups)
+
+    @property
+    def weighted(self) -> bool:
+        """True if units with many groups count less in each."""
+        return self.kept > self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The plan of one private block.
+
+    ``groups`` is the number of groups one unit may change among those released, or None where the
+    released groups themselves are the bound. ``bounding`` is what the rewriting enforces on groups
+    per unit, or None where nothing is needed. ``score`` indexes the measure that selection reads,
+    or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
+    turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
+    then (epsilon, delta)-DP as a whole, whatever comes out.
+    """
+
+    block: Block
+    selection: Selection
+    measures: tuple[NoisyMeasure, ...]
+    score: int | None
+    groups: int | None
+    bounding: Bounding | None
+    conversion_delta: float
+    quantiles: tuple[NoisyQuantile, ...] = ()
+    one_shot: PrivacyLoss | None = None
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def declared(self) -> bool:
+        """True if the groups are those of declared keys: exact rows give keys as positions, and
+        groups without rows count as zero."""
+        return isinstance(self.selection, KnownDomain | KnownDomainTopK)
+
+    @property
+    def units_measure(self) -> int | None:
+        """The number of units by which small declared groups are left out; None if none are.
+
+        It is one of ``measures``, by index: a group comes out if it has at least
+        ``min_units_per_group`` of them, with the noise that is on it.
+        """
+        if not (self.declared and self.block.hides_small_groups):
+            return None
+        kinds = [noisy.measure.kind for noisy in self.measures]
+        return kinds.index(MeasureKind.UNITS)
+
+    def units_needed(self, probability: float) -> float | None:
+        """How many units a declared group needs not to be left out with this probability.
+
+        At least 1/2: noise is symmetric. None if no group is left out for its size.
+        """
+        index = self.units_measure
+        if index is None:
+            return None
+        margin = 0.0
+        if probability > 0.5:
+            noise = self.noise_of(index).margin(2 * probability - 1, self.spread_groups(0))
+            margin = noise * self.measures[index].measure.step
+        return self.block.parameters.min_units_per_group + margin
+
+    @property
+    def base_rank(self) -> int | None:
+        """Which of the largest scores a group's chance to appear depends on, or None if none."""
+        if isinstance(self.selection, KnownDomainTopK):
+            return self.selection.picks + 1
+        return self.selection.fetch
+
+    @property
+    def max_released(self) -> int | None:
+        """The most groups that can come out, where the SQL alone limits them."""
+        return self.block.top_k.limit if self.groups is None and self.block.top_k else None
+
+    def loss(self, released: int | None) -> PrivacyLoss:
+        """The cost when ``released`` groups came out; None asks for the worst case.
+
+        A function of the released output alone: this is what makes settling private.
+        """
+        if self.one_shot is not None:
+            return self.one_shot
+        groups = self.groups
+        if groups is None:
+            groups = self.max_released if released is None else released
+            assert groups is not None
+        values = sum(m.noise.rho(groups) for m in self.measures if m.noise is not None)
+        values += sum(q.mechanism.rho(groups) for q in self.quantiles)
+        return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+
+    def is_whole(self, aggregate: Aggregate) -> bool:
+        """True for answers that are integers: counts, and sums and quantiles of integers."""
+        if aggregate.quantile is not None:
+            return aggregate.quantile.whole
+        return not aggregate.kind.composed and self.measures[aggregate.measures[0]].measure.integral
+
+    def noise_of(self, measure: int) -> Additive:
+        """The noise that ends up on a measure's released values."""
+        noise = self.measures[measure].noise or self.selection.score_noise
+        assert noise is not None
+        return noise
+
+    def spread_groups(self, released: int) -> int:
+        """How many groups share noise: those released, where they are the bound."""
+        return released if self.groups is None else self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyPlan:
+    """The plan of a whole statement: one block plan per private block, costs added."""
+
+    blocks: tuple[BlockPlan, ...]
+    reserved: PrivacyLoss
+
+    @property
+    def conversion_delta(self) -> float:
+        """What the statement's rho is converted to epsilon with; 0 under basic composition."""
+        return sum(block.conversion_delta for block in self.blocks)
+
+    def epsilon(self, loss: PrivacyLoss) -> float:
+        """What a loss of this statement would be worth alone, with ``conversion_delta``."""
+        return loss.worth(self.conversion_delta)

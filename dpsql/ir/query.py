@@ -1,0 +1,210 @@
+"""What is asked: a statement split into private blocks and a public tail.
+
+A *private block* aggregates over one table that carries a privacy unit; it is the only part that
+touches protected rows. The *tail* is everything above the blocks and sees released rows only.
+Values here are complete at birth and never change; nothing in this module knows noise or budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+from dpsql.core.schema import Table
+from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
+from dpsql.policy.model import ContributionBounding, Parameters
+
+INTERNAL_PREFIX = "__dpsql_"
+ROW_ID = f"{INTERNAL_PREFIX}rid"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A GROUP BY key. ``domain`` holds its declared values, or None where keys are unknown."""
+
+    expression: exp.Expr
+    text: str
+    domain: tuple[object, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """ORDER BY one aggregate DESC LIMIT k: ``measure`` is the score, by index."""
+
+    measure: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The rows a block reads: a FROM clause of generated SQL, and the columns it has there.
+
+    ``catalog`` is True for one table as it stands in the catalog.
+    """
+
+    sql: str
+    table: Table
+    catalog: bool
+
+
+class NoiseFigure(Enum):
+    """What can be asked of the noise on an aggregate."""
+
+    LOW = "interval_low"
+    HIGH = "interval_high"
+    SCALE = "noise_scale"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseColumn:
+    """A released column that says something of the noise on an aggregate, given by its index."""
+
+    aggregate: int
+    figure: NoiseFigure
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A private block: what is counted, per which keys, over which rows.
+
+    ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
+    OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
+    ``fresh`` asks for new noise even where the same was answered before.
+    """
+
+    name: str
+    table: str
+    source: Source
+    unit_name: str
+    unit_column: str
+    condition: exp.Expr | None
+    keys: tuple[Key, ...]
+    measures: tuple[Measure, ...]
+    aggregates: tuple[Aggregate, ...]
+    top_k: TopK | None
+    parameters: Parameters
+    mechanism: str | None = None
+    noise_columns: tuple[NoiseColumn, ...] = ()
+    fresh: bool = False
+
+    @property
+    def known_domain(self) -> bool:
+        """True if every key's values are declared, so absent groups are answered too."""
+        return all(key.domain is not None for key in self.keys)
+
+    @property
+    def hides_small_groups(self) -> bool:
+        """True if declared groups are left out where their noisy number of units is too small."""
+        return self.known_domain and bool(self.keys) and self.parameters.min_units_per_group > 1
+
+    @property
+    def quantiles(self) -> tuple[Quantile, ...]:
+        """The quantiles asked for, each once."""
+        found = (a.quantile for a in self.aggregates if a.quantile is not None)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def weighted(self) -> bool:
+        """True if units with many groups are to count less in each.
+
+        Distinct values cannot: those that several units share have no weight of their own.
+        """
+        asked = self.parameters.contribution_bounding is ContributionBounding.WEIGHT
+        return asked and all(m.kind is not MeasureKind.DISTINCT for m in self.measures)
+
+    @property
+    def domain_size(self) -> int:
+        """Number of groups of a known domain (1 without keys)."""
+        size = 1
+        for key in self.keys:
+            assert key.domain is not None
+            size *= len(key.domain)
+        return size
+
+    def key_column(self, index: int) -> str:
+        """The internal column name of a key in exact and released rows."""
+        return f"{INTERNAL_PREFIX}k{index}"
+
+    def aggregate_column(self, index: int) -> str:
+        """The internal column name of an aggregate in released rows."""
+        return f"{INTERNAL_PREFIX}a{index}"
+
+    def measure_column(self, index: int) -> str:
+        """The internal column name of a measure in exact rows."""
+        return f"{INTERNAL_PREFIX}m{index}"
+
+    def noise_column(self, index: int) -> str:
+        """The internal column name of one of ``noise_columns`` in released rows."""
+        return f"{INTERNAL_PREFIX}e{index}"
+
+    def support_columns(self, index: int) -> tuple[str, ...]:
+        """The released columns that an aggregate computed from several measures needs for its
+        interval: these measures, in the units of the answer."""
+        aggregate = self.aggregates[index]
+        parts = range(len(aggregate.measures)) if aggregate.kind.composed else ()
+        return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of the final answer and, where it is an aggregate as released, which one."""
+
+    block: int
+    aggregate: int
+
+
+@dataclass(frozen=True, slots=True)
+class SortTerm:
+    """One ORDER BY term of a plain tail: a released column, its direction, where NULLs go."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTail:
+    """A tail that only names, sorts and limits the released columns of one block.
+
+    ``columns`` are released columns, ``names`` what the answer calls them. ``sure`` says that
+    nothing in the whole statement can fail to bind, so that no types need to be checked.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    order: tuple[SortTerm, ...]
+    limit: int | None
+    offset: int
+    sure: bool
+
+
+class TailKind(Enum):
+    """What running a tail may take."""
+
+    SURE = "sure"  # values of bounded size, and no constant that could fail
+    BOUNDED = "bounded"  # values of bounded size
+    UNBOUNDED = "unbounded"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A validated statement: its private blocks, its tail, and the public tables the tail reads.
+
+    ``tail`` is generated SQL over the blocks' released tables and the public tables.
+    ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
+    tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
+    need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail;
+    ``tail_kind`` says what running it may take.
+    """
+
+    text: str
+    blocks: tuple[Block, ...]
+    tail: str
+    public_tables: tuple[str, ...]
+    outputs: tuple[OutputColumn | None, ...]
+    supports: tuple[OutputColumn, ...]
+    plain: PlainTail | None
+    tail_kind: TailKind

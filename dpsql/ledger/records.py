@@ -1,0 +1,303 @@
+"""The ledger's values: accounts and limits, charges, totals, entries. Frozen, checked at birth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Never
+
+from dpsql.accounting.zcdp import Amount, Composition
+from dpsql.core.names import RULE, is_account_name
+from dpsql.errors import LedgerError, ParameterError
+from dpsql.ledger.windows import Renewal
+
+MAX_PATH = 512
+"""The longest account path, in characters."""
+MAX_NAME = 1024
+"""The longest fingerprint of a query or name of a person, in characters."""
+MAX_DETAIL = 2**20
+"""The longest JSON text of a plan or of terms, in characters."""
+
+
+class Cause(StrEnum):
+    """Why an engine could not finish reading private rows, as far as the ledger is told."""
+
+    ENGINE = "engine"  # it raised an error
+    TIME = "time"  # it ran into the limit of time
+    MEMORY = "memory"  # ... or of memory
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The limits that the policy gives an account.
+
+    ``path`` names it, from the dataset down, as in ``sales/alice``. ``limit`` allows rho or
+    epsilon, never both, and delta. A later call may bring higher or lower limits, and what was
+    spent stays spent.
+
+    Raises :class:`ParameterError` for a malformed path or a limit of both rho and epsilon.
+    """
+
+    path: str
+    limit: Amount
+
+    def __post_init__(self) -> None:
+        check_path(self.path)
+        check_limit(self.limit)
+
+    def has_room(self, spent: Amount, charge: Amount) -> bool:
+        """True if ``charge`` fits into what is left after ``spent``."""
+        sums = zip(spent.units, charge.units, self.limit.units, strict=True)
+        return all(paid + more <= most for paid, more, most in sums)
+
+    def left(self, spent: Amount) -> Amount:
+        """What may still be charged after ``spent``: nothing where the limit was lowered below."""
+        pairs = zip(self.limit.units, spent.units, strict=True)
+        return Amount(*(max(0, most - paid) for most, paid in pairs))
+
+    def require_same_composition(self, spent: Amount) -> None:
+        """Refuse an account limited in rho that was charged in epsilon, or the other way round.
+
+        What was spent of the one says nothing of how much is left of the other. Raises
+        :class:`LedgerError` (``ledger_other_composition``).
+        """
+        if (self.limit.rho and spent.epsilon) or (self.limit.epsilon and spent.rho):
+            former = Composition.BASIC if spent.epsilon else Composition.ZCDP
+            raise LedgerError(
+                f"the account {self.path} was charged under `composition: {former}`, and the "
+                "policy now gives it another",
+                code="ledger_other_composition",
+                hint=f"restore `composition: {former}` in the policies file, or give the analyst "
+                "an account of another name",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A reservation that is on disk: its entry, the account that pays it, and its worst case."""
+
+    entry: int
+    account: str
+    amount: Amount
+
+    def lowered_to(self, actual: Amount) -> Amount:
+        """What to settle for a query that cost ``actual``: never more, and all of its delta."""
+        return Amount(
+            rho=min(actual.rho, self.amount.rho),
+            epsilon=min(actual.epsilon, self.amount.epsilon),
+            delta=self.amount.delta,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Totals: settled entries at their actual cost, unsettled ones at their reservation."""
+
+    amount: Amount = field(default_factory=Amount)
+    queries: int = 0
+    unsettled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window of an account: when it was opened, the day or month it is for, what was spent.
+
+    ``opened`` is a UTC time in ISO 8601; ``period`` is empty for an account without renewal.
+    """
+
+    opened: str
+    period: str
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one account stands.
+
+    ``limits`` are those of the policy and of the owner that bind it, ``window`` the window they
+    apply to, ``total`` what was spent over all windows; ``terms`` is what the owner wrote beside
+    his limits, as JSON text. ``suspended`` is since when it is suspended, a UTC time in ISO 8601;
+    None if it is not.
+    """
+
+    path: str
+    limits: tuple[Amount, ...]
+    renews: Renewal | None
+    terms: str
+    window: Window
+    total: Spent
+    suspended: str | None = None
+
+    @property
+    def left(self) -> Amount | None:
+        """What all limits leave for the rest of the window; None without limits."""
+        spent = self.window.spent.amount
+        left = [Account(self.path, limit).left(spent).units for limit in self.limits]
+        return Amount(*map(min, zip(*left, strict=True))) if left else None
+
+    @property
+    def passed(self) -> bool:
+        """True if more was spent than a limit allows, which was lowered since."""
+        spent = self.window.spent.amount.units
+        return any(
+            paid > most
+            for limit in self.limits
+            for paid, most in zip(spent, limit.units, strict=True)
+        )
+
+    def affordable(self, amount: Amount) -> int | None:
+        """How many charges of ``amount`` fit into what is left; None if any number does."""
+        if self.left is None:
+            return None
+        pairs = zip(self.left.units, amount.units, strict=True)
+        return min((left // units for left, units in pairs if units), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One question of the ledger. ``settled`` and ``charged`` are None until it is settled.
+
+    ``created`` and ``settled`` are UTC times in ISO 8601; ``query`` is the query's fingerprint and
+    ``plan`` the JSON text of its mechanism and parameters. ``stored`` says that its answer is kept,
+    ``failed`` when the engine failed on it, if it did.
+    """
+
+    entry: int
+    created: str
+    who: str
+    account: str
+    query: str
+    plan: str
+    reserved: Amount
+    settled: str | None
+    charged: Amount | None
+    stored: bool
+    failed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored release: the bytes given when the entry was settled, and what they cost then."""
+
+    entry: int
+    account: str
+    settled: str
+    charged: Amount
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of the chain. Kept elsewhere, it shows later that the ledger still goes on from it.
+
+    Written as ``str(head)``, read back by :meth:`parse`.
+    """
+
+    seq: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """The head written as ``text``. Raises :class:`ParameterError`."""
+        seq, _, digest = text.strip().partition(":")
+        try:
+            head = cls(int(seq), bytes.fromhex(digest))
+        except ValueError:
+            head = None
+        if head is None or head.seq < 1 or len(head.hash) != 32:
+            _refuse(
+                "a head of the ledger is a number, a colon and 64 hexadecimal digits",
+                hint="copy it as `head` printed it",
+            )
+        return head
+
+
+def check_path(path: str) -> None:
+    """Refuse an account path that is not non-empty printable parts joined by slashes."""
+    if not isinstance(path, str):
+        _refuse(f"an account path must be text, not {type(path).__name__}")
+    if len(path) > MAX_PATH:
+        _refuse(f"an account path has at most {MAX_PATH} characters")
+    parts = path.split("/")
+    if not path.isprintable() or any(not part or part != part.strip() for part in parts):
+        _refuse(
+            "an account path is made of non-empty printable parts joined by '/'",
+            hint="write it like 'dataset/analyst', without spaces around a part",
+        )
+
+
+def check_new_path(path: str) -> None:
+    """Refuse a path whose parts could pass for another's (:mod:`dpsql.core.names`).
+
+    For what may make an account: those of older ledgers can still be looked at.
+    """
+    check_path(path)
+    if not all(map(is_account_name, path.split("/"))):
+        _refuse(f"each part of an account path {RULE}", hint="choose plain names")
+
+
+@lru_cache
+def line_of(path: str) -> tuple[str, ...]:
+    """The account and its ancestors, from the dataset down: all that a charge to it must fit."""
+    parts = path.split("/")
+    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+
+
+def check_limits(path: str, limits: Sequence[Account]) -> dict[str, Account]:
+    """The policy's limits by path: each on the account or an ancestor, each account once."""
+    if not all(isinstance(account, Account) for account in limits):
+        _refuse("limits are given as Account values")
+    found = {account.path: account for account in limits}
+    if len(found) < len(limits):
+        _refuse("the limits name the same account twice")
+    if not found.keys() <= set(line_of(path)):
+        _refuse(f"limits are given for the account {path} and those above it only")
+    return found
+
+
+def check_limit(limit: Amount) -> None:
+    """Refuse a limit of both rho and epsilon."""
+    if limit.rho and limit.epsilon:
+        _refuse("an account is limited in rho or in epsilon, not in both")
+
+
+def check_charge(amount: Amount) -> None:
+    """Refuse a charge of nothing, or of both rho and epsilon."""
+    if not any(amount.units):
+        _refuse("a charge of nothing is not recorded")
+    if amount.rho and amount.epsilon:
+        _refuse("a charge is made in rho or in epsilon, not in both")
+
+
+def check_cause(cause: str) -> None:
+    """Refuse what is not one of :class:`Cause`: no text of an engine gets into the ledger."""
+    if not isinstance(cause, str) or cause not in set(Cause):
+        _refuse(f"a cause is one of {', '.join(Cause)}")
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse a fingerprint or a name that is not one line of printable characters."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME:
+        _refuse(f"the {what} must be 1 to {MAX_NAME} printable characters")
+
+
+def check_json(what: str, text: str) -> None:
+    """Refuse what is not JSON text that a database can keep."""
+    try:
+        json.loads(text)
+        text.encode()
+        short = len(text) <= MAX_DETAIL
+    except (TypeError, ValueError, RecursionError, AttributeError):
+        short = False
+    if not short:
+        _refuse(f"the {what} must be JSON text of at most {MAX_DETAIL} characters")
+
+
+def _refuse(reason: str, hint: str | None = None) -> Never:
+    raise ParameterError(reason, code="bad_parameter", hint=hint)

@@ -1,0 +1,262 @@
+"""Opening a ledger file: create it whole or not at all, recognise it, never touch anything else.
+
+Nothing here opens the file except through SQLite: closing any other descriptor of it would drop
+the POSIX locks this process holds on it (sqlite.org/howtocorrupt.html, section 2.2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import stat
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+from dpsql.errors import LedgerError
+from dpsql.ledger.backend import Backend
+from dpsql.ledger.journal import begin_chain, require_whole
+from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA, require_version
+from dpsql.ledger.sqlite import SQLiteBackend, known_error, ledger_error, run_script, schema_of
+
+
+class SQLiteHome:
+    """The ledger file at ``path``.
+
+    ``patience`` is how many seconds to wait for its lock; ``who`` goes into the first event of a
+    ledger that is created.
+    """
+
+    def __init__(self, path: Path, patience: float, who: str) -> None:
+        self._path = path
+        self._patience = patience
+        self._who = who
+        self._identity: tuple[int, int] | None = None
+        self.created = False
+
+    def connect(self) -> Backend:
+        """Open the file; the first time, create it if nothing is there."""
+        if self._identity is None and not os.path.lexists(self._path):
+            self.created = _create(self._path, self._who)
+        backend = SQLiteBackend(_connect(self._path, self._patience))
+        try:
+            require_whole(backend)
+        except BaseException:
+            backend.close()
+            raise
+        self._identity = identity(self._path)
+        return backend
+
+    def require_same(self) -> None:
+        """Refuse a file that was moved, deleted or replaced while it was open."""
+        if identity(self._path) != self._identity:
+            raise LedgerError(
+                "the ledger file was moved, deleted or replaced while it was open",
+                code="ledger_missing",
+                hint="put the same file back; another one would forget what was spent",
+            )
+
+
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    """A connection to the existing ledger at ``path``.
+
+    Raises :class:`LedgerError`, leaving the file as it was, for anything that is not a usable
+    ledger of this version.
+    """
+    if sqlite3.sqlite_version_info < (3, 37):
+        raise LedgerError(
+            "the ledger needs SQLite 3.37 or newer",
+            code="ledger_unsupported",
+            hint="upgrade the Python installation",
+        )
+    _require_writable_file(path)
+    try:
+        _require_ledger(path)
+        connection = _open(path, "mode=rw", patience)
+        try:
+            _make_durable(connection)
+            _use_write_ahead_log(connection)
+            connection.execute("PRAGMA secure_delete = ON")
+            require_version(*connection.execute("PRAGMA user_version").fetchone())
+            connection.execute("PRAGMA foreign_keys = ON")
+            _require_schema(connection)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise ledger_error(error) from None
+    return connection
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file now at ``path``; None when there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _open(path: Path, options: str, busy_timeout: float) -> sqlite3.Connection:
+    # Transactions are ours to begin (isolation_level), and threads are kept apart by the ledger.
+    return sqlite3.connect(
+        f"{path.as_uri()}?{options}",
+        uri=True,
+        timeout=busy_timeout,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _make_durable(connection: sqlite3.Connection) -> None:
+    """Have every commit on disk before it returns."""
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache as well
+    connection.execute("PRAGMA checkpoint_fullfsync = ON")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise LedgerError(
+            "the ledger's file system has no support for SQLite's write-ahead log",
+            code="ledger_unsupported",
+            hint="put the ledger on a local file system",
+        )
+
+
+def _create(path: Path, who: str) -> bool:
+    """Put a new, empty, complete ledger at ``path``, readable by its owner only.
+
+    It is built under another name and linked into place, so that no process ever sees half a
+    ledger, and a ledger that appears meanwhile wins: then this returns False.
+    """
+    for suffix in ("-wal", "-shm", "-journal"):
+        if os.path.lexists(f"{path}{suffix}"):
+            raise LedgerError(
+                f"the ledger file is gone but its {suffix} file is still there",
+                code="ledger_missing",
+                hint="restore the ledger file; a new one would forget what was spent",
+            )
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=".ledger-", dir=path.parent)  # mode 0600
+        os.close(descriptor)
+    except (OSError, ValueError):
+        raise _cannot_create() from None
+    try:
+        _fill(Path(name), who)
+        created = _link(name, path)
+        _sync(path.parent)
+        return created
+    except sqlite3.Error as error:
+        raise ledger_error(error) from None
+    except (OSError, ValueError):
+        raise _cannot_create() from None
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def _link(name: str, path: Path) -> bool:
+    try:
+        os.link(name, path, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fill(path: Path, who: str) -> None:
+    connection = _open(path, "mode=rw", 0.0)
+    try:
+        _make_durable(connection)
+        connection.execute("BEGIN")
+        run_script(connection, SQLITE_SCHEMA)
+        begin_chain(SQLiteBackend(connection), secrets.token_hex(16), time.time_ns() // 1000, who)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+        # Last, so that all of the above is in the file itself and none of it in a log beside it.
+        _use_write_ahead_log(connection)
+    finally:
+        connection.close()
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _require_writable_file(path: Path) -> None:
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        raise LedgerError(
+            "the ledger file cannot be found",
+            code="ledger_missing",
+            hint="restore it; a new one would forget what was spent",
+        ) from None
+    if not stat.S_ISREG(mode):
+        raise LedgerError(
+            "the ledger's path is not a file",
+            code="ledger_not_a_file",
+            hint="give the path of a file; it is created if it does not exist",
+        )
+    # Asked of the mode as well as of the system, for which root may write anything.
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
+        raise known_error(sqlite3.SQLITE_READONLY)
+
+
+def _require_ledger(path: Path) -> None:
+    """Read the file's marks from its first page without locking, recovering or writing anything.
+
+    A normal connection would replay the journal of somebody else's database. ``writable_schema``
+    only skips the comparison of the page count with the file's size, which another process may be
+    about to change; the real connection makes it.
+    """
+    probe = _open(path, "mode=ro&immutable=1", 0.0)
+    try:
+        probe.execute("PRAGMA writable_schema = ON")
+        (application,) = probe.execute("PRAGMA application_id").fetchone()
+        (version,) = probe.execute("PRAGMA user_version").fetchone()
+    finally:
+        probe.close()
+    if application != APPLICATION_ID:
+        raise LedgerError(
+            "the file is not a dpsql ledger",
+            code="ledger_foreign",
+            hint="give another path; the file was not changed",
+        )
+    require_version(version)  # the first page may lag behind the log, so it is asked again later
+
+
+def _require_schema(connection: sqlite3.Connection) -> None:
+    if schema_of(connection) != _expected_schema():
+        raise LedgerError(
+            "the ledger's tables or rules were altered",
+            code="ledger_corrupt",
+            hint="restore the ledger from a backup; it was not changed",
+        )
+
+
+@cache
+def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(SQLITE_SCHEMA)
+        return schema_of(connection)
+    finally:
+        connection.close()
+
+
+def _cannot_create() -> LedgerError:
+    return LedgerError(
+        "the ledger cannot be created",
+        code="ledger_cannot_create",
+        hint="check that its directory exists, that this user may write to it, and its free space",
+    )

@@ -1,0 +1,1 @@
+"""Exact samplers on lattices, from the operating system's entropy."""

@@ -1,0 +1,1 @@
+"""The way of a question: prepare, read, release, post-process."""

@@ -1,0 +1,105 @@
+"""The fingerprint of a question: the same for two statements that ask for the same release.
+
+It covers the plan of every private block, which is all that a release depends on beside the data:
+rows, keys, bounds, mechanism, noise. It leaves out what comes after the release, or is only a name:
+the tail, aliases, layout, comments, parameters that the plan shows, what it was chosen from.
+So a question is recognised however it is written, and not under a policy that changes its plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dpsql.core.schema import Table
+from dpsql.ir.measures import Aggregate, Measure
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Block, Key
+from dpsql.policy.model import Parameters
+from dpsql.sql.expressions.legality import put
+
+_REWRITTEN = frozenset({"max_rows_contributed", "min_units_per_group"})
+_LEFT_OUT: dict[type, frozenset[str]] = {
+    Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh"}),
+    # The others decide the plan alone, which shows them.
+    Parameters: frozenset(f.name for f in fields(Parameters)) - _REWRITTEN,
+    BlockPlan: frozenset({"candidates"}),
+    Key: frozenset({"text"}),
+    Measure: frozenset({"text"}),
+    Aggregate: frozenset({"text"}),
+}
+_PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
+
+
+def fingerprint(plans: Sequence[BlockPlan]) -> str:
+    """A SHA-256 digest, in hexadecimal digits, of what the release of these blocks depends on."""
+    text = _canonical(tuple(plans))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    """A text that two values share only if they are equal and of the same types.
+
+    Every part says where it ends: text is quoted, all else is a name, a number or in brackets.
+    """
+    match value:
+        case None:
+            return "-"
+        case exp.Column():
+            return f"Column({value.table!r},{value.name!r})"
+        case exp.Expr():
+            return _of_tree(_plainly(value))
+        case Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case tuple():
+            return f"({','.join(map(_canonical, value))})"
+        case _ if isinstance(value, _PLAIN):
+            return repr(value)
+        case _ if is_dataclass(value):
+            left_out = _LEFT_OUT.get(type(value), frozenset())
+            names = [f.name for f in fields(value) if f.compare and f.name not in left_out]
+            parts = ",".join(f"{name}={_canonical(getattr(value, name))}" for name in names)
+            return f"{type(value).__name__}({parts})"
+    raise TypeError(f"a plan holds a {type(value).__name__}, which has no fingerprint")
+
+
+def _of_tree(part: object) -> str:
+    """The same of an expression: its node types and arguments, those left out apart."""
+    match part:
+        case exp.Expr():
+            given = {k: v for k, v in part.args.items() if v is not None and v != []}
+            parts = ",".join(f"{name}={_of_tree(given[name])}" for name in sorted(given))
+            return f"{type(part).__name__}[{parts}]"
+        case list() | tuple():
+            return f"[{','.join(map(_of_tree, part))}]"
+    return _canonical(part)
+
+
+def _plainly(tree: exp.Expr) -> exp.Expr:
+    """The tree without comments and parentheses (its shape says what they say), numbers in one way.
+
+    7 for 007, 0.5 for .5, 100.0e0 for 1E2. Digits after the point stay: 1.0 and 1.00 are decimals
+    of different types.
+    """
+    tree = exp.Paren(this=tree.copy())
+    for node in list(tree.walk()):
+        node.comments = None
+        if isinstance(node, exp.Literal) and not node.is_string:
+            node.set("this", _number(str(node.this)))
+        elif isinstance(node, exp.Paren) and node is not tree:
+            put(node, node.this)
+    return tree
+
+
+def _number(text: str) -> str:
+    if "e" in text.lower():
+        return f"{float(text)!r}e0"  # a double, unlike decimals
+    whole, point, fraction = text.partition(".")
+    return f"{whole.lstrip('0') or '0'}{point}{fraction}"

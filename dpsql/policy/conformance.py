@@ -1,0 +1,266 @@
+"""Policies and databases side by side: ``dpsql check``. Sees names and types, never a row."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from dpsql.core.formatting import printable
+from dpsql.core.schema import (
+    INTEGER_BITS,
+    Column,
+    Schema,
+    Table,
+    base_type,
+    fold,
+    is_decimal,
+    is_float,
+    is_integer,
+    is_numeric,
+    is_text,
+    same_values,
+)
+from dpsql.engines.base import Definition
+from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that does not fit. An error makes some query impossible or wrong; a warning asks
+    the owner to look."""
+
+    level: Literal["error", "warning"]
+    subject: str
+    message: str
+    hint: str
+
+
+Definitions: TypeAlias = Callable[[str], Definition]
+"""What each table of a schema is made of, by name."""
+
+
+def check_policy(
+    policy: Policy, schema: Schema, definitions: Definitions | None = None
+) -> list[Finding]:
+    """Everything in the policy that does not fit the database, errors first.
+
+    ``definitions`` are those of the engine the schema is of: without them, no view is looked into.
+    """
+    tables = policy.tables.values()
+    findings = [
+        *(f for table in tables for f in _check_table(table, schema)),
+        *(f for table in tables for f in _check_definition(table, schema, definitions)),
+        *_check_unlisted(policy, schema),
+        *_check_accounts(policy),
+    ]
+    return sorted(findings, key=lambda finding: finding.level != "error")
+
+
+def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
+    table = schema.get(fold(policy.name))
+    if table is None:
+        names = {t.name: t for t in schema.values()}
+        hint = suggestion(policy.name, names) or "Correct the name, or remove it from the policy."
+        yield Finding("error", policy.name, "the database has no such table", hint)
+        return
+    if table.unreadable is not None:
+        yield Finding("error", table.name, table.unreadable.reason, table.unreadable.hint)
+        return
+    if table.is_view:
+        yield Finding(
+            "warning",
+            policy.name,
+            "is a view: dpsql cannot see whether its rows still belong to one unit each",
+            "Confirm it, or list the tables below the view instead.",
+        )
+    yield from _check_left_out(table)
+    yield from _check_unit(policy, table)
+    yield from _check_link(policy, table, schema)
+    for name, column_policy in policy.columns.items():
+        column = table.column(name)
+        if column is None:
+            yield _no_column(f"{policy.name}.{name}", name, table)
+        else:
+            yield from _check_column(f"{policy.name}.{column.name}", column_policy, column)
+
+
+def _check_definition(
+    policy: TablePolicy, schema: Schema, definitions: Definitions | None
+) -> Iterator[Finding]:
+    """What a view does to rows, and whether that means the same on any rows at any time."""
+    table = schema.get(fold(policy.name))
+    if table is None or table.unreadable is not None or definitions is None:
+        return
+    found = definitions(table.name)
+    if found.refusal is not None:
+        yield Finding("error", table.name, found.refusal.reason, found.refusal.hint)
+        return
+    for remark in found.remarks:
+        yield Finding("warning", table.name, remark.reason, remark.hint)
+
+
+def _check_left_out(table: Table) -> Iterator[Finding]:
+    for left in table.left_out:
+        yield Finding(
+            "warning",
+            f"{table.name}.{left.name}",
+            f"is left out, because {left.reason}: it does not exist for analysts",
+            "Store it in a column of a built-in type, under another name, if they should use it.",
+        )
+
+
+def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    if policy.privacy_unit is None:
+        return
+    name = policy.privacy_unit.column
+    column = table.column(name)
+    if column is None:
+        yield _no_column(f"{policy.name}.{name}", name, table, "the privacy unit's column ")
+    elif is_float(column.type):
+        yield Finding(
+            "warning",
+            f"{policy.name}.{column.name}",
+            f"the privacy unit is a {column.type}: NaN would make many people into one",
+            "Use a whole-number or text column to tell people apart.",
+        )
+    yield from _check_collation(column, policy.name)
+
+
+def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
+    """A link compares two columns; that the referenced one is unique cannot be seen here."""
+    link = policy.link
+    if link is None:
+        return
+    column = table.column(link.column)
+    if column is None:
+        what = "the link's column "
+        yield _no_column(f"{policy.name}.{link.column}", link.column, table, what)
+    parent = schema.get(fold(link.parent))
+    if parent is None:
+        return  # reported for the parent itself
+    key = parent.column(link.parent_column)
+    if key is None:
+        what = "the column that a link refers to "
+        yield _no_column(f"{parent.name}.{link.parent_column}", link.parent_column, parent, what)
+    for end, name in ((column, policy.name), (key, parent.name)):
+        yield from _check_collation(end, name)
+    if column is not None and key is not None and not same_values(column.type, key.type):
+        yield Finding(
+            "error",
+            f"{policy.name}.{column.name}",
+            f"is {shown_type(column.type)}, but the link leads to {parent.name}.{key.name}, which "
+            f"is {shown_type(key.type)}",
+            "Give both columns one type: a cast could make two keys the same.",
+        )
+
+
+def _check_collation(column: Column | None, table: str) -> Iterator[Finding]:
+    if column is not None and column.collated:
+        yield Finding(
+            "error",
+            f"{table}.{column.name}",
+            "has a collation, or stands beside one: different values could be the same unit",
+            "Store the column without COLLATE, in a table without collations.",
+        )
+
+
+def _no_column(subject: str, name: str, table: Table, what: str = "") -> Finding:
+    names = tuple(column.name for column in table.columns)
+    hint = suggestion(name, names) or "Correct the name, or remove it from the policy."
+    return Finding("error", subject, f"{what or 'the column '}does not exist in the table", hint)
+
+
+def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterator[Finding]:
+    if policy.lower is not None and not is_numeric(column.type):
+        yield Finding(
+            "error",
+            subject,
+            f"has bounds, but its type is {shown_type(column.type)}",
+            "Remove lower and upper: only numbers can be clamped.",
+        )
+    misfits = [v for v in policy.domain or () if not _fits(v, column.type)]
+    if misfits:
+        shown = ", ".join(repr(v) if isinstance(v, str) else str(v) for v in misfits[:3])
+        more = f" and {len(misfits) - 3} more" if len(misfits) > 3 else ""
+        yield Finding(
+            "error",
+            subject,
+            f"no {shown_type(column.type)} can equal the domain's {shown}{more}",
+            _domain_hint(column.type),
+        )
+
+
+def _fits(value: object, type_text: str) -> bool:
+    """Whether a column of this type can hold the value, so that the two can ever be equal."""
+    if is_text(type_text):
+        return isinstance(value, str)
+    if isinstance(value, bool) or base_type(type_text) == "BOOLEAN":
+        return isinstance(value, bool) and base_type(type_text) == "BOOLEAN"
+    if isinstance(value, int | float):
+        return _number_fits(value, type_text)
+    if isinstance(value, datetime.datetime):
+        return base_type(type_text).startswith("TIMESTAMP")
+    if isinstance(value, datetime.date):
+        return base_type(type_text) == "DATE" or base_type(type_text).startswith("TIMESTAMP")
+    return isinstance(value, str) and base_type(type_text) in ("UUID", "BLOB")
+
+
+def _number_fits(value: int | float, type_text: str) -> bool:
+    if is_integer(type_text):
+        signed, bits = INTEGER_BITS[base_type(type_text)]
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return value == math.floor(value) and low <= value <= high
+    if is_decimal(type_text):
+        width, scale = _decimal_shape(type_text)
+        scaled = Decimal(str(value)).scaleb(scale)
+        return scaled == scaled.to_integral_value() and abs(scaled) < 10**width
+    return is_float(type_text)
+
+
+def _decimal_shape(type_text: str) -> tuple[int, int]:
+    """(width, scale) of a DECIMAL; DuckDB's own when the type does not say."""
+    match = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", type_text)
+    return (int(match[1]), int(match[2] or 0)) if match else (18, 3)
+
+
+def _domain_hint(type_text: str) -> str:
+    if is_text(type_text):
+        return "Put the values in quotes."
+    if is_numeric(type_text):
+        return "List numbers of that type, without quotes."
+    if base_type(type_text) == "BOOLEAN":
+        return "List true and false, without quotes."
+    return "List values of that type; dates are written 2024-12-31, without quotes."
+
+
+def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
+    for table in schema.values():
+        if policy.table(table.name) is None:
+            yield Finding(
+                "warning",
+                table.name,
+                "is not in the policy, so it does not exist for analysts",
+                "Add it with a privacy_unit, or with public: true, if they should use it.",
+            )
+
+
+def _check_accounts(policy: Policy) -> Iterator[Finding]:
+    for account in policy.accounts.values():
+        if account.delta < policy.defaults.delta:
+            yield Finding(
+                "warning",
+                account.name,
+                f"the account's delta {account.delta:g} is below the default of a single query, "
+                f"{policy.defaults.delta:g}",
+                "Raise the account's delta, or lower defaults.delta.",
+            )
+
+
+def shown_type(type_text: str) -> str:
+    """A type inside a comment or message: an ENUM can be long, and hold line ends."""
+    return printable(type_text, 60)

@@ -1,0 +1,74 @@
+"""Where the ledger of a database is, if nobody says: the same for everybody who asks the same data.
+
+Never the working directory: another directory would be another budget for the same people. Links
+are followed for the same reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from dpsql.errors import InterfaceError
+from dpsql.policy.model import Policy
+
+SUFFIX = ".budget.db"
+"""What a ledger beside a database is called: ``clinic.budget.db`` beside ``clinic.duckdb``."""
+
+
+def is_url(place: str) -> bool:
+    """True for the address of a database that keeps a ledger, False for a file."""
+    return "://" in place
+
+
+def usual_place(policy: Policy | None, database: object) -> str:
+    """The ledger that the policy names, or else the one beside the database's file.
+
+    Raises :class:`InterfaceError` (``ledger_not_given``) if there is neither, as for an engine.
+    """
+    if policy is not None and policy.ledger is not None:
+        return policy.ledger
+    if isinstance(database, str | Path):
+        return beside(database)
+    raise InterfaceError(
+        "it is not said where the ledger is, which keeps what has been spent",
+        code="ledger_not_given",
+        hint="Name it: `ledger` in connect(), --ledger or DPSQL_LEDGER for a command, or a line "
+        "`ledger: budget.db` in the policies file. A database's file has one beside it; an engine "
+        "has no file.",
+    )
+
+
+def beside(database: str | Path) -> str:
+    """The ledger beside a file of data."""
+    return os.path.splitext(_real(database))[0] + SUFFIX
+
+
+def from_file(place: str, file: str | os.PathLike[str]) -> str:
+    """The place that a file names: relative to that file's directory, unless it is a URL."""
+    return place if is_url(place) else os.path.join(os.path.dirname(_real(file)), place)
+
+
+def announcement(place: str) -> str:
+    """What is said when a ledger was created: somebody may have expected one that was there."""
+    shown = without_password(place) if is_url(place) else os.path.abspath(place)
+    return f"a new ledger was created: {shown}: nothing has been spent in it"
+
+
+def without_password(place: str) -> str:
+    """A ledger's place as it may be shown: a URL's password is left out."""
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        return place
+    login, at, host = rest.rpartition("@")
+    name, colon, _ = login.partition(":")
+    shown = f"{name}{':***' * bool(colon)}{at}{host}"
+    return f"{scheme}://" + re.sub(r"(?i)([?&][a-z]*password=)[^&]*", r"\1***", shown)
+
+
+def _real(path: str | os.PathLike[str]) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # no path at all, which whoever opens it will say
+        return os.path.abspath(path)

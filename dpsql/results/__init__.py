@@ -1,0 +1,1 @@
+"""What an analyst gets: results and explanations."""

@@ -1,0 +1,221 @@
+"""What EXPLAIN says: how a query would be answered and priced, from public facts only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.ir.measures import MeasureKind, Quantile
+from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
+from dpsql.ir.query import Query
+from dpsql.mechanisms.promise import Promise, Promising
+from dpsql.mechanisms.set_union import SetUnion
+from dpsql.policy.model import ContributionBounding, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFigure:
+    """An aggregate of the query and the noise it will carry.
+
+    ``noise_std`` and ``margin95`` (half the width of a 95% interval) are in the units of the
+    answer, for the most groups that can come out; None for averages and spreads, whose error
+    depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
+    is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
+    are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
+    """
+
+    aggregate: str
+    noise: str
+    noise_scale: float
+    noise_std: float | None
+    margin95: float | None
+    resolution: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockExplanation:
+    """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
+
+    ``source`` names the paper and the theorem of the mechanism, ``bounding`` says what one unit may
+    contribute, ``score`` what groups are compared by (None where all are answered). The block costs
+    ``reserved`` at most and ``least`` if nothing comes out.
+
+    ``appears_half`` and ``appears_95`` are the scores a group needs to be released with that
+    probability, counted from the largest score of rank ``base_rank`` if that is not None.
+    ``least_units`` is the noisy number of units below which a declared group is left out, None if
+    none is; one of ``units_95`` units comes out with probability 95%. ``promise`` says how good the
+    first ``limit`` groups of a top-k are, in the units of the answer. All scores are those of
+    bounded contributions. ``sql`` holds a random salt, fresh for each run.
+    """
+
+    table: str
+    privacy_unit: str
+    mechanism: str
+    source: str
+    bounding: str
+    sql: str
+    candidates: tuple[Candidate, ...]
+    columns: tuple[ColumnFigure, ...]
+    score: str | None
+    base_rank: int | None
+    appears_half: float | None
+    appears_95: float | None
+    least_units: int | None
+    units_95: float | None
+    limit: int | None
+    promise: Promise | None
+    reserved: PrivacyLoss
+    least: PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The plan of a query in words and numbers. Printing it costs nothing and reads nothing.
+
+    ``query`` is the text as it was asked, ``blocks`` its private parts, ``tail`` what is left of it
+    over released rows. ``reserved`` is the worst case, which is charged before reading; alone it is
+    worth ``reserved_epsilon``, at the delta of ``reserved`` plus ``conversion_delta``.
+    ``answered`` is when the account paid for a release of these blocks that the ledger would give
+    again at no cost (a UTC time in ISO 8601), if it did. ``limits`` are those of the policy on the
+    work of reading private rows, if any are read.
+    """
+
+    query: str
+    tail: str
+    blocks: tuple[BlockExplanation, ...]
+    reserved: PrivacyLoss
+    reserved_epsilon: float
+    conversion_delta: float
+    answered: str | None = None
+    limits: Limits | None = None
+
+    def to_json(self) -> str:
+        """All of it as JSON text."""
+        return json.dumps(asdict(self), indent=2, default=str)
+
+    def __repr__(self) -> str:
+        from dpsql.render import explanation_text
+
+        return explanation_text(self)
+
+
+def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
+    """The figures of one block plan."""
+    block, selection = plan.block, plan.selection
+    half, high = selection.appears_above(0.5), selection.appears_above(0.95)
+    step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
+    units = plan.units_needed(0.95)
+    return BlockExplanation(
+        table=block.table,
+        privacy_unit=f"{block.unit_name} ({block.unit_column})",
+        mechanism=selection.name,
+        source=selection.source,
+        bounding=_bounding(plan),
+        sql=sql,
+        candidates=plan.candidates,
+        columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
+        score=_score(plan),
+        base_rank=plan.base_rank,
+        appears_half=None if half is None else half * step,
+        appears_95=None if high is None else high * step,
+        least_units=None if units is None else block.parameters.min_units_per_group,
+        units_95=units,
+        limit=None if block.top_k is None else block.top_k.limit,
+        promise=_promise(plan, step),
+        reserved=plan.loss(None),
+        least=plan.loss(0),
+    )
+
+
+def explain(query: Query, plan: PrivacyPlan, statements: tuple[str, ...]) -> Explanation:
+    """The explanation of a planned statement."""
+    return Explanation(
+        query=query.text,
+        tail=query.tail,
+        blocks=tuple(
+            explain_block(block, statement)
+            for block, statement in zip(plan.blocks, statements, strict=True)
+        ),
+        reserved=plan.reserved,
+        reserved_epsilon=plan.epsilon(plan.reserved),
+        conversion_delta=plan.conversion_delta,
+    )
+
+
+def _promise(plan: BlockPlan, step: float) -> Promise | None:
+    """What a top-k mechanism promises, in the units of the answer."""
+    top_k, selection = plan.block.top_k, plan.selection
+    if top_k is None or not isinstance(selection, Promising):
+        return None
+    found = selection.promise(top_k.limit)
+    gap = None if found.gap is None else found.gap * step
+    return replace(found, shortfall=found.shortfall * step, gap=gap)
+
+
+def _score(plan: BlockPlan) -> str | None:
+    """What the figures on who appears count."""
+    if isinstance(plan.selection, SetUnion):
+        return f"units of {plan.groups} groups each"
+    return None if plan.score is None else plan.measures[plan.score].measure.name
+
+
+def _bounding(plan: BlockPlan) -> str:
+    if isinstance(plan.selection, SetUnion):
+        weight = f"together of weight 1 in l{plan.selection.norm}"
+        return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
+    parameters = plan.block.parameters
+    rows = f"at most {_per_group(plan)} per unit and group"
+    bounding = plan.bounding
+    if bounding is not None and bounding.weighted:
+        return (
+            f"at most {bounding.kept} groups per unit (sampled by a salted hash), weighing at most "
+            f"{bounding.groups} together in l2, {rows}"
+        )
+    if bounding is not None:
+        weighing = parameters.contribution_bounding is ContributionBounding.WEIGHT
+        cannot = "this mechanism" if plan.block.weighted else "a count of distinct values"
+        why = f", as {cannot} cannot weigh units" if weighing else ""
+        return f"at most {bounding.groups} groups per unit (sampled by a salted hash{why}), {rows}"
+    if not plan.block.keys:
+        return rows.replace("unit and group", "unit")
+    if plan.groups is None or plan.score is not None:
+        return f"a unit may touch any number of groups, {rows}"
+    return f"a unit may touch all {plan.groups} declared groups, {rows}"
+
+
+def _per_group(plan: BlockPlan) -> str:
+    """What a unit may add to a group where an aggregate has no bounds of its own."""
+    most = plan.block.parameters.max_rows_contributed
+    distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
+    return f"{most} rows and {most} distinct values" if distinct else f"{most} rows"
+
+
+def _figure(plan: BlockPlan, index: int) -> ColumnFigure:
+    aggregate = plan.block.aggregates[index]
+    if aggregate.quantile is not None:
+        return _quantile_figure(plan, aggregate.text, aggregate.quantile)
+    measure = aggregate.measures[0]
+    noise, step = plan.noise_of(measure), plan.measures[measure].measure.step
+    groups = plan.groups if plan.groups is not None else plan.max_released
+    assert groups is not None
+    composed = aggregate.kind.composed
+    return ColumnFigure(
+        aggregate=aggregate.text,
+        noise=noise.name,
+        noise_scale=noise.scale * step,
+        noise_std=None if composed else noise.std(groups) * step,
+        margin95=None if composed else noise.margin(0.95, groups) * step,
+    )
+
+
+def _quantile_figure(plan: BlockPlan, text: str, quantile: Quantile) -> ColumnFigure:
+    mechanism = next(n.mechanism for n in plan.quantiles if n.quantile == quantile)
+    return ColumnFigure(
+        aggregate=text,
+        noise=mechanism.name,
+        noise_scale=mechanism.scale,
+        noise_std=None,
+        margin95=mechanism.margin(0.95),
+        resolution=quantile.ranked.lattice.quantum,
+    )

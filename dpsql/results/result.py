@@ -1,0 +1,277 @@
+"""What a query returns: released rows, what they cost, how sure they are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
+from dpsql.accuracy.wording import Part, Shown, Threshold, reading, threshold
+from dpsql.engines.duckdb import raise_if_interrupted
+from dpsql.errors import InterfaceError
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import OutputColumn
+from dpsql.pipeline.tail import Answer, Row
+from dpsql.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query reserved before reading and what it was charged in the end.
+
+    The losses are what the account is charged: under zCDP composition rho and delta (the chance of
+    a differentiating outcome), under basic composition epsilon and delta. ``reserved_epsilon`` and
+    ``settled_epsilon`` are what the query is worth alone, at ``conversion_delta`` on top of its
+    delta. Under zCDP they do not add up over queries, rho does; under basic composition they are
+    the charge itself, and ``conversion_delta`` is 0. ``answered`` is when a release that the ledger
+    has stored was paid for (a UTC time in ISO 8601), and None for a new one.
+    """
+
+    reserved: PrivacyLoss
+    settled: PrivacyLoss
+    conversion_delta: float
+    answered: str | None = None
+
+    @property
+    def stored(self) -> bool:
+        """True if the release was paid for before, by the same account, and cost nothing now."""
+        return self.answered is not None
+
+    @property
+    def reserved_epsilon(self) -> float:
+        """ε of the reservation, at delta = reserved.delta + conversion_delta."""
+        return self.reserved.worth(self.conversion_delta)
+
+    @property
+    def settled_epsilon(self) -> float:
+        """ε of the charge, at delta = settled.delta + conversion_delta."""
+        return self.settled.worth(self.conversion_delta)
+
+
+FREE = Cost(ZERO, ZERO, 0.0)
+"""The cost of an answer that took nothing from private rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What is known of the noise in an answer: of which plans, in which columns.
+
+    ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
+    each plan's block. An answer without noise has none of these.
+    """
+
+    outputs: tuple[OutputColumn | None, ...] = ()
+    supports: tuple[OutputColumn, ...] = ()
+    plans: tuple[BlockPlan, ...] = ()
+    released: tuple[int, ...] = ()
+
+
+class Result:
+    """The answer to one statement.
+
+    ``columns``: names. ``cost``: a :class:`Cost`. ``plan``: an :class:`Explanation`, with no blocks
+    where nothing private was asked for. Rows come as Python tuples (``fetchall``), Arrow, pandas or
+    polars.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        explain: Callable[[], Explanation],
+        cost: Cost = FREE,
+        noise: Noise = Noise(),
+    ) -> None:
+        self._answer = answer
+        self._width = len(answer.names) - len(noise.supports)
+        self._noise = noise
+        self._explain = explain
+        self.cost = cost
+
+    @property
+    def plan(self) -> Explanation:
+        """How the query was answered and priced, or would be."""
+        return self._explain()
+
+    @property
+    def released(self) -> bool:
+        """True if the rows were computed from private ones, by drawing noise."""
+        return bool(self._noise.plans)
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names, in order."""
+        return self._answer.names[: self._width]
+
+    @property
+    def types(self) -> list[str]:
+        """DuckDB types of the columns."""
+        return self._answer.types[: self._width]
+
+    def fetchall(self) -> list[Row]:
+        """All rows as tuples of Python values."""
+        return self._answer.fetchall(self._width)
+
+    def __len__(self) -> int:
+        return len(self.fetchall())
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.fetchall())
+
+    def arrow(self) -> pyarrow.Table:
+        """A pyarrow Table.
+
+        Raises ``InterfaceError`` if pyarrow is not installed, or has no type for a column.
+        """
+        table: pyarrow.Table = self._through("pyarrow", "arrow", lambda rows: rows.to_arrow_table())
+        return table
+
+    def df(self) -> pandas.DataFrame:
+        """A pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does for pyarrow."""
+        frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
+        return frame
+
+    def pl(self) -> polars.DataFrame:
+        """A polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does, for both of them."""
+        require_package("pyarrow", "polars")
+        frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
+        return frame
+
+    def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
+        require_package(module, extra)
+        rows = self._answer.relation(self._width)
+        try:
+            return convert(rows)
+        except Exception as error:  # noqa: BLE001 (each package has its own, which may quote values)
+            raise_if_interrupted(error)
+            raise InterfaceError(
+                f"{module} has no type for some column of the answer",
+                code="no_frame_type",
+                hint="Cast the column to VARCHAR in an outer query, which asks nothing new, or "
+                "read the answer with fetchall().",
+            ) from None
+
+    def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
+        """Confidence intervals for the noise of each aggregate returned as it was released.
+
+        Each interval covers, with at least this probability, the value the query would have
+        returned without noise (after bounding what one unit contributes). Where keys are found by a
+        threshold on a noisy score, this is before the threshold: of the groups close to it, those
+        with large noise come out. Columns computed from several released values have none.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        confidence = check_confidence(confidence)
+        return {
+            name: self._interval(position, output, confidence)
+            for position, (name, output) in enumerate(
+                zip(self.columns, self._noise.outputs, strict=False)
+            )
+            if output is not None
+        }
+
+    def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
+        plan = self._noise.plans[output.block]
+        released = self._noise.released[output.block]
+        positions = [position]
+        if plan.block.aggregates[output.aggregate].kind.composed:
+            first = self._width + self._noise.supports.index(output)
+            positions = [
+                first + i for i in range(len(plan.block.support_columns(output.aggregate)))
+            ]
+        columns = [self._numbers(position) for position in positions]
+        return interval_of(plan, released, output.aggregate, columns, confidence)
+
+    def plot(
+        self,
+        *,
+        x: str | Sequence[str] | None = None,
+        y: str | None = None,
+        confidence: float = 0.95,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the rows on a matplotlib Axes, a new one unless ``ax`` is given, and return it.
+
+        ``y`` is the column to draw, by default the first noisy one; ``x`` the column or columns
+        that tell rows apart, by default those before it. One column of numbers or dates makes an
+        axis with points; anything else makes bars, of which the first 40 rows are drawn. Intervals
+        are error bars, NULL keys look different, the threshold is a line where ``y`` decides which
+        groups appear, and the caption says what it cost.
+
+        Raises ``InterfaceError`` if matplotlib is not installed, and ``ParameterError`` for columns
+        that are not there or hold no numbers, and unless 0 < confidence < 1.
+        """
+        require_package("matplotlib", "plot")
+        from dpsql.render.plot import plot
+
+        return plot(self, x, y, confidence, ax)
+
+    def thresholds(self) -> dict[str, Threshold]:
+        """The threshold that groups had to exceed to appear, by the column that it is on."""
+        found = {
+            name: threshold(self._noise.plans[output.block], output.aggregate)
+            for name, output in zip(self.columns, self._noise.outputs, strict=False)
+            if output is not None
+        }
+        return {name: one for name, one in found.items() if one is not None}
+
+    def reading(self, confidence: float = 0.95) -> str:
+        """What the answer says in plain words: how close its values are, which groups appear.
+
+        Empty for an answer without noise. It follows from the plan and from what was released.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        confidence = check_confidence(confidence)
+        rows = len(self)
+        parts = [
+            Part(plan, released, self._shown(block), rows)
+            for block, (plan, released) in enumerate(
+                zip(self._noise.plans, self._noise.released, strict=True)
+            )
+        ]
+        return reading(parts, confidence, self.cost.stored)
+
+    def _shown(self, block: int) -> tuple[Shown, ...]:
+        """The columns that show aggregates of a block as released."""
+        columns = zip(self.columns, self._noise.outputs, strict=False)
+        return tuple(
+            Shown(output.aggregate, name)
+            for name, output in columns
+            if output is not None and output.block == block
+        )
+
+    def _numbers(self, position: int) -> NDArray[np.float64]:
+        column = self._answer.column(position)
+        return np.array([np.nan if v is None else float(v) for v in column], dtype=np.float64)
+
+    def __repr__(self) -> str:
+        from dpsql.render import result_text
+
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpsql.render import result_html
+
+        return result_html(self)
+
+
+def require_package(module: str, extra: str) -> None:
+    """Raise ``InterfaceError`` unless a package that one of dpsql's extras installs is there."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        raise InterfaceError(
+            f"{module} is not installed",
+            code="missing_package",
+            hint=f"Install it with: pip install 'dpsql[{extra}]'",
+        ) from None

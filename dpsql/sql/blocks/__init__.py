@@ -1,0 +1,1 @@
+"""Private blocks of a query: validated, built, examined."""

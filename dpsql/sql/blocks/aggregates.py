@@ -1,0 +1,344 @@
+"""The aggregates of one private block: what they are computed from, and with which bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold
+from dpsql.errors import QueryRefused
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
+from dpsql.policy.model import Parameters
+from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
+from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, Call, read_call
+from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
+from dpsql.sql.expressions.legality import check_row_expression, refusal
+from dpsql.sql.expressions.ranges import (
+    Interval,
+    branches,
+    interval_of,
+    is_exact,
+    is_integral,
+    is_number,
+    is_truth,
+    with_truths,
+)
+from dpsql.sql.lineage.relation import Identity, Relation
+from dpsql.sql.syntax.dialect import WRITTEN_NAME, BoundedAggregate
+from dpsql.sql.syntax.text import display
+
+_SPREADS: dict[type[exp.AggFunc], AggregateKind] = {
+    exp.VariancePop: AggregateKind.VAR_POP,
+    exp.Variance: AggregateKind.VAR_SAMP,
+    exp.StddevPop: AggregateKind.STDDEV_POP,
+    exp.StddevSamp: AggregateKind.STDDEV_SAMP,
+    exp.Stddev: AggregateKind.STDDEV_SAMP,
+}
+_AVAILABLE = (
+    "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
+    "or of a sample), MEDIAN and QUANTILE, each with FILTER."
+)
+
+
+class Aggregates:
+    """Collects a block's aggregates and the measures they share, each once."""
+
+    def __init__(self, relation: Relation, parameters: Parameters, text: str) -> None:
+        assert relation.unit is not None
+        self.relation = relation
+        self.policy = with_truths(relation.policy, relation.table)
+        self.table = relation.table
+        self.parameters = parameters
+        self.text = text
+        self.measures: list[Measure] = []
+        self.found: list[Aggregate] = []
+
+    def add(self, node: exp.Expr) -> int:
+        """The index of an aggregate, read and noted if it is new."""
+        call = read_call(node, self.text)
+        aggregate = self._aggregate(call, output_name(node))
+        if aggregate in self.found:
+            return self.found.index(aggregate)
+        self.found.append(aggregate)
+        return len(self.found) - 1
+
+    def _aggregate(self, call: Call, text: str) -> Aggregate:
+        if isinstance(call.function, QUANTILES):
+            return Aggregate(AggregateKind.QUANTILE, (), text, self._quantile(call))
+        kind, measures = self._read(call)
+        return Aggregate(kind, tuple(map(self._noted, measures)), text)
+
+    def _read(self, call: Call) -> tuple[AggregateKind, tuple[Measure, ...]]:
+        function = call.function
+        if call.order is not None:
+            raise self._not_available(function)
+        if isinstance(function, exp.Count):
+            return self._count(call)
+        if isinstance(function, exp.CountIf):
+            return AggregateKind.COUNT, (self._count_if(call),)
+        if isinstance(function, exp.Sum):
+            return AggregateKind.SUM, (self._sum(call),)
+        if isinstance(function, exp.Avg):
+            return AggregateKind.AVG, self._average(call)
+        if type(function) in _SPREADS:
+            center, count = self._average(call)
+            assert center.lattice is not None
+            squares = center.lattice.squares(self.parameters.max_rows_contributed)
+            spread = replace(center, kind=MeasureKind.CENTERED_SQUARES, lattice=squares)
+            return _SPREADS[type(function)], (center, count, spread)
+        raise self._not_available(function)
+
+    # -- counts -------------------------------------------------------------------------------
+
+    def _count(self, call: Call) -> tuple[AggregateKind, tuple[Measure, ...]]:
+        argument = call.function.this
+        if call.function.expressions:
+            raise self._refusal(
+                "COUNT takes one argument",
+                "aggregate_not_supported",
+                call.function,
+                hint="Count rows that have all of them: COUNT_IF(a IS NOT NULL AND b IS NOT NULL).",
+            )
+        if isinstance(argument, exp.Distinct):
+            return self._count_distinct(call, argument)
+        if argument is None or isinstance(argument, exp.Star | exp.Literal):
+            if call.condition is None:
+                return AggregateKind.COUNT, (self._counted(call, MeasureKind.ROWS, None),)
+            argument = exp.Literal.number(1)
+        return AggregateKind.COUNT, (self._counted(call, MeasureKind.VALUES, argument),)
+
+    def _count_if(self, call: Call) -> Measure:
+        condition = call.function.this
+        if call.function.args.get("zero_on_all_null") is not None:
+            raise self._refusal(
+                "COUNT_IF takes one argument",
+                "aggregate_not_supported",
+                call.function,
+                hint="Join conditions with AND.",
+            )
+        one = exp.If(this=condition.copy(), true=exp.Literal.number(1))
+        return self._counted(call, MeasureKind.VALUES, exp.Case(ifs=[one]))
+
+    def _count_distinct(
+        self, call: Call, distinct: exp.Distinct
+    ) -> tuple[AggregateKind, tuple[Measure, ...]]:
+        values = distinct.expressions
+        if len(values) != 1:
+            raise self._refusal(
+                "COUNT(DISTINCT …) takes one argument",
+                "aggregate_not_supported",
+                distinct,
+                hint="Join the values into one text: COUNT(DISTINCT concat(a, '|', b)).",
+            )
+        (value,) = values
+        identity = self._identity(value)
+        if identity < Identity.NULLABLE:
+            return AggregateKind.COUNT, (self._counted(call, MeasureKind.DISTINCT, value),)
+        if call.per_row is not None or call.per_group is not None:
+            raise self._no_bounds(call, "a unit adds one to a count of units")
+        if call.condition is None and identity is Identity.UNIT:
+            return AggregateKind.COUNT_UNITS, (Measure(MeasureKind.UNITS),)
+        measure = self._counted(call, MeasureKind.MATCHING_UNITS, value)
+        return AggregateKind.COUNT_UNITS, (measure,)
+
+    def _identity(self, node: exp.Expr) -> Identity:
+        """What a value says about its row's unit; CASE WHEN c THEN unit END is the unit or NULL."""
+        node = node.unnest()
+        if isinstance(node, exp.Case | exp.If):
+            found = map(self._identity, branches(node))
+            return min(Identity.NULLABLE, min(found, default=Identity.NONE))
+        if not isinstance(node, exp.Column):
+            return Identity.NONE
+        field = self.relation.field_of(node.name)
+        return Identity.NONE if field is None else field.identity
+
+    def _counted(self, call: Call, kind: MeasureKind, argument: exp.Expr | None) -> Measure:
+        if call.per_row is not None:
+            raise self._no_bounds(call, "a row adds one to a count")
+        per_group = None if call.per_group is None else self._count_bounds(call, call.per_group)
+        if argument is None:
+            return Measure(kind, per_group=per_group)
+        return self._of(call, kind, argument, per_group)
+
+    def _count_bounds(self, call: Call, bounds: Interval) -> tuple[int, int]:
+        low, high = bounds
+        if low != 0 or high != int(high) or high > 2**31 - 1:
+            raise self._refusal(
+                "the bounds of a count go from 0 to a whole number below 2147483648",
+                "bad_bounds",
+                call.function,
+                hint=f"For example {PER_GROUP} => (0, 5).",
+            )
+        return 0, int(high)
+
+    # -- sums ---------------------------------------------------------------------------------
+
+    def _sum(self, call: Call) -> Measure:
+        argument = self._summed(call)
+        integral = is_integral(argument, self.table)
+        bounds = call.per_row or interval_of(argument, self.policy)
+        if bounds is None and call.per_group is not None:
+            bounds = room_for(call.per_group)
+        if bounds is None:
+            raise self._unbounded(call)
+        rows = self.parameters.max_rows_contributed
+        lattice = lattice_for(bounds, integral, rows, call.per_group)
+        steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
+        return Measure(MeasureKind.SUM, argument, display(argument), lattice, steps)
+
+    def _average(self, call: Call) -> tuple[Measure, Measure]:
+        """The centred sum and the count of values."""
+        if call.per_group is not None:
+            raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
+        argument, bounds = self._bounded(call)
+        rows = self.parameters.max_rows_contributed
+        lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
+        text = display(argument)
+        # NaN takes no part in a sum, so it must not be counted either.
+        exact = is_exact(argument, self.table)
+        counted = MeasureKind.VALUES if exact else MeasureKind.NUMBERS
+        center = Measure(MeasureKind.CENTERED_SUM, argument, text, lattice)
+        return center, Measure(counted, argument, text)
+
+    def _quantile(self, call: Call) -> Quantile:
+        argument, fraction = quantile_parts(call, self.text)
+        if call.per_group is not None:
+            raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
+        argument, bounds = self._bounded(replace(call, function=exp.Median(this=argument)))
+        integral = is_integral(argument, self.table)
+        ranked = Ranked(argument, points_for(bounds, integral))
+        return Quantile(ranked, fraction, integral and not is_continuous(call.function))
+
+    def _bounded(self, call: Call) -> tuple[exp.Expr, Interval]:
+        """A number, no truth value, and its bounds."""
+        if is_truth(call.function.this, self.table):
+            raise self._not_numeric(call)
+        argument = self._summed(call)
+        bounds = call.per_row or interval_of(argument, self.policy)
+        if bounds is None:
+            raise self._unbounded(call)
+        return argument, bounds
+
+    def _summed(self, call: Call) -> exp.Expr:
+        """What is summed, as a number or NULL."""
+        argument = call.function.this
+        if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order):
+            raise self._refusal(
+                "DISTINCT and ORDER BY inside this aggregate are not available",
+                "aggregate_not_supported",
+                call.function,
+                hint="One row decides whether a value is summed at all, so no bound on rows helps. "
+                "Sum per unit in a subquery first, or count: COUNT(DISTINCT x).",
+            )
+        check_row_expression(argument, self.text)
+        if is_truth(argument, self.table):
+            argument = exp.cast(argument.copy(), exp.DType.INT)
+        elif not is_number(argument, self.table):
+            raise self._not_numeric(call)
+        filtered = call.filtered(argument)
+        check_row_expression(filtered, self.text)
+        return filtered
+
+    def _of(
+        self,
+        call: Call,
+        kind: MeasureKind,
+        argument: exp.Expr,
+        per_group: tuple[int, int] | None,
+    ) -> Measure:
+        if isinstance(argument, exp.Order):
+            raise self._refusal(
+                "ORDER BY inside this aggregate is not available",
+                "aggregate_not_supported",
+                call.function,
+                hint="Counts do not depend on the order of rows.",
+            )
+        filtered = call.filtered(argument)
+        check_row_expression(filtered, self.text)
+        return Measure(kind, filtered, display(filtered), per_group=per_group)
+
+    def _noted(self, measure: Measure) -> int:
+        # A unit that may add one row per group adds its one row or nothing: rows count units.
+        if measure.kind is MeasureKind.ROWS and self._rows_of(measure) == 1:
+            measure = Measure(MeasureKind.UNITS)
+        if measure not in self.measures:
+            self.measures.append(measure)
+        return self.measures.index(measure)
+
+    def _rows_of(self, measure: Measure) -> int:
+        return measure.reach(self.parameters.max_rows_contributed)
+
+    # -- refusals -----------------------------------------------------------------------------
+
+    def _not_available(self, function: exp.AggFunc) -> QueryRefused:
+        name = function.sql_name().lower()
+        extreme = isinstance(function, exp.Min | exp.Max | exp.ArgMax | exp.ArgMin)
+        reveals = f"{name} reveals the value of a single row"
+        return self._refusal(
+            reveals if extreme else f"the aggregate {name} is not available",
+            "aggregate_not_supported",
+            function,
+            hint="Ask for a quantile close to it, QUANTILE(x, 0.01) or QUANTILE(x, 0.99), of a "
+            "value with declared bounds, or count the rows beyond a value: COUNT_IF(x > 100)."
+            if extreme
+            else _AVAILABLE,
+        )
+
+    def _no_bounds(self, call: Call, reason: str) -> QueryRefused:
+        return self._refusal(
+            f"these bounds do not apply here: {reason}",
+            "bounds_do_not_apply",
+            call.function,
+            hint=f"{PER_ROW} bounds what is summed or averaged, {PER_GROUP} what a unit adds to a "
+            "sum or a count.",
+        )
+
+    def _not_numeric(self, call: Call) -> QueryRefused:
+        column = next(call.function.find_all(exp.Column), None)
+        found = None if column is None else self.table.column(column.name)
+        if found is not None and isinstance(call.function.this.unnest(), exp.Column):
+            reason = f"column {found.name} is of type {found.type} and cannot be summed"
+        else:
+            reason = "what is summed is not a number"
+        return self._refusal(
+            reason, "not_numeric", column or call.function, hint="Cast it to a number: x::INT."
+        )
+
+    def _unbounded(self, call: Call) -> QueryRefused:
+        return self._refusal(
+            "the summed expression has no declared bounds",
+            "unbounded_sum",
+            call.function,
+            hint=f"Say where its values are clamped: {call.function.sql_name()}(x, {PER_ROW} => "
+            "(lower, upper)). Or ask the data owner to declare lower and upper for its columns "
+            f"under tables.{self.policy.name}.columns in the policies file.",
+        )
+
+    def _refusal(
+        self, reason: str, code: str, node: exp.Expr | None, hint: str | None = None
+    ) -> QueryRefused:
+        return refusal(self.text, reason, code, node, hint)
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
+    if isinstance(node, BoundedAggregate):
+        return output_name(node.this)
+    if isinstance(node, exp.Column):
+        return str(node.meta.get("name", node.name))
+    if isinstance(node, exp.Filter):
+        return f"{output_name(node.this)} FILTER ({_condition_name(node.expression)})"
+    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
+        return "count_star()"
+    written = node.meta.get(WRITTEN_NAME) if isinstance(node, exp.AggFunc) else None
+    if written is None:
+        return display(node)
+    return f"{fold(written)}({display(node).partition('(')[2]}"
+
+
+def _condition_name(where: exp.Expr) -> str:
+    text = display(where).strip()
+    keyword, _, condition = text.partition(" ")
+    plain = isinstance(where.this, exp.Column | exp.Func | exp.Paren)
+    return text if plain else f"{keyword} ({condition})"

@@ -1,0 +1,499 @@
+"""One private block: from a SELECT over a private table to a ``Block`` and its released form.
+
+Building a block rewrites its SELECT in place: what the block computes (keys and aggregates) becomes
+columns of a released table, and everything else the SELECT does (arithmetic, HAVING, ORDER BY,
+LIMIT, window functions) is left standing on those columns, as part of the public tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold, has_one_spelling
+from dpsql.errors import QueryRefused, UnknownName
+from dpsql.ir.query import INTERNAL_PREFIX, Block, Key, Source, TopK
+from dpsql.sql.blocks.aggregates import Aggregates, output_name
+from dpsql.sql.blocks.noise_columns import is_noise_call
+from dpsql.sql.expressions.call import is_aggregate
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, put, refusal
+from dpsql.sql.lineage.relation import Identity, Relation
+from dpsql.sql.lineage.resolver import Lineage
+from dpsql.sql.syntax.options import Asked
+from dpsql.sql.syntax.parse import place_of, refuse_deep
+
+_CLAUSES = frozenset(
+    {
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "order",
+        "limit",
+        "offset",
+    }
+    | {"distinct", "windows", "with_"}
+)
+_MAX_EXPANSION = 10_000  # nodes
+Descend = Callable[[exp.Query], None]
+
+
+def build_block(
+    select: exp.Select,
+    *,
+    name: str,
+    relation: Relation,
+    lineage: Lineage,
+    asked: Asked,
+    descend: Descend,
+) -> Block:
+    """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
+
+    ``relation`` is what its FROM clause means. ``descend`` is called for every subquery of the tail
+    part. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
+    """
+    return _BlockBuilder(select, name, relation, lineage, asked, descend).build()
+
+
+class _BlockBuilder:
+    def __init__(
+        self,
+        select: exp.Select,
+        name: str,
+        relation: Relation,
+        lineage: Lineage,
+        asked: Asked,
+        descend: Descend,
+    ) -> None:
+        assert relation.unit is not None
+        self.select = select
+        self.name = name
+        self.relation = relation
+        self.lineage = lineage
+        self.asked = asked
+        self.text = lineage.text
+        self.descend = descend
+        self.policy = relation.policy
+        self.table = relation.table
+        self.unit_column = relation.unit
+        self.aggregates = Aggregates(relation, asked.parameters, self.text)
+        self.keys: list[Key] = []
+        self.expanded = 0
+        self.ambiguous: set[str] = set()  # aliases of several select items that differ
+
+    def build(self) -> Block:
+        self._check_clauses()
+        self._resolve_columns()
+        refuse_deep(self.select)
+        condition = self._condition()
+        self._collect_keys()
+        top_k_order = self._top_k_candidate()
+        aliases = self._replace_everywhere()
+        top_k = self._top_k(top_k_order, aliases)
+        self._detach_private_clauses()
+        return Block(
+            name=self.name,
+            table=self.table.name,
+            source=Source(self.relation.sql, self.table, self.relation.catalog),
+            unit_name=self.relation.unit_name or "",
+            unit_column=self.unit_column,
+            condition=condition,
+            keys=tuple(self.keys),
+            measures=tuple(self.aggregates.measures),
+            aggregates=tuple(self.aggregates.found),
+            top_k=top_k,
+            parameters=self.asked.parameters,
+            mechanism=self.asked.mechanism,
+            fresh=self.asked.fresh,
+        )
+
+    # -- what the SELECT may contain --------------------------------------------------------
+
+    def _check_clauses(self) -> None:
+        present = {clause for clause, value in self.select.args.items() if value}
+        unknown = sorted(present - _CLAUSES)
+        if unknown:
+            raise self._refuse(
+                f"{unknown[0].rstrip('_').upper()} is not available over a private table",
+                "clause_not_allowed",
+                self.select.args[unknown[0]],
+                hint="Over private rows there are WHERE and GROUP BY. Over released rows, in an "
+                "outer query, there is every clause.",
+            )
+        distinct = self.select.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            raise self._refuse(
+                "DISTINCT ON picks rows and is not available over a private table",
+                "clause_not_allowed",
+                distinct,
+                hint="Use GROUP BY, or DISTINCT ON over released rows in an outer query.",
+            )
+
+    # -- names --------------------------------------------------------------------------------
+
+    def _resolve_columns(self) -> None:
+        """Give every column its catalog spelling; replace references to select aliases."""
+        defined: dict[str, exp.Expr] = {}
+        for item in self.select.expressions:
+            self._resolve_within(item, defined)
+            if isinstance(item, exp.Alias):
+                name = fold(item.alias)
+                if defined.setdefault(name, item.this) != item.this:
+                    self.ambiguous.add(name)
+        where = self.select.args.get("where")
+        if where is not None:
+            self._resolve_within(where, {})
+        for clause in ("group", "having", "qualify", "windows"):
+            value = self.select.args.get(clause)
+            for node in value if isinstance(value, list) else [value]:
+                if node is not None:
+                    self._resolve_within(node, defined)
+        having, group = self.select.args.get("having"), self.select.args.get("group")
+        # GROUP BY ALL would have to group by what HAVING names, too.
+        if having is not None and defined and not (group is not None and group.args.get("all")):
+            self._prefer_aliases(having, self._key_expressions(), defined)
+        order = self.select.args.get("order")
+        if order is not None:
+            for term in order.expressions:
+                if not self._names_an_alias(term.this, defined):
+                    self._resolve_within(term, defined)
+
+    def _names_an_alias(self, node: exp.Expr, defined: dict[str, exp.Expr]) -> bool:
+        return isinstance(node, exp.Column) and not node.table and fold(node.name) in defined
+
+    def _resolve_within(self, root: exp.Expr, defined: dict[str, exp.Expr]) -> None:
+        for node in [n for n in outside_subqueries(root) if isinstance(n, exp.Column)]:
+            # Noise is known of aggregates only, so there an alias comes before a column.
+            column = self.relation.matches(node.table, node.name) and not is_noise_call(node.parent)
+            if not column and self._names_an_alias(node, defined):
+                put(node, self._definition(node, fold(node.name), defined))
+            elif not column and self._in_expression():
+                raise self._correlated(node)
+            else:
+                self.lineage.resolve_column(node, self.relation)
+
+    def _prefer_aliases(
+        self, node: exp.Expr, keys: list[exp.Expr], defined: dict[str, exp.Expr]
+    ) -> None:
+        """Names in HAVING, after their resolution as columns: what is neither a key nor inside an
+        aggregate means the select item of that name, as in DuckDB."""
+        if isinstance(node, exp.Query) or is_aggregate(node) or any(node == key for key in keys):
+            return
+        name = fold(output_name(node)) if isinstance(node, exp.Column) else ""
+        if name in defined and "table" not in node.meta:
+            put(node, self._definition(node, name, defined))
+            return
+        for child in list(node.iter_expressions()):
+            self._prefer_aliases(child, keys, defined)
+
+    def _definition(self, node: exp.Expr, name: str, defined: dict[str, exp.Expr]) -> exp.Expr:
+        """What stands for an alias."""
+        if name in self.ambiguous:
+            raise UnknownName(
+                f"{name} is the name of several columns of the answer",
+                code="ambiguous_column",
+                place=place_of(self.text, node),
+                hint="Give each column a name of its own.",
+            )
+        return exp.paren(self._expansion(defined[name]))
+
+    def _in_expression(self) -> bool:
+        """True if the SELECT stands in an expression, where it can see an outer query's columns."""
+        around = self.select.parent
+        while isinstance(around, exp.Subquery | exp.Paren):
+            around = around.parent
+        sources = exp.From | exp.Join | exp.CTE | exp.SetOperation
+        return around is not None and not isinstance(around, sources)
+
+    def _correlated(self, node: exp.Column) -> QueryRefused:
+        return self._refuse(
+            f"there is no column {node.name} here, and a subquery over private rows cannot depend "
+            "on a row of the outer query",
+            "subquery_over_private_rows",
+            node,
+            hint="GROUP BY the compared columns in a subquery of its own, and join its answer.",
+        )
+
+    def _expansion(self, definition: exp.Expr) -> exp.Expr:
+        """A copy to stand for an alias. Aliases of aliases can double at every step."""
+        self.expanded += sum(1 for _ in definition.walk())
+        if self.expanded > _MAX_EXPANSION:
+            raise self._refuse(
+                "the aliases stand for too large expressions",
+                "query_too_large",
+                self.select,
+                hint="An alias of an alias is written out each time: use fewer levels of them.",
+            )
+        copy: exp.Expr = definition.copy()
+        return copy
+
+    # -- the private half ---------------------------------------------------------------------
+
+    def _condition(self) -> exp.Expr | None:
+        where = self.select.args.get("where")
+        if where is None:
+            return None
+        check_row_expression(where.this, self.text)
+        condition: exp.Expr = where.this.copy()
+        return condition
+
+    def _collect_keys(self) -> None:
+        for expression in self._key_expressions():
+            check_row_expression(expression, self.text)
+            columns = list(expression.find_all(exp.Column))
+            if self.relation.identity_of(expression) is not Identity.NONE:
+                raise self._refuse(
+                    f"grouping by {output_name(expression)} would release the privacy unit itself",
+                    "groups_by_unit",
+                    expression,
+                    hint="Count units with COUNT(DISTINCT ...) per some other column.",
+                )
+            if self._is_link_key(expression):
+                raise self._refuse(
+                    f"each value of {output_name(expression.unnest())} belongs to one "
+                    f"{self.relation.unit_name}, so its group would be too small to release",
+                    "groups_by_unit",
+                    expression,
+                    hint="Group by what many share: another column, or ranges of this one.",
+                )
+            if not columns:
+                raise self._refuse(
+                    "a GROUP BY key must depend on a column",
+                    "constant_key",
+                    expression,
+                    hint="Leave it out; a constant can be added to the released rows.",
+                )
+            self._check_spelling(expression)
+            if self._key_index(expression) is None:
+                key = expression.copy()
+                self.keys.append(Key(key, output_name(key), self._domain(key)))
+
+    def _is_link_key(self, key: exp.Expr) -> bool:
+        """Whether a key is a column by which tables are linked: each of its groups is one unit's.
+
+        Not a matter of privacy: such groups are too small to come out, and cost as much as others.
+        """
+        column = key.unnest()
+        field = self.relation.field_of(column.name) if isinstance(column, exp.Column) else None
+        return field is not None and field.origin in self.lineage.link_keys
+
+    def _check_spelling(self, key: exp.Expr) -> None:
+        """Refuse keys whose values may be equal and look different; a cast gives them one look."""
+        columns = () if isinstance(key.unnest(), exp.Cast) else key.find_all(exp.Column)
+        for column in columns:
+            found = self.relation.field_of(column.name)
+            if found is not None and not has_one_spelling(found.type):
+                raise self._refuse(
+                    f"column {output_name(column)} is of type {found.type}, by which rows cannot "
+                    "be grouped",
+                    "key_type",
+                    column,
+                    hint="Group by a cast to a plain type, such as VARCHAR.",
+                )
+
+    def _domain(self, expression: exp.Expr) -> tuple[object, ...] | None:
+        if not isinstance(expression, exp.Column):
+            return None
+        column = self.policy.column(expression.name)
+        return None if column is None else column.domain
+
+    def _key_expressions(self) -> list[exp.Expr]:
+        group = self.select.args.get("group")
+        if group is None:
+            return self._distinct_keys()
+        items = [item.unalias() for item in self.select.expressions]
+        if group.args.get("all"):
+            return [item for item in items if not _has_aggregate(item)]
+        if not any(group.args.values()):
+            raise self._refuse(
+                "GROUP BY names no keys",
+                "empty_group_by",
+                self.select,
+                hint="Name the keys, write GROUP BY ALL, or leave it out for one row in all.",
+            )
+        if any(value for clause, value in group.args.items() if clause != "expressions"):
+            raise self._refuse(
+                "this form of GROUP BY is not available",
+                "group_by_form",
+                group,
+                hint="Write GROUP BY a, b, or ROLLUP, CUBE or GROUPING SETS of keys.",
+            )
+        return [self._ordinal(expression, items).unnest() for expression in group.expressions]
+
+    def _distinct_keys(self) -> list[exp.Expr]:
+        """``SELECT DISTINCT a, b`` without aggregates asks which keys exist: GROUP BY a, b."""
+        items = [item.unalias() for item in self.select.expressions]
+        if self.select.args.get("distinct") is None or any(map(_has_aggregate, items)):
+            return []
+        return items
+
+    def _ordinal(self, expression: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+        if isinstance(expression, exp.Literal) and expression.is_int:
+            position = int(expression.this)
+            if not 1 <= position <= len(items):
+                raise self._refuse(
+                    f"GROUP BY {position}: the select list has {len(items)} columns",
+                    "unknown_ordinal",
+                    expression,
+                    hint="Ordinals count from 1; a column's name is safer.",
+                )
+            return items[position - 1]
+        return expression
+
+    # -- the released half --------------------------------------------------------------------
+
+    def _replace_everywhere(self) -> dict[str, exp.Expr]:
+        """Replace keys and aggregates by released columns throughout the tail part."""
+        self._named_outputs()
+        for item in list(self.select.expressions):
+            self._replace(item)
+        for clause in ("having", "qualify", "order", "windows", "limit", "offset"):
+            value = self.select.args.get(clause)
+            for node in value if isinstance(value, list) else [value]:
+                if node is not None:
+                    self._replace(node)
+        return {
+            fold(item.alias): item.this
+            for item in self.select.expressions
+            if isinstance(item, exp.Alias)
+        }
+
+    def _named_outputs(self) -> None:
+        """Alias every select item, so that answers keep the names DuckDB would give them."""
+        named: list[exp.Expr] = []
+        for item in self.select.expressions:
+            if isinstance(item, exp.Star):
+                raise self._raw_rows(item)
+            if isinstance(item, exp.Alias):
+                named.append(item)
+            else:
+                named.append(exp.alias_(item, output_name(item), quoted=True, copy=False))
+        self.select.set("expressions", named)
+
+    def _replace(self, node: exp.Expr) -> None:
+        """Rewrite one expression of the tail part, top down."""
+        if isinstance(node, exp.Query):
+            self.descend(node)
+            return
+        key = self._key_index(node)
+        if key is not None:
+            put(node, _column(f"{INTERNAL_PREFIX}k{key}"))
+            return
+        if is_aggregate(node):
+            index = self.aggregates.add(node)
+            put(node, _column(f"{INTERNAL_PREFIX}a{index}"))
+            return
+        if isinstance(node, exp.Column) and not self._is_output_alias(node):
+            raise self._ungrouped(node)
+        for child in list(node.iter_expressions()):
+            self._replace(child)
+
+    def _key_index(self, node: exp.Expr) -> int | None:
+        return next((i for i, key in enumerate(self.keys) if key.expression == node), None)
+
+    def _is_output_alias(self, node: exp.Column) -> bool:
+        """An ORDER BY term that is the name of a select alias stays: the tail resolves it."""
+        order = node.parent.parent if isinstance(node.parent, exp.Ordered) else None
+        return (
+            isinstance(order, exp.Order)
+            and isinstance(order.parent, exp.Select)
+            and "table" not in node.meta
+            and fold(node.name) in {fold(item.alias) for item in self.select.expressions}
+        )
+
+    def _ungrouped(self, node: exp.Column) -> QueryRefused:
+        if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
+            return self._raw_rows(node)
+        return self._refuse(
+            f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
+            "column_not_grouped",
+            node,
+            hint="Add it to GROUP BY, or put it inside COUNT, SUM or AVG.",
+        )
+
+    def _raw_rows(self, node: exp.Expr) -> QueryRefused:
+        return self._refuse(
+            "rows of a private table cannot be released",
+            "raw_rows",
+            node,
+            hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT "
+            f"{self.relation.unit_label}) FROM {self.table.name} GROUP BY key.",
+        )
+
+    # -- top-k --------------------------------------------------------------------------------
+
+    def _top_k_candidate(self) -> tuple[exp.Expr, int] | None:
+        """The first ORDER BY term and the number of rows asked for, if the shape is top-k."""
+        args = self.select.args
+        order, limit, offset = args.get("order"), args.get("limit"), args.get("offset")
+        plain = not (args.get("having") or args.get("qualify") or args.get("distinct"))
+        if not (self.keys and order and limit and plain) or limit.args.get("limit_options"):
+            return None
+        rows, skipped = limit.expression, offset.expression if offset is not None else None
+        if not (isinstance(rows, exp.Literal) and rows.is_int):
+            return None
+        if skipped is not None and not (isinstance(skipped, exp.Literal) and skipped.is_int):
+            return None
+        wanted = int(rows.this) + (int(skipped.this) if skipped is not None else 0)
+        first = order.expressions[0]
+        return (first, wanted) if first.args.get("desc") and wanted > 0 else None
+
+    def _top_k(
+        self, candidate: tuple[exp.Expr, int] | None, aliases: dict[str, exp.Expr]
+    ) -> TopK | None:
+        """Top-k if the leading ORDER BY term is a count or a sum that only grows with units."""
+        if candidate is None:
+            return None
+        term, wanted = candidate
+        score: exp.Expr | None = term.this
+        if isinstance(score, exp.Literal) and score.is_int:
+            position = int(score.this)
+            in_range = 1 <= position <= len(self.select.expressions)
+            score = self.select.expressions[position - 1].this if in_range else None
+        elif isinstance(score, exp.Column) and fold(score.name) in aliases:
+            score = aliases[fold(score.name)]
+        while isinstance(score, exp.Paren):
+            score = score.this
+        prefix = f"{INTERNAL_PREFIX}a"
+        if not (isinstance(score, exp.Column) and score.name.startswith(prefix)):
+            return None
+        aggregate = self.aggregates.found[int(score.name.removeprefix(prefix))]
+        if len(aggregate.measures) != 1:
+            return None
+        (measure,) = aggregate.measures
+        if not self.aggregates.measures[measure].monotone:
+            return None
+        return TopK(measure, wanted)
+
+    # -- the SELECT that stays ----------------------------------------------------------------
+
+    def _detach_private_clauses(self) -> None:
+        """Leave a SELECT over the released table: no WHERE, no GROUP BY, HAVING as WHERE."""
+        if not self.keys and not self.aggregates.found:
+            raise self._raw_rows(self.select)
+        released = exp.Table(this=exp.to_identifier(self.name))
+        self.select.set("from_", exp.From(this=released))
+        self.select.set("joins", None)
+        having = self.select.args.get("having")
+        self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
+        self.select.set("having", None)
+        if self.select.args.get("group") is None and not self.aggregates.found:
+            self.select.set("distinct", None)  # its columns are the keys: groups are distinct
+        self.select.set("group", None)
+
+    def _refuse(
+        self, reason: str, code: str, node: object, hint: str | None = None
+    ) -> QueryRefused:
+        return refusal(self.text, reason, code, node, hint)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    return any(isinstance(part, exp.AggFunc) for part in outside_subqueries(node))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))

@@ -1,0 +1,95 @@
+"""What is to be examined of a block before it is paid for: every expression over its private rows.
+
+As parts of it stand behind conditions that hold for few rows, or for none of those it is tried on,
+every part is examined for itself as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dpsql.errors import QueryRefused
+from dpsql.ir.query import Block
+from dpsql.sql.expressions.legality import refusal
+from dpsql.sql.expressions.totality import total_condition_sql, total_sql
+
+_SIMPLE = (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null)
+_OF_OTHERS = (exp.And, exp.Or, exp.Not)
+"""What is made of truth values that are examined for themselves, and adds nothing that can fail."""
+MAX_EXAMINED = 50_000
+"""Characters of all parts of a block: those of a long chain of operators add up to its square."""
+_NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
+
+
+def examined_expressions(block: Block) -> list[str]:
+    """The SQL of all that a block computes of single rows, as it will stand there: first its keys.
+
+    Empty for a block that reads nothing but columns of one table. Raises ``QueryRefused`` for a
+    block of which all parts together are too large.
+    """
+    table = block.source.table
+    computed = list(_computed(block))
+    plain = all(isinstance(node, exp.Column) for node in computed)
+    if plain and block.condition is None and block.source.catalog:
+        return []
+    found = [total_sql(node, table) for node in computed]
+    if block.condition is not None:
+        found.append(total_condition_sql(block.condition, table))
+    whole = [*computed, *([] if block.condition is None else [block.condition])]
+    parts = dict.fromkeys(found)
+    size = 0
+    for part in (part for node in whole for part in _parts(node)):
+        text = total_sql(part, table)
+        size += len(text)
+        if size > MAX_EXAMINED:
+            raise QueryRefused(
+                "the expressions over private rows are too large",
+                code="query_too_large",
+                hint="Each part of an expression is examined for itself: split up long chains of "
+                "operators, or compute some of it over released rows.",
+            )
+        parts[text] = None
+    return [*found, *list(parts)[len(dict.fromkeys(found)) :]] or ["1"]
+
+
+def can_fail(block: Block, call: str, text: str) -> QueryRefused:
+    """The error for a block with a call that may fail on a row, such as ``week(INTERVAL)``."""
+    return refusal(
+        text,
+        f"{call} can fail on some values, or is not known never to: it is not available over "
+        "private rows",
+        "can_fail",
+        _blamed(block, call),
+        hint="What fails on a row would tell whether there is such a row. Cast the argument to "
+        "another type, or compute this over released rows; docs/sql.md says what is available.",
+    )
+
+
+def _blamed(block: Block, call: str) -> exp.Expr | None:
+    """The part of a block that a call comes from, if it looks like it."""
+    name = call.partition("(")[0].lower()
+    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
+    for part in (part for node in whole for part in node.walk()):
+        named = isinstance(part, exp.Func) and part.sql_name().lower() == name
+        if named or (isinstance(part, exp.Extract) and part.name.lower() == name):
+            return part
+        if name.endswith("cast") and isinstance(part, exp.Cast):
+            return part
+    return None
+
+
+def _computed(block: Block) -> Iterator[exp.Expr]:
+    yield from (key.expression for key in block.keys)
+    yield from (m.argument for m in block.measures if m.argument is not None)
+    yield from (quantile.ranked.argument for quantile in block.quantiles)
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions below a node that are computed, and have a value of their own."""
+    for part in node.walk():
+        if part is node or isinstance(part, (*_SIMPLE, *_NO_VALUES, *_OF_OTHERS)):
+            continue
+        if not (isinstance(part, exp.Neg) and isinstance(part.this, exp.Literal)):
+            yield part

@@ -1,0 +1,251 @@
+"""ROLLUP, CUBE and GROUPING SETS: each set is a private block of its own, with its own price.
+
+A SELECT with several grouping sets becomes a UNION ALL of plain ones. A key that a set leaves out
+is NULL there, and GROUPING(...) is a number:
+
+    SELECT a, COUNT(*) FROM t GROUP BY ROLLUP (a) ORDER BY 1
+    SELECT * FROM (SELECT a, COUNT(*) FROM t GROUP BY a
+                   UNION ALL SELECT NULL, COUNT(*) FROM t) ORDER BY 1
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold
+from dpsql.sql.blocks.aggregates import output_name
+from dpsql.sql.expressions.call import WRAPPERS
+from dpsql.sql.expressions.legality import put, refusal
+from dpsql.sql.lineage.relation import Relation
+
+MAX_SETS = 32
+MAX_NODES = 3_000
+"""Of the syntax trees of all sets together."""
+
+Keys = tuple[exp.Expr, ...]
+
+_OUTER = ("order", "limit", "offset", "distinct", "with_")
+
+
+def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> bool:
+    """Rewrite a SELECT with several grouping sets in place; False if it has none.
+
+    ``relation`` is what its FROM clause means: as keys its columns go before select aliases.
+
+    Raises ``QueryRefused`` for more than MAX_SETS sets, if they are too large together, or for an
+    ORDER BY term that is not in the select list.
+    """
+    group = select.args.get("group")
+    if group is None or not _has_sets(group):
+        return False
+    definitions = {
+        fold(item.alias): item.this
+        for item in select.expressions
+        if isinstance(item, exp.Alias) and not relation.matches("", item.alias)
+    }
+    items = [item.unalias() for item in select.expressions]
+    number, size = _count(group), sum(1 for _ in select.walk())
+    if not 0 < number <= MAX_SETS:
+        raise refusal(
+            text,
+            f"GROUP BY makes {number if number < 10**9 else 'very many'} grouping sets, and "
+            f"{MAX_SETS} are the most",
+            "too_many_grouping_sets",
+            group,
+            hint="Each set is a private answer with its own price: ask for fewer.",
+        )
+    if number * size > MAX_NODES:
+        raise refusal(
+            text,
+            "the SELECT is too large to be answered for so many grouping sets",
+            "query_too_large",
+            group,
+            hint="Each set is a SELECT of its own: ask for fewer sets, or fewer columns.",
+        )
+    sets = _sets_of_group(group, items, definitions)
+    order = select.args.get("order")
+    for term in order.expressions if order is not None else ():
+        _order_by_output(term, select, text)
+    keys = tuple(dict.fromkeys(key for keys in sets for key in keys))
+    parts = [_part(select, keys, kept) for kept in sets]
+    _become_union(select, parts)
+    return True
+
+
+def _has_sets(group: exp.Group) -> bool:
+    extra = any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets"))
+    return extra or any(map(_is_sets, group.expressions))
+
+
+def _is_sets(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets)
+
+
+# -- which sets -----------------------------------------------------------------------------------
+
+
+def _count(group: exp.Group) -> int:
+    """How many sets there are, without making them: a hundred CUBEs have more than there is
+    memory for."""
+    plain = len(group.expressions)
+    if group.args.get("rollup"):
+        elements = [plain + 1]
+    elif group.args.get("cube"):
+        elements = [2**plain]
+    else:
+        elements = [_size(element) for element in group.expressions]
+    elements += [_size(named) for named in group.args.get("grouping_sets") or ()]
+    return math.prod(elements)
+
+
+def _size(element: exp.Expr) -> int:
+    members = len(element.expressions)
+    if isinstance(element, exp.Rollup):
+        return members + 1
+    if isinstance(element, exp.Cube):
+        return int(2**members)
+    if isinstance(element, exp.GroupingSets):
+        return sum(_size(member) for member in element.expressions)
+    return 1
+
+
+def _sets_of_group(
+    group: exp.Group, items: list[exp.Expr], definitions: dict[str, exp.Expr]
+) -> list[Keys]:
+    """The product of the elements of GROUP BY, each a list of sets."""
+
+    def key(node: exp.Expr) -> exp.Expr:
+        node = node.unnest()
+        if isinstance(node, exp.Literal) and node.is_int and 1 <= int(node.this) <= len(items):
+            return items[int(node.this) - 1]
+        if isinstance(node, exp.Column) and not node.table and fold(node.name) in definitions:
+            return definitions[fold(node.name)]
+        return node
+
+    def keys(node: exp.Expr) -> Keys:
+        if isinstance(node, exp.Tuple):
+            return tuple(map(key, node.expressions))
+        return (key(node),)
+
+    def sets(node: exp.Expr) -> list[Keys]:
+        members = [keys(member) for member in node.expressions]
+        if isinstance(node, exp.Rollup):
+            return [_joined(members[:size]) for size in range(len(members), -1, -1)]
+        if isinstance(node, exp.Cube):
+            sizes = range(len(members), -1, -1)
+            return [_joined(chosen) for size in sizes for chosen in combinations(members, size)]
+        return [
+            found
+            for member in node.expressions
+            for found in (sets(member) if _is_sets(member) else [keys(member)])
+        ]
+
+    elements = [sets(e) if _is_sets(e) else [keys(e)] for e in group.expressions]
+    if group.args.get("rollup"):  # GROUP BY a, b WITH ROLLUP
+        elements = [[_joined(p) for p in _prefixes([e[0] for e in elements])]]
+    elif group.args.get("cube"):
+        whole = exp.Cube(expressions=[e.copy() for e in group.expressions])
+        elements = [sets(whole)]
+    for named in group.args.get("grouping_sets") or ():
+        elements.append(sets(named))
+    return [_joined(chosen) for chosen in product(*elements)]
+
+
+def _prefixes(members: list[Keys]) -> list[list[Keys]]:
+    return [members[:size] for size in range(len(members), -1, -1)]
+
+
+def _joined(members: list[Keys] | tuple[Keys, ...]) -> Keys:
+    return tuple(dict.fromkeys(key for member in members for key in member))
+
+
+# -- one SELECT per set ---------------------------------------------------------------------------
+
+
+def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
+    """The SELECT for one set: what it leaves out is NULL."""
+    part = select.copy()
+    for clause in _OUTER:
+        part.set(clause, None)
+    named = [
+        exp.alias_(i.unalias(), i.alias or output_name(i), quoted=True) for i in part.expressions
+    ]
+    part.set("expressions", named)
+    group = exp.Group(expressions=[key.copy() for key in kept]) if kept else None
+    part.set("group", group)
+    missing = [key for key in keys if not _is_one_of(key, kept)]
+    roots = [*part.expressions, part.args.get("having"), part.args.get("qualify")]
+    for root in roots:
+        if root is not None:
+            _leave_out(root, keys, missing)
+    return part
+
+
+def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
+    """Replace left-out keys by NULL, and GROUPING(...) by its value; top down, so that of a key
+    inside another the outer one counts."""
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Grouping | exp.GroupingId):
+        arguments = node.expressions
+        if all(_is_one_of(argument, keys) for argument in arguments):  # else it is refused later
+            bits = [_is_one_of(argument, missing) for argument in reversed(arguments)]
+            number = sum(bit << position for position, bit in enumerate(bits))
+            put(node, exp.Literal.number(number))
+    elif _is_one_of(node, missing):
+        put(node, exp.null())
+    elif not isinstance(node, (exp.AggFunc, *WRAPPERS)) and not _is_one_of(node, keys):
+        for child in list(node.iter_expressions()):
+            _leave_out(child, keys, missing)
+
+
+def _is_one_of(node: exp.Expr, keys: Iterable[exp.Expr]) -> bool:
+    return any(_same(node, key) for key in keys)
+
+
+def _same(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether two expressions are the same key, qualified or not."""
+    if isinstance(one, exp.Column) and isinstance(other, exp.Column):
+        tables = {fold(one.table), fold(other.table)} - {""}
+        return fold(one.name) == fold(other.name) and len(tables) <= 1
+    return one == other
+
+
+# -- what stays outside ---------------------------------------------------------------------------
+
+
+def _order_by_output(term: exp.Ordered, select: exp.Select, text: str) -> None:
+    """Make an ORDER BY term an ordinal of the select list."""
+    node = term.this
+    if isinstance(node, exp.Literal) and node.is_int:
+        return
+    for position, item in enumerate(select.expressions, start=1):
+        by_name = (
+            isinstance(node, exp.Column)
+            and not node.table
+            and (fold(node.name) == fold(item.alias_or_name))
+        )
+        if by_name or _same(node, item.unalias()):
+            node.replace(exp.Literal.number(position))
+            return
+    raise refusal(
+        text,
+        "with several grouping sets, ORDER BY names columns of the select list",
+        "order_not_selected",
+        node,
+        hint="Add the expression to the select list, or sort in an outer query.",
+    )
+
+
+def _become_union(select: exp.Select, parts: list[exp.Select]) -> None:
+    union: exp.Query = parts[0]
+    for part in parts[1:]:
+        union = exp.Union(this=union, expression=part, distinct=False)
+    for clause in [name for name in select.args if name not in _OUTER]:
+        select.set(clause, None)
+    select.set("expressions", [exp.Star()])
+    select.set("from_", exp.From(this=exp.Subquery(this=union)))

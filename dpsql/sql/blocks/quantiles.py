@@ -1,0 +1,112 @@
+"""Quantiles as they are written: of which values, and which fraction of the rows lies below.
+
+    MEDIAN(x)   QUANTILE_CONT(x, 0.9)   PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x DESC)
+
+Every point of a grid over the values' bounds is an answer, so there is no difference between the
+continuous and the discrete kind but in their type: the first are DOUBLE.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dpsql.ir.measures import Lattice
+from dpsql.mechanisms.quantiles import MAX_DENOMINATOR
+from dpsql.sql.expressions.call import Call
+from dpsql.sql.expressions.lattices import reach_of
+from dpsql.sql.expressions.legality import refusal
+from dpsql.sql.expressions.ranges import Interval
+
+MAX_POINTS = 2**16
+"""Integers in bounds no wider than this are kept as they are; others are rounded to about this many
+points."""
+
+_CONTINUOUS = (exp.Median, exp.PercentileCont)
+QUANTILES = (*_CONTINUOUS, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+_HALF = Fraction(1, 2)
+_MAX_DIGITS = 38
+_LARGEST = 1e300
+_LARGEST_WHOLE = 1e18  # released as BIGINT
+
+
+def is_continuous(function: exp.AggFunc) -> bool:
+    """True for the kinds that interpolate, whose answers are not of the column's type."""
+    return isinstance(function, _CONTINUOUS)
+
+
+def quantile_parts(call: Call, text: str) -> tuple[exp.Expr, Fraction]:
+    """What a quantile is taken of, and the fraction of rows below it.
+
+    Raises ``QueryRefused`` for anything but a literal fraction from 0 to 1.
+    """
+    function = call.function
+    if call.order is not None:
+        return _ordered(call, call.order, text)
+    argument, fraction = function.this, function.args.get("quantile", function.expression)
+    if isinstance(function, exp.Median):
+        return argument, _HALF
+    return argument, _fraction(fraction, function, text)
+
+
+def _ordered(call: Call, order: exp.Order, text: str) -> tuple[exp.Expr, Fraction]:
+    """The form with WITHIN GROUP, whose argument is the fraction."""
+    function = call.function
+    terms = order.expressions
+    percentile = isinstance(function, exp.PercentileCont | exp.PercentileDisc)
+    if not percentile or function.expression is not None or len(terms) != 1:
+        raise refusal(
+            text,
+            "WITHIN GROUP (ORDER BY x) belongs to PERCENTILE_CONT(0.9) and PERCENTILE_DISC(0.9)",
+            "aggregate_not_supported",
+            function,
+            hint="For example PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x).",
+        )
+    fraction = _fraction(function.this, function, text)
+    return terms[0].this, 1 - fraction if terms[0].args.get("desc") else fraction
+
+
+def _fraction(node: object, function: exp.AggFunc, text: str) -> Fraction:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        found = _exactly(node.this)
+        if found is not None and 0 <= found <= 1 and found.denominator <= MAX_DENOMINATOR:
+            return found
+    name = function.sql_name().lower()
+    raise refusal(
+        text,
+        f"{name} takes one fraction: a number from 0 to 1, with at most six decimals",
+        "bad_fraction",
+        function,
+        hint="For example QUANTILE_CONT(x, 0.9); write one column for each fraction.",
+    )
+
+
+def _exactly(number: str) -> Fraction | None:
+    """The value of a literal, or None if it has too many digits, which 1e-999999999 has too."""
+    if len(number) > _MAX_DIGITS:
+        return None
+    value = Decimal(number)
+    exponent = value.as_tuple().exponent
+    return Fraction(value) if isinstance(exponent, int) and abs(exponent) <= _MAX_DIGITS else None
+
+
+def points_for(bounds: Interval, integral: bool) -> Lattice:
+    """The grid of values in ``bounds``: whole numbers, or up to MAX_POINTS steps of a power of two.
+
+    Bounds may be too narrow or too wide: every row is clamped to them. Raises ``QueryRefused`` for
+    bounds too large or too small to compute with.
+    """
+    reach_of(bounds, _LARGEST_WHOLE if integral else _LARGEST)
+    lower, upper = bounds
+    if integral:
+        lower, upper = float(math.floor(lower)), float(math.ceil(upper))
+    # Steps are no finer than floating-point numbers of this size can tell apart.
+    finest = max((upper - lower) / MAX_POINTS, max(abs(lower), abs(upper)) / 2**50)
+    quantum = 2.0 ** math.ceil(math.log2(finest)) if finest > 0 else 1.0
+    if integral:
+        quantum = max(1.0, quantum)
+    low, high = math.floor(lower / quantum), math.ceil(upper / quantum)
+    return Lattice(lower, upper, quantum, low, high, 1, integral)

@@ -1,0 +1,232 @@
+"""From a syntax tree to a ``Query``: what is private, what is public, what is refused.
+
+The statement is walked by scope. A SELECT whose source is a private table becomes a private block;
+every other SELECT belongs to the tail and may read released blocks, public tables and CTEs only.
+Names are resolved against the policy, so a table that it does not list does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from dpsql.core.schema import Schema, fold
+from dpsql.errors import QueryRefused
+from dpsql.ir.query import INTERNAL_PREFIX, Block, Query, TailKind
+from dpsql.policy.model import Parameters, Policy
+from dpsql.sql.blocks.build import build_block
+from dpsql.sql.blocks.grouping_sets import expand_grouping_sets
+from dpsql.sql.blocks.noise_columns import place_noise_columns
+from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
+from dpsql.sql.expressions.call import refuse_bounds
+from dpsql.sql.expressions.legality import refuse_written_out
+from dpsql.sql.expressions.text_growth import refuse_growing_text
+from dpsql.sql.lineage.relation import Relation
+from dpsql.sql.lineage.resolver import Bind, Cte, Lineage, Scope
+from dpsql.sql.syntax.options import refuse_options, take_options
+from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.text import to_sql
+from dpsql.sql.tail.growth_class import tail_kind
+from dpsql.sql.tail.outputs import plain_tail, trace_outputs
+
+
+def validate(
+    tree: exp.Query, text: str, policy: Policy, schema: Schema, parameters: Parameters, bind: Bind
+) -> Query:
+    """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
+
+    A statement over public tables alone, or over none, is all tail and has no blocks.
+    ``bind`` tells the columns that generated SQL would return, without reading a row.
+
+    Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
+    """
+    _refuse_forbidden(tree, text)
+    _refuse_doubtful_names(tree, text, policy)
+    refuse_growing_text(tree)
+    splitter = _Splitter(policy, parameters, Lineage(tree, text, policy, schema, bind))
+    splitter.visit(tree, {})
+    refuse_bounds(tree, text)
+    refuse_written_out(_row_expressions(splitter.blocks), text)
+    blocks = place_noise_columns(tree, splitter.blocks, text)
+    outputs, supports = trace_outputs(tree, blocks)
+    plain = plain_tail(tree, blocks)
+    return Query(
+        text=text,
+        blocks=tuple(blocks),
+        tail=to_sql(tree),
+        public_tables=tuple(sorted(splitter.public_tables)),
+        outputs=outputs,
+        supports=supports,
+        plain=plain,
+        tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
+    )
+
+
+def _row_expressions(blocks: Iterable[Block]) -> Iterator[exp.Expr]:
+    """The expressions of all blocks that are evaluated on private rows."""
+    for block in blocks:
+        if block.condition is not None:
+            yield block.condition
+        yield from (key.expression for key in block.keys)
+        yield from (m.argument for m in block.measures if m.argument is not None)
+        yield from (quantile.ranked.argument for quantile in block.quantiles)
+
+
+def _refuse_forbidden(tree: exp.Query, text: str) -> None:
+    for node in tree.walk():
+        if isinstance(node, TAIL_FORBIDDEN) and not isinstance(node, exp.Query):
+            raise QueryRefused(
+                f"{type(node).__name__.upper()} cannot stand in a query",
+                code="statement_not_allowed",
+                place=place_of(text, node),
+                hint="A query reads and computes: it holds SELECT, VALUES and their clauses.",
+            )
+        if isinstance(node, exp.Identifier) and fold(node.name).startswith(INTERNAL_PREFIX):
+            raise QueryRefused(
+                f"names beginning with {INTERNAL_PREFIX} are reserved",
+                code="reserved_name",
+                place=place_of(text, node),
+                hint="Choose another name.",
+            )
+        if isinstance(node, exp.Func) and _function_name(node) in TAIL_FORBIDDEN_FUNCTIONS:
+            raise QueryRefused(
+                f"the function {_function_name(node)} is not available",
+                code="function_not_allowed",
+                place=place_of(text, node),
+                hint="Functions compute from their arguments; files, settings, other statements "
+                "and time are out of reach, over released rows too.",
+            )
+
+
+def _refuse_doubtful_names(tree: exp.Query, text: str, policy: Policy) -> None:
+    """Refuse recursive CTEs named like tables: parts of them mean the table, parts themselves."""
+    for with_ in tree.find_all(exp.With):
+        for cte in with_.expressions if with_.args.get("recursive") else ():
+            if policy.table(cte.alias) is not None:
+                raise QueryRefused(
+                    f"{cte.alias} is a table, so a recursive CTE cannot have its name",
+                    code="recursive_name",
+                    place=place_of(text, cte.args["alias"]),
+                    hint="Give the CTE another name.",
+                )
+
+
+def _function_name(node: exp.Func) -> str:
+    return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
+
+
+class _Splitter:
+    """Walks a statement, turning private SELECTs into blocks as it finds them."""
+
+    def __init__(self, policy: Policy, parameters: Parameters, lineage: Lineage) -> None:
+        self.text = lineage.text
+        self.policy = policy
+        self.parameters = parameters
+        self.lineage = lineage
+        self.blocks: list[Block] = []
+        self.public_tables: set[str] = set()
+
+    def visit(self, query: exp.Query, ctes: Scope) -> None:
+        """Process one query expression; ``ctes`` are the CTEs in scope."""
+        ctes = self._visit_ctes(query, ctes)
+        if isinstance(query, exp.Select):
+            private = self.lineage.of_from(query, ctes)
+            if private is None:
+                refuse_options(query, self.text)
+                self._visit_children(query, ctes)
+            elif expand_grouping_sets(query, private, self.text):
+                self._visit_children(query, ctes)
+            else:
+                self._build(query, self.lineage.settled(private), ctes)
+        elif isinstance(query, exp.SetOperation | exp.Subquery | exp.Values):
+            self._visit_children(query, ctes)
+        else:
+            raise QueryRefused(
+                f"this form of query ({type(query).__name__.lower()}) is not available",
+                code="statement_not_allowed",
+                place=place_of(self.text, query),
+                hint="Write SELECT … FROM ….",
+            )
+
+    def _visit_ctes(self, query: exp.Query, ctes: Scope) -> Scope:
+        """The scope with the query's CTEs; those of private rows leave the tail."""
+        with_ = query.args.get("with_")
+        if with_ is None:
+            return ctes
+        inner = dict(ctes)
+        for cte in list(with_.expressions):
+            if not isinstance(cte.this, exp.Query):
+                raise QueryRefused(
+                    "a WITH clause may only hold queries",
+                    code="statement_not_allowed",
+                    place=place_of(self.text, cte.this),
+                    hint="Write WITH name AS (SELECT …).",
+                )
+            name = fold(cte.alias)
+            if with_.args.get("recursive"):
+                inner[name] = Cte(False, lambda: None)
+            made = self.lineage.cte(cte, dict(inner))
+            if made.private:
+                cte.pop()
+            else:
+                self.visit(cte.this, inner)
+            inner[name] = made
+        if not with_.expressions:
+            with_.pop()
+        return inner
+
+    def _visit_children(self, node: exp.Expr, ctes: Scope) -> None:
+        """Visit the nested queries and table references below a node of the tail."""
+        for child in list(node.iter_expressions()):
+            if isinstance(child, exp.With):
+                continue
+            if isinstance(child, exp.Table):
+                self._check_tail_table(child, ctes)
+                self._visit_children(child, ctes)
+            elif isinstance(child, exp.Query):
+                self.visit(child, ctes)
+            else:
+                self._visit_children(child, ctes)
+
+    def _check_tail_table(self, table: exp.Table, ctes: Scope) -> None:
+        if isinstance(table.this, exp.GenerateSeries | exp.Unnest):
+            return
+        if not isinstance(table.this, exp.Identifier):
+            raise QueryRefused(
+                "table functions are not available",
+                code="table_function",
+                place=place_of(self.text, table),
+                hint="range(), generate_series() and unnest() are the exceptions.",
+            )
+        plain = not table.args.get("db") and not table.args.get("catalog")
+        if plain and fold(table.name) in ctes:
+            return
+        policy = self.policy.table(table.name) if plain else None
+        if policy is None:
+            raise self.lineage.unknown_table(table)
+        if not policy.public:
+            # Reached only where a private table stands in a position no SELECT accounts for.
+            raise QueryRefused(
+                "a private table cannot be read here",
+                code="raw_rows",
+                place=place_of(self.text, table),
+                hint="Aggregate it in a SELECT of its own, which may then stand here.",
+            )
+        self.public_tables.add(fold(policy.name))
+
+    def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
+        self.lineage.count_generated(private.sql)
+        asked = take_options(select, self.text, self.policy, self.parameters)
+        subqueries: list[exp.Query] = []  # visited once this block has its number
+        block = build_block(
+            select,
+            name=f"{INTERNAL_PREFIX}released_{len(self.blocks)}",
+            relation=private,
+            lineage=self.lineage,
+            asked=asked,
+            descend=subqueries.append,
+        )
+        self.blocks.append(block)
+        for subquery in subqueries:
+            self.visit(subquery, ctes)

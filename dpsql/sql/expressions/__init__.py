@@ -1,0 +1,1 @@
+"""Expressions over private rows: what is allowed, total, and of which range."""

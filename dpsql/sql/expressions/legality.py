@@ -1,0 +1,173 @@
+"""Expressions over private rows: which are legal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from dpsql.errors import QueryRefused
+from dpsql.ir.query import Key
+from dpsql.sql.expressions.allowlist import CAST_TYPES, ROW_NODES
+from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
+from dpsql.sql.syntax.parse import place_of
+
+_WORD = re.compile(r"[A-Za-z_]+")
+_MAX_DIGITS = 38  # the engine compares longer ones with an error that TRY does not catch
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
+
+
+def outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of an expression in prefix order, not entering subqueries (which are yielded)."""
+    # With a list of what is left to do: generators within generators take a step for each level.
+    left = [node]
+    while left:
+        here = left.pop()
+        yield here
+        if not isinstance(here, exp.Query):
+            left.extend(here.iter_expressions(reverse=True))
+
+
+def put(old: exp.Expr, new: exp.Expr) -> None:
+    """Put a node in another's place.
+
+    ``old.replace(new)`` would number a list anew for each of its items.
+    """
+    parent, key, index = old.parent, old.arg_key, old.index
+    values = None if parent is None or key is None else parent.args.get(key)
+    if not isinstance(values, list) or index is None:
+        old.replace(new)
+        return
+    assert parent is not None
+    parent.set("", None)  # forgets what it was equal to, as do those above it
+    values[index] = new
+    new.parent, new.arg_key, new.index = parent, key, index
+    old.parent, old.arg_key, old.index = None, None, None
+
+
+def refuse_written_out(nodes: Iterable[exp.Expr], text: str) -> None:
+    """Refuse expressions that become too large together when they are made total.
+
+    Raises ``QueryRefused``.
+    """
+    size = 0
+    for node in nodes:
+        size += written_out(node)
+        if size > MAX_WRITTEN_OUT:
+            raise QueryRefused(
+                "the expressions over private rows are too large, or become it when they are "
+                "written out",
+                code="query_too_large",
+                place=place_of(text, node),
+                hint="CASE x WHEN …, x IN (…) over columns and x BETWEEN … compare x each time: "
+                "take a smaller x.",
+            )
+
+
+def check_row_expression(node: exp.Expr, text: str) -> None:
+    """Refuse whatever is not on the allow-list of expressions over one private row."""
+    refuse_written_out([node], text)
+    for part in outside_subqueries(node):
+        if isinstance(part, exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
+            raise QueryRefused(
+                "IN and EXISTS over a table can only be conditions of their own, in WHERE or in an "
+                "inner join, beside others joined by AND",
+                code="subquery_over_private_rows",
+                place=place_of(text, part),
+                hint="Write WHERE x IN (SELECT …) AND …. For OR, join with the table instead: "
+                "LEFT JOIN (SELECT DISTINCT y FROM t) s ON x = s.y WHERE s.y IS NOT NULL OR ….",
+            )
+        if isinstance(part, exp.Query):
+            raise QueryRefused(
+                "a subquery cannot stand in an expression over private rows",
+                code="subquery_over_private_rows",
+                place=place_of(text, part),
+                hint="Write the values as a list, or filter the released rows in an outer query.",
+            )
+        if isinstance(part, exp.AggFunc):
+            raise QueryRefused(
+                "an aggregate cannot stand here",
+                code="misplaced_aggregate",
+                place=place_of(text, part),
+                hint="Filter on aggregates with HAVING, or in an outer query.",
+            )
+        if isinstance(part, exp.Window):
+            raise QueryRefused(
+                "a window function cannot run over private rows",
+                code="window_over_private_rows",
+                place=place_of(text, part),
+                hint="Window functions may be used over the released groups.",
+            )
+        if type(part) not in ROW_NODES:
+            raise QueryRefused(
+                f"{_kind_of(part)} is not available over private rows",
+                code="expression_not_allowed",
+                place=place_of(text, part),
+                hint="Only deterministic functions of one row on dpsql's list can be used here.",
+            )
+        _check_arguments(part, text)
+
+
+def _check_arguments(part: exp.Expr, text: str) -> None:
+    """Refuse variants of allowed nodes that carry more than the plain form does."""
+    if isinstance(part, exp.Literal) and not part.is_string and len(part.this) > _MAX_DIGITS:
+        raise QueryRefused(
+            f"numbers have at most {_MAX_DIGITS} digits",
+            code="number_too_long",
+            place=place_of(text, part),
+            hint="Write very large numbers with an exponent: 1e40.",
+        )
+    if isinstance(part, exp.In):
+        unsupported = any(part.args.get(name) for name in ("unnest", "field"))
+    elif isinstance(part, exp.Cast):
+        unsupported = part.to.this not in CAST_TYPES or bool(part.args.get("format"))
+    elif isinstance(part, exp.Is):
+        unsupported = not isinstance(part.expression, exp.Null | exp.Boolean)
+    else:
+        unsupported = _holds_raw_text(part)
+    if unsupported:
+        raise QueryRefused(
+            "this form is not available over private rows",
+            code="expression_not_allowed",
+            place=place_of(text, part),
+            hint="Casts go to plain scalar types; IN takes a list of values; a part of a date is "
+            "named by a single word.",
+        )
+
+
+def _holds_raw_text(part: exp.Expr) -> bool:
+    """True if the node holds text other than a word, which would be generated as it stands.
+
+    ``EXTRACT("year FROM d), (SELECT …" FROM d)`` parses with everything in quotes as the part.
+    """
+    if isinstance(part, exp.Identifier) or (isinstance(part, exp.Literal) and part.is_string):
+        return False  # generated in quotes
+    word = _NUMBER if isinstance(part, exp.Literal) else _WORD
+    texts = [value for value in part.args.values() if isinstance(value, str)]
+    return not all(word.fullmatch(value) for value in texts)
+
+
+def _kind_of(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return f"the function {node.name.lower()}"
+    if isinstance(node, exp.Func):
+        return f"the function {node.sql_name().lower()}"
+    if isinstance(node, exp.Star):
+        return "*"
+    if isinstance(node, exp.Placeholder | exp.Parameter):
+        return "a query parameter"
+    return f"this construct ({type(node).__name__.lower()})"
+
+
+def plain_column(key: Key) -> str:
+    """The name of the column that a key is, or an empty name if it is an expression."""
+    return key.expression.name if isinstance(key.expression, exp.Column) else ""
+
+
+def refusal(
+    text: str, reason: str, code: str, node: object, hint: str | None = None
+) -> QueryRefused:
+    """The error for a part of the query, with its place."""
+    place = place_of(text, node) if isinstance(node, exp.Expr) else None
+    return QueryRefused(reason, code=code, place=place, hint=hint)

@@ -1,0 +1,410 @@
+"""Between which values an expression lies, from what is public: declared bounds and the functions.
+
+This only decides where values are clamped, and every row is clamped, so an interval that is too
+narrow costs accuracy and never privacy. No data is read. NULL is left out of account: it takes no
+part in sums and averages. Checked against the engine by ``tests/test_aggregates.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import Enum
+
+from sqlglot import exp
+
+from dpsql.core.schema import INTEGER_BITS, Table, base_type, fold, is_integer, is_numeric
+from dpsql.policy.model import ColumnPolicy, TablePolicy
+
+Interval = tuple[float, float]
+
+_EVERYTHING: Interval = (-math.inf, math.inf)
+_TRUTH: Interval = (0.0, 1.0)
+_LOGIC = (
+    *(exp.And, exp.Or, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean, exp.Like, exp.ILike),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.IsNan, exp.Contains, exp.StartsWith),
+)
+_INTEGER_TYPES = frozenset(
+    {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
+    | {exp.DType.UTINYINT, exp.DType.USMALLINT, exp.DType.UINT, exp.DType.UBIGINT}
+)
+_NUMBER_TYPES = _INTEGER_TYPES | {exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL}
+_DATE_PARTS: dict[str, Interval] = {
+    "month": (1, 12),
+    "quarter": (1, 4),
+    "day": (1, 31),
+    "dayofmonth": (1, 31),
+    "dayofweek": (0, 6),
+    "dow": (0, 6),
+    "weekday": (0, 6),
+    "isodow": (1, 7),
+    "dayofyear": (1, 366),
+    "doy": (1, 366),
+    "week": (1, 53),
+    "weekofyear": (1, 53),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "second": (0, 59),
+}
+_DATE_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Month: "month",
+    exp.Quarter: "quarter",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfWeek: "dayofweek",
+    exp.DayOfWeekIso: "isodow",
+    exp.DayOfYear: "dayofyear",
+    exp.Week: "week",
+    exp.WeekOfYear: "week",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+
+
+def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
+    """The policy, and what the type of BOOLEAN columns says: as numbers they are 0 or 1."""
+    truths = {
+        fold(column.name): replace(policy.column(column.name) or ColumnPolicy(), lower=0, upper=1)
+        for column in table.columns
+        if base_type(column.type) == "BOOLEAN"
+    }
+    return replace(policy, columns={**policy.columns, **truths}) if truths else policy
+
+
+def interval_of(node: exp.Expr, table: TablePolicy) -> Interval | None:
+    """The (lower, upper) bounds of an expression, or None where they are not public."""
+    low, high = _interval(node, table)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _interval(node: exp.Expr, table: TablePolicy) -> Interval:
+    """The same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
+    rule = _RULES.get(type(node))
+    if rule is None:
+        return _TRUTH if isinstance(node, _LOGIC) else _EVERYTHING
+    low, high = rule(node, table)
+    return _EVERYTHING if math.isnan(low) or math.isnan(high) else (low, high)
+
+
+def _inner(node: exp.Expr, table: TablePolicy) -> Interval:
+    return _interval(node.this, table)
+
+
+def _column(node: exp.Expr, table: TablePolicy) -> Interval:
+    column = table.column(node.name)
+    if column is None or column.lower is None or column.upper is None:
+        return _EVERYTHING
+    return _float(column.lower), _float(column.upper)
+
+
+def _float(value: float | int) -> float:
+    """The value as a float, infinite if it is larger than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _literal(node: exp.Expr, table: TablePolicy) -> Interval:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return _EVERYTHING
+    value = float(node.this)
+    return value, value
+
+
+def _negated(node: exp.Expr, table: TablePolicy) -> Interval:
+    low, high = _inner(node, table)
+    return -high, -low
+
+
+def _added(node: exp.Expr, table: TablePolicy) -> Interval:
+    left, right = _operands(node, table)
+    return left[0] + right[0], left[1] + right[1]
+
+
+def _subtracted(node: exp.Expr, table: TablePolicy) -> Interval:
+    left, right = _operands(node, table)
+    return left[0] - right[1], left[1] - right[0]
+
+
+def _multiplied(node: exp.Expr, table: TablePolicy) -> Interval:
+    if node.this.unnest() == node.expression.unnest():
+        return _squared(_inner(node, table))
+    left, right = _operands(node, table)
+    return _corners(a * b for a in left for b in right)
+
+
+def _squared(interval: Interval) -> Interval:
+    low, high = _magnitude(interval)
+    return low * low, high * high
+
+
+def _divided(node: exp.Expr, table: TablePolicy) -> Interval:
+    left, right = _operands(node, table)
+    if right[0] <= 0 <= right[1]:
+        return _EVERYTHING
+    return _corners(a / b for a in left for b in right)
+
+
+def _divided_whole(node: exp.Expr, table: TablePolicy) -> Interval:
+    return _whole(_divided(node, table))
+
+
+def _remainder(node: exp.Expr, table: TablePolicy) -> Interval:
+    """The remainder has the sign of the dividend and is smaller than the divisor."""
+    (low, high), right = _operands(node, table)
+    most = _magnitude(right)[1]
+    return max(min(low, 0.0), -most), min(max(high, 0.0), most)
+
+
+def _absolute(node: exp.Expr, table: TablePolicy) -> Interval:
+    return _magnitude(_inner(node, table))
+
+
+def _magnitude(interval: Interval) -> Interval:
+    low, high = interval
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return least, max(abs(low), abs(high))
+
+
+def _rounded(node: exp.Expr, table: TablePolicy) -> Interval:
+    """ROUND, CEIL, FLOOR, TRUNC and casts to integers: within the whole numbers around."""
+    digits = node.args.get("decimals")
+    low, high = _inner(node, table)
+    if digits is None:
+        return _whole((low, high))
+    places = _interval(digits, table)
+    if places[0] != places[1] or not -15 <= places[0] <= 15:
+        return _EVERYTHING
+    scale = 10.0 ** places[0]
+    low, high = _whole((low * scale, high * scale))
+    return low / scale, high / scale
+
+
+def _whole(interval: Interval) -> Interval:
+    low, high = interval
+    # As floats: integers of any size would end in an OverflowError.
+    return (
+        float(math.floor(low)) if math.isfinite(low) else low,
+        float(math.ceil(high)) if math.isfinite(high) else high,
+    )
+
+
+def _cast(node: exp.Expr, table: TablePolicy) -> Interval:
+    kind = node.args["to"].this
+    if kind in _INTEGER_TYPES or kind == exp.DType.DECIMAL:
+        return _whole(_inner(node, table))
+    if kind == exp.DType.BOOLEAN:
+        return _TRUTH
+    return _inner(node, table)
+
+
+def _sign(node: exp.Expr, table: TablePolicy) -> Interval:
+    return -1.0, 1.0
+
+
+def _root(node: exp.Expr, table: TablePolicy) -> Interval:
+    low, high = _inner(node, table)
+    return math.sqrt(max(0.0, low)), math.sqrt(max(0.0, high))
+
+
+def _power(node: exp.Expr, table: TablePolicy) -> Interval:
+    """Whole powers only: x ** 2 and the like."""
+    low, high = _inner(node, table)
+    least, most = _interval(node.expression, table)
+    if least != most or least not in (1, 2, 3, 4) or max(abs(low), abs(high)) > 1e60:
+        return _EVERYTHING
+    if least % 2 == 0:
+        low, high = _magnitude((low, high))
+    return low**least, high**least
+
+
+def _extreme(node: exp.Expr, table: TablePolicy) -> Interval:
+    """LEAST and GREATEST skip NULLs: only literals are sure to take part and so to tighten."""
+    operands = [node.this, *node.expressions]
+    low, high = _hull(operands, table)
+    sure = [_interval(operand, table) for operand in operands if not operand.find(exp.Column)]
+    if isinstance(node, exp.Least):
+        return low, min([high, *(end for _, end in sure)])
+    return max([low, *(start for start, _ in sure)]), high
+
+
+def _branched(node: exp.Expr, table: TablePolicy) -> Interval:
+    return _hull(branches(node), table)
+
+
+def _date_part(node: exp.Expr, table: TablePolicy) -> Interval:
+    part = _DATE_FUNCTIONS.get(type(node)) or str(node.this.name).lower()
+    return _DATE_PARTS.get(part, _EVERYTHING)
+
+
+def _operands(node: exp.Expr, table: TablePolicy) -> tuple[Interval, Interval]:
+    return _interval(node.this, table), _interval(node.expression, table)
+
+
+def _corners(values: Iterable[float]) -> Interval:
+    found = list(values)
+    return (math.nan, math.nan) if any(map(math.isnan, found)) else (min(found), max(found))
+
+
+def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Interval:
+    found = [_interval(node, table) for node in nodes]
+    if not found:
+        return _EVERYTHING
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def branches(node: exp.Expr) -> list[exp.Expr]:
+    """The values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
+    if isinstance(node, exp.Case):
+        values = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
+    elif isinstance(node, exp.If):
+        values = [node.args["true"], node.args.get("false")]
+    elif isinstance(node, exp.Coalesce):
+        values = [node.this, *node.expressions]
+    else:
+        values = [node.this]
+    return [v for v in values if v is not None and not isinstance(v.unnest(), exp.Null)]
+
+
+_RULES: dict[type[exp.Expr], Callable[[exp.Expr, TablePolicy], Interval]] = {
+    exp.Paren: _inner,
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Neg: _negated,
+    exp.Add: _added,
+    exp.Sub: _subtracted,
+    exp.Mul: _multiplied,
+    exp.Div: _divided,
+    exp.IntDiv: _divided_whole,
+    exp.Mod: _remainder,
+    exp.Abs: _absolute,
+    exp.Round: _rounded,
+    exp.Ceil: _rounded,
+    exp.Floor: _rounded,
+    exp.Trunc: _rounded,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Sign: _sign,
+    exp.Sqrt: _root,
+    exp.Pow: _power,
+    exp.Least: _extreme,
+    exp.Greatest: _extreme,
+    exp.Case: _branched,
+    exp.If: _branched,
+    exp.Coalesce: _branched,
+    exp.Nullif: _branched,
+    exp.Extract: _date_part,
+    **dict.fromkeys(_DATE_FUNCTIONS, _date_part),
+}
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
+_WHOLE_ARITHMETIC = (*_ARITHMETIC, exp.IntDiv, exp.Mod)
+_CHOICES = (exp.Case, exp.If, exp.Coalesce, exp.Nullif)
+_OF_ONE = (exp.Paren, exp.Neg, exp.Abs, exp.Round, exp.Trunc)
+_OF_NUMBERS = (*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow)
+_COUNTS: tuple[type[exp.Expr], ...] = (exp.Length, exp.Year, exp.DateDiff, *_DATE_FUNCTIONS)
+_ALWAYS_NUMBERS = (*_COUNTS, exp.Extract)
+_MACHINE_DIGITS = 18
+_EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
+
+
+def is_integral(node: exp.Expr, table: Table) -> bool:
+    """True if the expression is of an integer type, by its form; such values cannot be NaN."""
+    if isinstance(node, exp.Column):
+        column = table.column(node.name)
+        return column is not None and is_integer(column.type)
+    if isinstance(node, exp.Literal):
+        return bool(node.is_int)
+    if isinstance(node, _OF_ONE):
+        return is_integral(node.this, table)
+    if isinstance(node, _WHOLE_ARITHMETIC):
+        return is_integral(node.this, table) and is_integral(node.expression, table)
+    if isinstance(node, exp.Cast):
+        return node.to.this in _INTEGER_TYPES
+    if isinstance(node, exp.Extract):
+        return str(node.this.name).lower() in (*_DATE_PARTS, "year", "isoyear")
+    if isinstance(node, exp.Least | exp.Greatest):
+        return all(is_integral(operand, table) for operand in [node.this, *node.expressions])
+    if isinstance(node, _CHOICES):
+        values = branches(node)
+        return bool(values) and all(is_integral(value, table) for value in values)
+    return isinstance(node, (exp.Sign, *_COUNTS))
+
+
+def is_exact(node: exp.Expr, table: Table) -> bool:
+    """True if no value of the expression can be NaN: integers, decimals and their arithmetic."""
+    if isinstance(node, exp.Column):
+        column = table.column(node.name)
+        return column is not None and base_type(column.type) in _EXACT_TYPES
+    if isinstance(node, exp.Literal):
+        return "e" not in node.this.lower()
+    if isinstance(node, _OF_ONE):
+        return is_exact(node.this, table)
+    if isinstance(node, _ARITHMETIC):
+        return is_exact(node.this, table) and is_exact(node.expression, table)
+    if isinstance(node, _CHOICES):
+        return all(is_exact(value, table) for value in branches(node))
+    return is_integral(node, table)
+
+
+class Numbers(Enum):
+    """What is known of a number by its form."""
+
+    MACHINE = "machine"  # integers of at most 64 bits, all of which can be compared with a BIGINT
+    EXACT = "exact"  # integers and decimals: never NaN
+    ANY = "any"
+
+
+def numbers_of(node: exp.Expr, table: Table) -> Numbers:
+    """What is known of the values of an expression."""
+    if not is_exact(node, table):
+        return Numbers.ANY
+    machine = is_integral(node, table) and not any(_may_be_huge(n, table) for n in node.walk())
+    return Numbers.MACHINE if machine else Numbers.EXACT
+
+
+def _may_be_huge(node: exp.Expr, table: Table) -> bool:
+    if isinstance(node, exp.Literal):
+        return len(node.this) > _MACHINE_DIGITS
+    if not isinstance(node, exp.Column):
+        return False
+    column = table.column(node.name)
+    return column is None or base_type(column.type).endswith("HUGEINT")
+
+
+def is_number(node: exp.Expr, table: Table) -> bool:
+    """False for what is text, a truth value, a date or the like, by its form."""
+    if isinstance(node, exp.Column):
+        column = table.column(node.name)
+        return column is not None and is_numeric(column.type)
+    if isinstance(node, exp.Literal):
+        return not node.is_string
+    if isinstance(node, exp.Cast):
+        return node.to.this in _NUMBER_TYPES
+    if isinstance(node, exp.Sub):  # the days between two dates are a number
+        operands = (node.this, node.expression)
+        dates = all(isinstance(operand.unnest(), exp.Column) for operand in operands)
+        return dates or all(is_number(operand, table) for operand in operands)
+    if isinstance(node, exp.Add | exp.Mul | exp.Div | exp.IntDiv | exp.Mod):
+        return is_number(node.this, table) and is_number(node.expression, table)
+    if isinstance(node, exp.Least | exp.Greatest):
+        return all(is_number(operand, table) for operand in [node.this, *node.expressions])
+    if isinstance(node, _CHOICES):
+        return all(is_number(value, table) for value in branches(node))
+    if isinstance(node, _OF_NUMBERS):
+        return is_number(node.this, table)
+    return isinstance(node, _ALWAYS_NUMBERS)
+
+
+def is_truth(node: exp.Expr, table: Table) -> bool:
+    """True for conditions and BOOLEAN columns."""
+    if isinstance(node, exp.Paren):
+        return is_truth(node.this, table)
+    if isinstance(node, exp.Column):
+        column = table.column(node.name)
+        return column is not None and base_type(column.type) == "BOOLEAN"
+    return isinstance(node, _LOGIC)

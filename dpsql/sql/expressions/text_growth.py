@@ -1,0 +1,142 @@
+"""How much larger values can become in a query than they are in its tables.
+
+Each SELECT may double a text, an expression or a row's width, and those around it double it again.
+The functions that are allowed over private rows make nothing longer than their arguments together,
+so the columns below a concatenation say what becomes of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold
+from dpsql.errors import QueryRefused
+
+MAX_TEXT_DOUBLINGS = 6
+MAX_WRITTEN_OUT = 10_000
+"""Nodes of a statement's expressions over private rows, once they are made total."""
+_TOGETHER = (exp.Concat, exp.DPipe)
+
+
+def refuse_growing_text(tree: exp.Query) -> None:
+    """Refuse texts that are put together again and again: the engine does not count their memory.
+
+    Raises ``QueryRefused``. Checked by ``tests/test_tail_limits.py``.
+    """
+    if tree.find(*_TOGETHER) is None:
+        return
+    if _doublings(tree, {}, texts=True) > MAX_TEXT_DOUBLINGS:
+        raise QueryRefused(
+            "the query puts texts together from texts that are put together, too many times",
+            code="query_too_large",
+            hint=f"From subquery to subquery, a text may become {1 << MAX_TEXT_DOUBLINGS} times "
+            "as long.",
+        )
+
+
+def written_out(node: exp.Expr) -> int:
+    """How many nodes an expression over private rows has once it is made total.
+
+    There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …`` and
+    BETWEEN becomes two comparisons: of an ``x`` that is large, or is made of others like it, the
+    copies add up.
+    """
+    sizes: dict[int, int] = {}
+    for part in reversed(list(node.walk())):  # what is inside comes first
+        inside = {name: _size(value, sizes) for name, value in part.args.items()}
+        size = 1 + sum(inside.values())
+        match part:
+            case exp.Between():
+                size += inside["this"]
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                size += inside["this"] + inside["expression"]
+            case exp.Case(args={"this": exp.Expr()}):
+                size += inside["this"] * len(part.args["ifs"])
+            case exp.In() if not _is_constant(part.expressions):
+                size += inside["this"] * len(part.expressions)
+            case exp.In():
+                size -= inside.get("expressions", 0)  # compared as they stand, all at once
+        sizes[id(part)] = size
+    return sizes[id(node)]
+
+
+def _is_constant(items: list[exp.Expr]) -> bool:
+    return not any(item.find(exp.Column) for item in items)
+
+
+def _size(value: object, sizes: dict[int, int]) -> int:
+    values = value if isinstance(value, list) else [value]
+    return sum(sizes[id(v)] for v in values if isinstance(v, exp.Expr))
+
+
+def doublings(tree: exp.Query) -> int:
+    """How many times a text, an expression or a row's width may double, rounded up."""
+    return _doublings(tree, {}, texts=False)
+
+
+def _doublings(query: exp.Expr, known: dict[str, int], *, texts: bool) -> int:
+    """Those of a query's own, and of the one among its sources that has most.
+
+    ``known`` are those of the CTEs in scope, by name.
+    """
+    known = dict(known)
+    with_ = query.args.get("with_")
+    for cte in with_.expressions if with_ is not None else ():
+        known[fold(cte.alias)] = _doublings(cte.this, known, texts=texts)
+    own = most = 0
+    if isinstance(query, exp.Select):
+        own = _log2(_concatenated(query))
+        if own or not texts:
+            own += _log2(_expanded(query))
+        if not texts:
+            own += _log2(_width(query))
+    for node in _own_nodes(query):
+        if isinstance(node, exp.Table):
+            most = max(most, known.get(fold(node.name), 0))
+        elif isinstance(node, exp.Query) and node is not query:
+            most = max(most, _doublings(node, known, texts=texts))
+    return own + most
+
+
+def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of a query, down to where other queries begin; its CTEs are left out."""
+
+    def is_end(node: exp.Expr) -> bool:
+        return node is not query and isinstance(node, exp.Query | exp.With)
+
+    found: Iterator[exp.Expr] = query.walk(prune=is_end)
+    return found
+
+
+def _concatenated(select: exp.Select) -> int:
+    """The most columns that are put together in one text."""
+    texts = (node for node in _own_nodes(select) if isinstance(node, _TOGETHER))
+    outermost = (node for node in texts if not isinstance(node.parent, exp.DPipe))
+    return max((len(list(node.find_all(exp.Column))) for node in outermost), default=0)
+
+
+def _width(select: exp.Select) -> int:
+    """How often its stars stand for the columns of a source."""
+    stars = [item for item in select.expressions if item.is_star]
+    sources = 1 + len(list(select.args.get("joins") or ()))
+    return sum(sources if isinstance(star, exp.Star) else 1 for star in stars)
+
+
+def _expanded(select: exp.Select) -> int:
+    """How large an item becomes when the aliases of items before it are written out."""
+    sizes: dict[str, int] = {}
+    largest = 1
+    for item in select.expressions:
+        named = item.find_all(exp.Column) if sizes else ()
+        size = 1 + sum(sizes.get(fold(c.name), 0) for c in named if not c.table)
+        largest = max(largest, size)
+        if isinstance(item, exp.Alias):
+            sizes[fold(item.alias)] = size
+    return largest
+
+
+def _log2(times: int) -> int:
+    """The binary logarithm, rounded up."""
+    return max(0, times - 1).bit_length()

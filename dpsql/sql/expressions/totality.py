@@ -1,0 +1,287 @@
+"""Expressions over private rows made total: an error on a row becomes NULL on that row.
+
+``TRY`` around a whole expression is not enough. Engines simplify expressions by the minima, maxima
+and NULL counts of *all* rows, so in ``TRY(NOT (k > 100 AND CAST(s AS INT) > 3))`` the failing cast
+is skipped for every row as long as no row has k > 100, and one unit with such a row turns the
+condition from true to NULL for everybody else. So ``TRY`` is put around the largest parts that
+evaluate all of their operands (*strict* parts), and what stands above them (AND, OR, NOT, IS,
+BETWEEN, IN, CASE, COALESCE), which may skip operands, sees only values that cannot fail. Then an
+expression's value on a row depends on that row alone. Checked by ``tests/test_sensitivity.py`` and
+``tests/test_poison.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sqlglot import exp
+
+from dpsql.core.schema import Table, base_type, is_float, is_integer
+from dpsql.sql.syntax.text import to_sql
+
+
+def total(node: exp.Expr, table: Table) -> exp.Expr:
+    """The expression made total; parts that cannot fail are left alone, which keeps them fast.
+
+    >>> from dpsql.core.schema import Column
+    >>> import sqlglot
+    >>> table = Table("t", (Column("a", "BIGINT"), Column("s", "VARCHAR")))
+    >>> def show(text: str) -> None:
+    ...     print(total(sqlglot.parse_one(text, read="duckdb"), table).sql("duckdb"))
+    >>> show("a > 3 AND s = 'x'")
+    a > 3 AND s = 'x'
+    >>> show("NOT (a > 3 AND CAST(s AS INT) > 3)")
+    NOT (a > 3 AND TRY(CAST(s AS INT) > 3))
+    >>> show("a * a + 1 IS NULL")
+    TRY(a * a + 1) IS NULL
+    """
+    return _total(node.copy(), table)
+
+
+def total_condition(node: exp.Expr, table: Table) -> exp.Expr:
+    """The condition of a WHERE made total: a truth value or NULL on every row."""
+    return _truth(node.copy(), table)
+
+
+def total_sql(node: exp.Expr, table: Table) -> str:
+    """The SQL of an expression made total."""
+    return to_sql(total(node, table), copy=False)
+
+
+def total_condition_sql(node: exp.Expr, table: Table) -> str:
+    """The SQL of the condition of a WHERE made total."""
+    return to_sql(total_condition(node, table), copy=False)
+
+
+def is_sure_condition(node: exp.Expr, table: Table) -> bool:
+    """True for conditions that need no change, and whose types are certain to fit."""
+    return _is_logic(node, table) and cannot_fail(node, table)
+
+
+# The functions below use up the trees they are given.
+
+
+def _total(node: exp.Expr, table: Table) -> exp.Expr:
+    if cannot_fail(node, table):
+        return node
+    lazy = _LAZY.get(type(node))
+    return _try(_strict(node, table)) if lazy is None else lazy(node, table)
+
+
+def _truth(node: exp.Expr, table: Table) -> exp.Expr:
+    """A total truth value: what is not one by its form is cast, so that no implicit cast fails."""
+    logic = _is_logic(node, table)
+    value = _total(node, table)
+    return value if logic else exp.TryCast(this=value, to=_BOOLEAN.copy())
+
+
+def _strict(node: exp.Expr, table: Table) -> exp.Expr:
+    """A part to stand inside TRY: whatever may skip operands below it is made total."""
+    for key, value in list(node.args.items()):
+        if isinstance(value, exp.Expr):
+            node.set(key, _below_strict(value, table))
+        elif isinstance(value, list):
+            node.set(
+                key, [_below_strict(v, table) if isinstance(v, exp.Expr) else v for v in value]
+            )
+    return node
+
+
+def _below_strict(node: exp.Expr, table: Table) -> exp.Expr:
+    lazy = type(node) in _LAZY and not isinstance(node, exp.Paren)
+    return _total(node, table) if lazy else _strict(node, table)
+
+
+def _try(node: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="TRY", expressions=[node])
+
+
+# -- parts that may skip operands -----------------------------------------------------------------
+
+
+def _paren(node: exp.Expr, table: Table) -> exp.Expr:
+    return exp.Paren(this=_total(node.this, table))
+
+
+def _connective(node: exp.Expr, table: Table) -> exp.Expr:
+    return type(node)(this=_truth(node.this, table), expression=_truth(node.expression, table))
+
+
+def _not(node: exp.Expr, table: Table) -> exp.Expr:
+    return exp.Not(this=_truth(node.this, table))
+
+
+def _is(node: exp.Expr, table: Table) -> exp.Expr:
+    make = _total if isinstance(node.expression, exp.Null) else _truth
+    return exp.Is(this=make(node.this, table), expression=node.expression)
+
+
+def _null_safe(node: exp.Expr, table: Table) -> exp.Expr:
+    """a IS NOT DISTINCT FROM b: the comparison where it has a value, else whether both are NULL."""
+    left, right = _operand(node.this), _operand(node.expression)
+    equal = _total(exp.EQ(this=left.copy(), expression=right.copy()), table)
+    both = exp.And(this=_is_null(left, table), expression=_is_null(right, table))
+    same = exp.Coalesce(this=equal, expressions=[exp.Paren(this=both)])
+    return exp.Not(this=same) if isinstance(node, exp.NullSafeNEQ) else same
+
+
+def _is_null(node: exp.Expr, table: Table) -> exp.Expr:
+    return exp.Is(this=_total(node, table), expression=exp.Null())
+
+
+def _between(node: exp.Expr, table: Table) -> exp.Expr:
+    value, low, high = (_operand(n) for n in (node.this, node.args["low"], node.args["high"]))
+    above = _total(exp.GTE(this=value.copy(), expression=low), table)
+    below = _total(exp.LTE(this=value, expression=high), table)
+    return exp.Paren(this=exp.And(this=above, expression=below))
+
+
+def _in(node: exp.Expr, table: Table) -> exp.Expr:
+    """A list of constants is compared as a whole; other lists become x = a OR x = b …"""
+    items = node.expressions
+    if not any(item.find(exp.Column) for item in items):
+        items = [_total(item, table) for item in items]
+        return _try(exp.In(this=_total(node.this, table), expressions=items))
+    value = _operand(node.this)
+    equal = [exp.EQ(this=value.copy(), expression=_operand(item)) for item in items]
+    return exp.Paren(this=exp.or_(*(_total(e, table) for e in equal), copy=False))
+
+
+def _case(node: exp.Expr, table: Table) -> exp.Expr:
+    """CASE x WHEN v becomes CASE WHEN x = v; TRY guards casts between the types of branches."""
+    subject = node.this
+    branches = []
+    for branch in node.args["ifs"]:
+        test = branch.this
+        if subject is not None:
+            test = exp.EQ(this=_operand(subject).copy(), expression=_operand(test))
+        branches.append((_truth(test, table), branch.args["true"]))
+    return _cases(branches, node.args.get("default"), table)
+
+
+def _if(node: exp.Expr, table: Table) -> exp.Expr:
+    branches = [(_truth(node.this, table), node.args["true"])]
+    return _cases(branches, node.args.get("false"), table)
+
+
+def _cases(
+    branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, table: Table
+) -> exp.Expr:
+    values = [value for _, value in branches] + ([] if default is None else [default])
+    alike = _same_family(values, table)
+    cases = exp.Case(
+        ifs=[exp.If(this=test, true=_total(value, table)) for test, value in branches],
+        default=None if default is None else _total(default, table),
+    )
+    return cases if alike else _try(cases)
+
+
+def _coalesce(node: exp.Expr, table: Table) -> exp.Expr:
+    alike = _same_family((node.this, *node.expressions), table)
+    first, *others = (_total(value, table) for value in (node.this, *node.expressions))
+    values = exp.Coalesce(this=first, expressions=others)
+    return values if alike else _try(values)
+
+
+def _operand(node: exp.Expr) -> exp.Expr:
+    """The node as an operand of a comparison."""
+    simple = isinstance(node, exp.Column | exp.Literal | exp.Paren | exp.Func)
+    return node if simple else exp.Paren(this=node)
+
+
+_LAZY: dict[type[exp.Expr], Callable[[exp.Expr, Table], exp.Expr]] = {
+    exp.Paren: _paren,
+    exp.And: _connective,
+    exp.Or: _connective,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.NullSafeEQ: _null_safe,
+    exp.NullSafeNEQ: _null_safe,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _coalesce,
+}
+_BOOLEAN = exp.DataType.build("BOOLEAN")
+
+
+# -- what cannot fail -----------------------------------------------------------------------------
+
+_CONNECTIVES = (exp.And, exp.Or)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_LOGIC = (*_CONNECTIVES, *_COMPARISONS, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean)
+
+
+_COMPARED_AS_THEY_ARE = frozenset(
+    {"BOOLEAN", "BLOB", "DATE", "DECIMAL", "ENUM", "HUGEINT", "TIME", "TIMESTAMP", "UHUGEINT"}
+    | {"TIMESTAMP WITH TIME ZONE", "UUID"}
+)
+
+
+def cannot_fail(node: exp.Expr, table: Table) -> bool:
+    """True for columns, literals, comparisons of like with like, and their logic."""
+    if isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null):
+        return True
+    if isinstance(node, exp.Paren):
+        return cannot_fail(node.this, table)
+    if isinstance(node, exp.Not):
+        return _is_logic(node.this, table) and cannot_fail(node.this, table)
+    if isinstance(node, _CONNECTIVES):
+        sides = (node.this, node.expression)
+        return all(_is_logic(side, table) and cannot_fail(side, table) for side in sides)
+    if isinstance(node, exp.Is):
+        plain = isinstance(node.expression, exp.Null) or _is_logic(node.this, table)
+        return plain and cannot_fail(node.this, table)
+    if isinstance(node, _COMPARISONS):
+        return _same_family((node.this, node.expression), table)
+    if isinstance(node, exp.Between):
+        return _same_family((node.this, node.args["low"], node.args["high"]), table)
+    if isinstance(node, exp.In):
+        return _same_family((node.this, *node.expressions), table)
+    return False
+
+
+def _is_logic(node: exp.Expr, table: Table) -> bool:
+    """True if the node is a truth value by its form, so no implicit cast can hide in it."""
+    if isinstance(node, exp.Paren):
+        return _is_logic(node.this, table)
+    if isinstance(node, exp.Column):
+        column = table.column(node.name)
+        return column is not None and base_type(column.type) == "BOOLEAN"
+    return isinstance(node, _LOGIC)
+
+
+def _same_family(nodes: Iterable[exp.Expr], table: Table) -> bool:
+    families = {_family(node, table) for node in nodes} - {"null"}
+    return len(families) <= 1 and None not in families
+
+
+def _family(node: exp.Expr, table: Table) -> str | None:
+    """What leaves can be compared with without a cast that fails: ``number``, ``text``, a type.
+
+    None for what cannot be compared with anything for sure.
+    """
+    if isinstance(node, exp.Paren):
+        return _family(node.this, table)
+    if isinstance(node, exp.Null):
+        return "null"
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return "text"
+        return "number" if len(node.this) <= 15 else None
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return _family(node.this, table)
+    if not isinstance(node, exp.Column):
+        return None
+    column = table.column(node.name)
+    if column is None:
+        return None
+    kind = base_type(column.type)
+    if kind == "VARCHAR":
+        return "text"
+    # HUGEINT and DECIMAL are cast to a common decimal, which can overflow.
+    machine_integer = is_integer(kind) and not kind.endswith("HUGEINT")
+    if machine_integer or is_float(kind):
+        return "number"
+    return column.type if kind in _COMPARED_AS_THEY_ARE else None

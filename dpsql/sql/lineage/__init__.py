@@ -1,0 +1,1 @@
+"""Follows the privacy unit through FROM clauses, subqueries and set operations."""

@@ -1,0 +1,243 @@
+"""Which joins keep every row with one privacy unit, and whose unit that is.
+
+Writing R(u) for the rows of a relation that belong to unit u, a join of private R and S is legal if
+its rows that belong to u are a function of R(u), S(u) and public rows. So the condition must hold
+an equality of the units (or along a link) wherever a pair of rows is joined, matched, or kept from
+being kept (ANTI): any further condition only compares rows of one unit. A join with public rows is
+legal if each of its rows holds a private row. Checked by ``tests/test_lineage_sensitivity.py``.
+
+Equalities add up: after ``a JOIN b ON a.x = b.x``, whatever is equal to a.x is equal to b.x. Only
+inner joins add to what holds in every row, as the condition of an outer or ANTI join is not true of
+the rows that find no match; and only columns that are compared as what they are, because 2^53 and
+2^53 + 1 are both equal to the same DOUBLE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.schema import same_values
+from dpsql.sql.expressions.legality import refusal
+from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
+
+
+class Pair(NamedTuple):
+    """Two columns, by their names in generated SQL, that a join condition makes equal."""
+
+    one: str
+    other: str
+
+
+Equal: TypeAlias = tuple[frozenset[str], ...]
+"""Sets of columns that are equal to each other."""
+
+_KEPT = {"": "inner", "INNER": "inner", "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
+_OUTER = {"LEFT": "left", "RIGHT": "right"}
+_WORDS = {
+    "inner": "JOIN",
+    "left": "LEFT JOIN",
+    "right": "RIGHT JOIN",
+    "semi": "SEMI JOIN",
+    "anti": "ANTI JOIN",
+}
+_PARTS = frozenset({"this", "on", "using", "method", "side", "kind"})
+
+
+def joined(
+    left: Relation,
+    right: Relation,
+    join: exp.Join,
+    conditions: list[str],
+    pairs: list[Pair],
+    text: str,
+) -> Relation:
+    """The join of two relations on conditions in generated SQL.
+
+    ``pairs`` are the equalities that hold for every joined pair of rows that the statement keeps.
+    Raises ``QueryRefused`` if a row could belong to two units or to none.
+    """
+    kind = kind_of(join, text)
+    equal = _equalities(left, right, pairs)
+    if left.private and right.private:
+        left, right = _as_one_unit(left, right, equal, join, kind, text)
+    keeper, other = (right, left) if kind == "right" else (left, right)
+    if not keeper.private and other.private:
+        if kind != "inner":
+            raise _keeps_public(join, text)
+        keeper = other
+    if kind == "left":
+        right = right.filled_with_nulls()
+    if kind == "right":
+        left = left.filled_with_nulls()
+    on = " AND ".join(f"({c})" for c in conditions) or "TRUE"
+    return Relation(
+        sql=f"{left.sql} {_WORDS[kind]} {right.sql} ON ({on})",
+        fields=left.fields if kind in ("semi", "anti") else left.fields + right.fields,
+        unit_name=keeper.unit_name,
+        unit=keeper.unit,
+        pending=keeper.pending,
+        tables=tuple(dict.fromkeys(left.tables + right.tables)),
+        equal=_lasting(left, right, equal, kind),
+        joined=left.joined + right.joined,
+    )
+
+
+def kind_of(join: exp.Join, text: str) -> str:
+    """The kind of a join: inner, left, right, semi or anti. Raises ``QueryRefused`` for others."""
+    method, side, kind = join.method, join.side, join.kind
+    found = _OUTER.get(side) if side else _KEPT.get(kind)
+    odd = {name for name, value in join.args.items() if value} - _PARTS
+    if odd or method not in ("", "NATURAL") or (side and kind not in ("", "OUTER")):
+        found = None
+    if found is None:
+        words = " ".join(filter(None, (method, side, kind)))
+        raise refusal(
+            text,
+            f"{words or 'this form of'} JOIN is not available over private rows",
+            "join_kind",
+            join,
+            hint="Available: INNER, LEFT, RIGHT, SEMI and ANTI JOIN.",
+        )
+    return found
+
+
+def _keeps_public(join: exp.Join, text: str) -> Exception:
+    return refusal(
+        text,
+        "an outer join must keep the private side: public rows without a match belong to no unit",
+        "join_keeps_public",
+        join,
+        hint="Exchange the sides, or aggregate first and join the result.",
+    )
+
+
+def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
+    """Which columns are equal wherever two rows are joined, from all that is known, put together.
+
+    A pair counts if it is compared as what it is: a cast could make two units one.
+    """
+    classes = [*left.equal, *right.equal]
+    for pair in pairs:
+        found = [left.field_of(c) or right.field_of(c) for c in pair]
+        types = [f.type for f in found if f is not None]
+        if len(types) == len(pair) and same_values(*types):
+            classes.append(frozenset(pair))
+    return _merged(classes)
+
+
+def _merged(classes: list[frozenset[str]]) -> Equal:
+    """The sets of columns, those that share a column made one."""
+    of: dict[str, set[str]] = {}
+    for found in classes:
+        touched = {id(of[c]): of[c] for c in found if c in of}
+        whole = max(touched.values(), key=len, default=set())
+        for part in (*touched.values(), found):
+            if part is not whole:
+                whole |= part
+                of.update(dict.fromkeys(part, whole))
+    return tuple(frozenset(columns) for columns in {id(s): s for s in of.values()}.values())
+
+
+def _lasting(left: Relation, right: Relation, equal: Equal, kind: str) -> Equal:
+    """What of it holds in every row of the join, with a match or without."""
+    if kind == "inner":
+        return equal
+    return right.equal if kind == "right" else left.equal
+
+
+def _as_one_unit(
+    left: Relation, right: Relation, equal: Equal, join: exp.Join, kind: str, text: str
+) -> tuple[Relation, Relation]:
+    """Both sides with the same unit in every joined row, or a refusal."""
+    if left.unit_name != right.unit_name:
+        raise refusal(
+            text,
+            f"{left.tables[0]} and {right.tables[0]} protect different privacy units",
+            "join_units_differ",
+            join,
+            hint="Aggregate each on its own, then join the results in an outer query.",
+        )
+    # A child's row goes with its parent's row, whatever unit that has.
+    if right.pending is not None and _refers(right.pending, left, equal):
+        return left, right
+    if left.pending is not None and _refers(left.pending, right, equal):
+        if kind == "inner":
+            return replace(left, unit=right.unit, pending=right.pending), right
+        return left, right  # the child may stand without its parent: its link is followed later
+    if _same_unit(left, right, equal) or _same_parent(left, right, equal):
+        return left, right
+    raise refusal(
+        text,
+        "a join of private tables must make each pair of rows belong to one privacy unit",
+        "join_needs_unit",
+        join,
+        hint=_hint(left, right),
+    )
+
+
+def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
+    """Whether two columns are equal that hold the unit: where they are equal, neither is NULL.
+
+    Only while neither side waits for its link: until then no column holds its unit for sure.
+    """
+    if left.unit is None or right.unit is None:
+        return False
+    ones, others = (
+        [f.column for f in side.fields if f.identity >= Identity.NULLABLE] for side in (left, right)
+    )
+    return _meet(ones, others, equal)
+
+
+def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
+    """Whether two links to one parent are equal."""
+    one, other = left.pending, right.pending
+    if one is None or other is None or one.parent != other.parent:
+        return False
+    return _meet([one.column], [other.column], equal)
+
+
+def _refers(pending: Pending, parent: Relation, equal: Equal) -> bool:
+    """Whether an equality follows a child's link into the parent."""
+    keys = [f.column for f in parent.fields if f.origin == pending.parent]
+    return _meet([pending.column], keys, equal)
+
+
+def _meet(ones: list[str], others: list[str], equal: Equal) -> bool:
+    """Whether one of the first columns is equal to one of the others."""
+    return any(not c.isdisjoint(ones) and not c.isdisjoint(others) for c in equal)
+
+
+def _hint(left: Relation, right: Relation) -> str:
+    """How to join the two, in the analyst's words."""
+    sides = ((right, left), (left, right))
+    links = [(one, one.pending, other) for one, other in sides if one.pending is not None]
+    for child, link, other in links:
+        key = next((f for f in other.fields if f.origin == link.parent), None)
+        if key is not None:
+            return f"Join along the link: … ON {_named(child)} = {_written(key)}."
+    alike = len({link.parent for _, link, _ in links}) == 1 and len(links) == 2
+    if links and not alike:
+        child, link, _ = links[0]
+        table, column = link.parent
+        return (
+            f"First join {table}, where the link leads: … ON {_named(child)} = {table}.{column}. "
+            "Then join on the privacy unit."
+        )
+    what = "link" if alike else "privacy unit"
+    return f"Join on the {what}: … ON {_named(left)} = {_named(right)}."
+
+
+def _named(relation: Relation) -> str:
+    """What the analyst calls the column that says whose row it is."""
+    if relation.pending is None:
+        found = next((f for f in relation.fields if f.identity is Identity.UNIT), None)
+    else:
+        found = relation.field_of(relation.pending.column)
+    return f"the {relation.unit_name} of {relation.tables[0]}" if found is None else _written(found)
+
+
+def _written(field: Field) -> str:
+    return f"{field.qualifier}.{field.name}" if field.qualifier else field.name

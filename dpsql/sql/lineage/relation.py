@@ -1,0 +1,154 @@
+"""Rows with a known privacy unit: what a FROM clause means, tracked from the catalog.
+
+A :class:`Relation` is a FROM clause of generated SQL whose rows each belong to one privacy unit (or
+to none, if it is public). Its columns have names that are unique in the statement, so relations
+combine without qualification; :class:`Field` remembers what the analyst calls them, their type and
+what the policy knows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from sqlglot import exp
+
+from dpsql.core.schema import Column, Table, fold
+from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
+
+Origin = tuple[str, str]
+"""A column of a base table, both names folded."""
+
+
+class Identity(IntEnum):
+    """What a column says about the privacy unit that its row belongs to."""
+
+    NONE = 0  # it is not computed from the unit
+    DERIVED = 1  # it is computed from the unit
+    NULLABLE = 2  # it is the unit, or NULL
+    UNIT = 3  # it is the unit, in every row
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a relation: ``column`` in generated SQL, ``qualifier`` and ``name`` to analysts.
+
+    ``policy`` is what is publicly known of its values. ``origin`` is the base column it is a copy
+    of, if any. ``merged`` columns (hidden by a USING) answer to their qualified name only.
+    """
+
+    qualifier: str
+    name: str
+    column: str
+    type: str
+    policy: ColumnPolicy | None = None
+    origin: Origin | None = None
+    merged: bool = False
+    identity: Identity = Identity.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A child table that reaches its unit through a parent: ``column`` refers to ``parent``."""
+
+    column: str
+    parent: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows of a FROM clause.
+
+    ``sql`` is the clause. ``unit`` is the column that says whose row it is, ``unit_name`` what the
+    unit is called; both are None for public rows. ``pending`` is the link that still has to be
+    followed to find the unit. ``tables`` are the private tables it reads, for messages.
+    ``catalog`` is True for one table as it stands in the catalog. ``equal`` are sets of columns
+    that are the same value, and not NULL, in every row that the statement keeps. ``joined`` is the
+    number of private tables that are joined in it.
+    """
+
+    sql: str
+    fields: tuple[Field, ...]
+    unit_name: str | None = None
+    unit: str | None = None
+    pending: Pending | None = None
+    tables: tuple[str, ...] = ()
+    catalog: bool = False
+    equal: tuple[frozenset[str], ...] = ()
+    joined: int = 0
+    _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
+    _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name: dict[str, list[Field]] = {}
+        for found in self.fields:
+            by_name.setdefault(fold(found.name), []).append(found)
+        object.__setattr__(self, "_by_name", by_name)
+        # Of two fields over one column, the first.
+        object.__setattr__(self, "_by_column", {f.column: f for f in reversed(self.fields)})
+
+    @property
+    def private(self) -> bool:
+        """True if its rows belong to privacy units."""
+        return self.unit_name is not None
+
+    @property
+    def table(self) -> Table:
+        """The columns as generated SQL sees them."""
+        name = self.tables[0] if len(self.tables) == 1 else ", ".join(self.tables)
+        return Table(name, tuple(Column(f.column, f.type) for f in self.fields))
+
+    @property
+    def policy(self) -> TablePolicy:
+        """What is publicly known of the columns, by their names in generated SQL."""
+        unit = None
+        if self.unit_name is not None and self.unit is not None:
+            unit = PrivacyUnit(self.unit_name, self.unit)
+        known = {fold(f.column): f.policy for f in self.fields if f.policy is not None}
+        return TablePolicy(self.table.name, unit, known)
+
+    @property
+    def unit_label(self) -> str:
+        """What the analyst calls the unit's column, or the unit where no column shows it."""
+        shown = [f for f in self.fields if f.identity is Identity.UNIT]
+        plain = [f.name for f in shown if len(self.matches("", f.name)) == 1]
+        qualified = [f"{f.qualifier}.{f.name}" for f in shown if f.qualifier]
+        return next(iter([*plain, *qualified]), self.unit_name or "")
+
+    def matches(self, qualifier: str, name: str) -> list[Field]:
+        """The fields that an analyst's column reference may mean."""
+        named = self._by_name.get(fold(name), ())
+        if qualifier:
+            return [f for f in named if f.qualifier == fold(qualifier)]
+        return [f for f in named if not f.merged]
+
+    def field_of(self, column: str) -> Field | None:
+        """The field behind a column of generated SQL."""
+        return self._by_column.get(column)
+
+    def is_unit(self, column: str) -> bool:
+        """True if a column of generated SQL holds the unit in every row."""
+        found = self.field_of(column)
+        return found is not None and found.identity is Identity.UNIT
+
+    def identity_of(self, node: exp.Expr) -> Identity:
+        """What the value of an expression over its columns says about the unit."""
+        fields = (self.field_of(column.name) for column in node.find_all(exp.Column))
+        told = any(f is not None and f.identity is not Identity.NONE for f in fields)
+        return Identity.DERIVED if told else Identity.NONE
+
+    def named(self, qualifier: str, names: Sequence[str] = ()) -> Relation:
+        """The relation under an alias, its first columns renamed where names are given."""
+        shown = [f for f in self.fields if not f.merged]
+        new = [*names, *(f.name for f in shown[len(names) :])]
+        fields = tuple(
+            replace(f, qualifier=fold(qualifier), name=name)
+            for f, name in zip(shown, new, strict=True)
+        )
+        return replace(self, fields=fields)
+
+    def filled_with_nulls(self) -> Relation:
+        """The relation as the side of an outer join that may have no row."""
+        fields = tuple(replace(f, identity=min(f.identity, Identity.NULLABLE)) for f in self.fields)
+        return replace(self, fields=fields, equal=())

@@ -1,0 +1,117 @@
+"""Conditions that ask whether public rows exist: IN and EXISTS over public tables, as joins.
+
+A row's own values decide which public rows match it, so the rows that remain depend on what they
+depended on before. NULLs are as SQL has them: ``x IN`` a set keeps a row where some value equals x;
+``x NOT IN`` a set keeps it where the set is empty, or neither x nor any value is NULL and none
+equals x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
+from dpsql.sql.expressions.totality import total_condition_sql
+from dpsql.sql.lineage.relation import Relation
+
+if TYPE_CHECKING:
+    from dpsql.sql.lineage.resolver import Lineage, Scope
+
+_PLAIN = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryTest:
+    """``subject [NOT] IN (query)``, or ``[NOT] EXISTS (query)`` without a subject."""
+
+    query: exp.Query
+    subject: exp.Expr | None
+    negated: bool
+
+
+def subquery_test(condition: exp.Expr) -> SubqueryTest | None:
+    """The test that one of the conditions joined by AND is, or None if it is not of this form."""
+    negated = False
+    while isinstance(condition, exp.Not | exp.Paren):
+        negated ^= isinstance(condition, exp.Not)
+        condition = condition.this
+    subject = condition.this if isinstance(condition, exp.In) else None
+    query = condition.args.get("query") if subject is not None else condition.this
+    if isinstance(query, exp.Subquery):
+        query = query.unnest()
+    if isinstance(condition, exp.In | exp.Exists) and isinstance(query, exp.Query):
+        return SubqueryTest(query, subject, negated)
+    return None
+
+
+def semi_joined(lineage: Lineage, source: Relation, test: SubqueryTest, scope: Scope) -> Relation:
+    """The rows of ``source`` that pass the test; ``scope`` is the one inside its query.
+
+    Raises ``QueryRefused`` or ``UnknownName`` for queries that are more than rows of public tables.
+    """
+    query = test.query
+    if (
+        not isinstance(query, exp.Select)
+        or not _is_plain(query)
+        or (test.subject is not None and len(query.selects) != 1)
+    ):
+        raise refusal(
+            lineage.text,
+            "this form of subquery cannot stand in a condition over private rows",
+            "subquery_over_private_rows",
+            query,
+            hint="IN and EXISTS may ask for rows of public tables: (SELECT column FROM table "
+            "WHERE …).",
+        )
+    found = lineage.public_rows(query, scope)
+    both = replace(source, fields=source.fields + found.fields)
+
+    def condition_of(node: exp.Expr, *relations: Relation) -> exp.Expr:
+        copy = node.copy()
+        holder = exp.Paren(this=copy)
+        for column in [n for n in outside_subqueries(holder) if isinstance(n, exp.Column)]:
+            seen = [r for r in relations if r.matches(column.table, column.name)]
+            lineage.resolve_column(column, seen[0] if seen else both)
+        check_row_expression(holder.this, lineage.text)
+        resolved: exp.Expr = holder.this
+        return resolved
+
+    conditions = []
+    where = query.args.get("where")
+    if where is not None:
+        conditions.append(condition_of(where.this, found, source))
+    if test.subject is not None:
+        value = condition_of(query.selects[0].unalias(), found, source)
+        conditions.append(_matching(condition_of(test.subject, source), value, test.negated))
+    on = " AND ".join(f"({total_condition_sql(c, both.table)})" for c in conditions)
+    word = "ANTI" if test.negated else "SEMI"
+    sql = f"{source.sql} {word} JOIN {found.sql} ON ({on or 'TRUE'})"
+    return replace(source, sql=sql, catalog=False)
+
+
+def _is_plain(query: exp.Select) -> bool:
+    """True if the query's rows are those of its FROM clause that satisfy its WHERE."""
+    clauses = {clause for clause, value in query.args.items() if value}
+    starred = any(isinstance(item, exp.Star) for item in query.selects)
+    aggregates = any(isinstance(n, exp.AggFunc) for i in query.selects for n in i.walk())
+    distinct = query.args.get("distinct")
+    return (
+        "from_" in clauses
+        and clauses <= _PLAIN
+        and not aggregates
+        and (distinct is None or not distinct.args.get("on"))
+        and not (starred and len(query.selects) > 1)
+    )
+
+
+def _matching(subject: exp.Expr, value: exp.Expr, negated: bool) -> exp.Expr:
+    """When a public row speaks for IN, or against NOT IN."""
+    one, other = exp.Paren(this=subject), exp.Paren(this=value)
+    equal = exp.EQ(this=one, expression=other)
+    if not negated:
+        return equal
+    unknown = [exp.Is(this=side.copy(), expression=exp.Null()) for side in (one, other)]
+    return exp.or_(equal, *unknown)

@@ -1,0 +1,1 @@
+"""Writes the SQL that reads private rows with bounded contributions."""

@@ -1,0 +1,115 @@
+"""Measures in SQL: what a row adds, what a unit adds to a group, what a group has in all.
+
+Values are integers on the measure's lattice from the first step on, so that sums are exact and do
+not depend on the order of rows. All of them are :mod:`dpsql.sql.expressions.proven_integers`, so that none can overflow.
+"""
+
+from __future__ import annotations
+
+from dpsql.ir.measures import Lattice, Measure, MeasureKind
+from dpsql.sql.expressions.proven_integers import Ranged, column, count, double
+from dpsql.sql.expressions.ranges import Numbers
+from dpsql.sql.rewrite.weighting import weighted_sum
+
+_SATURATION = 2**62
+
+
+def step(measure: Measure, name: str, numbers: Numbers) -> str:
+    """What a row's value ``name`` counts as: in lattice steps within its bounds, NULL for none."""
+    if measure.lattice is not None:
+        return _steps(measure.lattice, name, numbers).sql
+    if measure.kind is MeasureKind.NUMBERS:
+        return f"CASE WHEN NOT isnan(TRY_CAST({name} AS DOUBLE)) THEN 1 END"
+    return name
+
+
+def _steps(lattice: Lattice, name: str, numbers: Numbers = Numbers.ANY) -> Ranged:
+    if lattice.root is None:
+        return clamped_step(lattice, name, numbers)
+    return (clamped_step(lattice.root, name, numbers) - lattice.root.midpoint).squared()
+
+
+def clamped_step(lattice: Lattice, name: str, numbers: Numbers) -> Ranged:
+    """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN.
+
+    CASE takes half the time of least() and greatest(). What is compared are doubles, to which every
+    number can be cast, or integers that need no cast; and casts are TRY_CAST, so that one which is
+    skipped for values out of bounds would not fail if it were not.
+    """
+    value = f"TRY_CAST({name} AS DOUBLE)"
+    if lattice.integral and lattice.quantum == 1.0:
+        value = name if numbers is Numbers.MACHINE else value
+        ends, limits = (lattice.low, lattice.high), (str(lattice.low), str(lattice.high))
+        inside = f"TRY_CAST({name} AS BIGINT)"
+    else:
+        ends = round(lattice.lower / lattice.quantum), round(lattice.upper / lattice.quantum)
+        limits = double(lattice.lower), double(lattice.upper)
+        inside = f"TRY_CAST(round({value} / {double(lattice.quantum)}) AS BIGINT)"
+    nan = f"WHEN isnan({value}) THEN NULL " if numbers is Numbers.ANY else ""
+    text = (
+        f"CASE {nan}WHEN {value} <= {limits[0]} THEN {ends[0]} "
+        f"WHEN {value} >= {limits[1]} THEN {ends[1]} ELSE {inside} END"
+    )
+    return column(text, lattice.low, lattice.high)
+
+
+def gathered(measure: Measure, name: str, max_rows: int) -> Ranged:
+    """What a unit's rows add to one group, before clamping; ``name`` is a column of steps."""
+    if measure.argument is None:
+        return count("*")
+    lattice = measure.lattice
+    if lattice is None:
+        return count(name)
+    total = _steps(lattice, name).named(name).sum()
+    if measure.kind is MeasureKind.SUM:
+        # Bounds per group that leave out zero are those of units that have values.
+        return total if _leaves_out_zero(measure) else total.or_zero()
+    # In this form a sum and an average of the same values share their sum.
+    number = count(name)
+    centred = total.or_zero() - number * lattice.midpoint
+    # With more rows than allowed, scale the sum down: the unit's average is kept.
+    return number.split(
+        max_rows, centred, lambda n: _scaled(centred, max_rows, n, lattice.half_width)
+    )
+
+
+def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
+    """``centred * rows // number``, where ``centred`` adds up so many values within ``width``.
+
+    Where the product fits no type, whole and remainder are scaled apart, with the same result. The
+    whole is an average: clamping does not change it, and says how large it can be.
+    """
+    if abs(centred.low) * rows < 2**127 > centred.high * rows:
+        return centred * rows // number
+    whole = (centred // number).clamped(-width, width)
+    return whole * rows + centred % number * rows // number
+
+
+def clamped(measure: Measure, name: str, max_rows: int) -> Ranged:
+    """What a unit adds to one group, within what one unit may add.
+
+    ``name`` is the column of what was gathered.
+    """
+    found = gathered(measure, name, max_rows).named(name)
+    low, high = measure.contribution(max_rows)
+    if measure.lattice is None:
+        return found.at_most(high)
+    if _leaves_out_zero(measure):
+        assert measure.per_group is not None
+        return found.clamped(*measure.per_group).unless_null(name)
+    return found.clamped(low, high)
+
+
+def summed(measure: Measure, contribution: Ranged) -> str:
+    """The group's total of contributions, saturated far above any real total."""
+    if measure.weights is not None:
+        value = weighted_sum(measure, contribution)
+    else:
+        lattice = measure.lattice
+        value = contribution.sum_over(1 if lattice is None else lattice.coarsening)
+    return value.clamped(-_SATURATION, _SATURATION).narrowed().sql
+
+
+def _leaves_out_zero(measure: Measure) -> bool:
+    bounds = measure.per_group
+    return bounds is not None and not bounds[0] <= 0 <= bounds[1]

@@ -1,0 +1,237 @@
+"""The only SQL that reads private rows, generated from a block and its plan.
+
+The rewriting bounds what one unit contributes and computes exact, integer-valued measures per
+group. No user text is copied: expressions come from the checked tree, are made total, and names
+are quoted. Shapes, with ``salt`` a fresh random number for each query:
+
+* counts of distinct units or values only: COUNT(DISTINCT …) straight on the rows, of which a unit
+  keeps those of its first ``max_groups_contributed`` keys in the order of a salted hash, and of
+  values its first ones in each group;
+* other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
+  sums over units;
+* distinct values beside other measures: the cap on the rows, then below each other one row per
+  (unit, key) with contributions and the rows with values, then sums and counts of both;
+* weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
+  contributions times weights (:mod:`dpsql.sql.rewrite.weighting`);
+* top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1.
+
+The row number ``__dpsql_rid`` only lines up keys with measures.
+"""
+
+from __future__ import annotations
+
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Table
+from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
+from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.query import INTERNAL_PREFIX, ROW_ID
+from dpsql.mechanisms.set_union import SetUnion
+from dpsql.sql.expressions.proven_integers import Ranged
+from dpsql.sql.expressions.ranges import numbers_of
+from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.rewrite.contributions import clamped, gathered, step, summed
+from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
+from dpsql.sql.rewrite.rows import UNIT, PrivateRows
+from dpsql.sql.rewrite.set_union import set_union_sql
+from dpsql.sql.rewrite.weighting import weighted
+
+_KEPT = quote(f"{INTERNAL_PREFIX}kept")
+
+
+def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
+    """The SQL that computes the exact rows of a block: row id, keys, one integer per measure.
+
+    For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
+    added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
+    with unlimited groups) by at most ``measure.sensitivity`` each. With weighted units it changes
+    in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
+    ``tests/test_sensitivity.py``.
+    """
+    if isinstance(plan.selection, SetUnion):
+        return set_union_sql(plan, table, salt).sql
+    if plan.quantiles:
+        return rewrite_quantiles(plan, table, salt).sql
+    return _groups(plan, table, salt)
+
+
+def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int) -> HistogramSQL:
+    """The statements of a plan with quantiles; ``rewrite`` is all of them as one."""
+    return histogram_sql(plan, table, salt, _groups(plan, table, salt))
+
+
+def _groups(plan: BlockPlan, table: Table, salt: int) -> str:
+    rows = PrivateRows(plan, table, salt)
+    return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
+
+
+def _declared_groups(rows: PrivateRows) -> str:
+    """Every group there can be, where nothing has to be measured; no row is read for it."""
+    domains = [key.domain for key in rows.plan.block.keys]
+    positions = ", ".join(
+        f"range(1, {len(domain or ()) + 1}) AS k{index}({name})"
+        for index, (domain, name) in enumerate(zip(domains, rows.keys, strict=True))
+    )
+    if not positions:
+        return f"SELECT 1 AS {quote(ROW_ID)}"
+    columns = ", ".join([f"row_number() OVER () AS {quote(ROW_ID)}", *rows.keys])
+    return f"SELECT {columns} FROM {positions}"
+
+
+class _Rewriter:
+    def __init__(self, rows: PrivateRows) -> None:
+        self.rows = rows
+        self.plan = rows.plan
+        measures = [noisy.measure for noisy in rows.plan.measures]
+        # The measures with their columns, and the arguments that they are computed from.
+        self._measures = list(zip(measures, rows.measures, strict=True))
+        self._sources = [
+            None if m.argument is None else total_sql(m.argument, rows.table) for m in measures
+        ]
+        # For each measure's column the one that holds its values: the first with the same values.
+        first: dict[tuple[str, str], str] = {}
+        self._values = {
+            name: name if source is None else first.setdefault((source, self._step(m, "")), name)
+            for (m, name), source in zip(self._measures, self._sources, strict=True)
+        }
+
+    def sql(self) -> str:
+        groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
+        if self.plan.selection.fetch is not None:
+            assert self.plan.score is not None
+            terms = [f"{self.rows.measures[self.plan.score]} DESC", *self.rows.keys]
+            groups += f" ORDER BY {', '.join(terms)} LIMIT {self.plan.selection.fetch}"
+        columns = ", ".join([*self.rows.keys, *self.rows.measures])
+        return f"SELECT row_number() OVER () AS {quote(ROW_ID)}, {columns} FROM ({groups})"
+
+    @property
+    def _max_rows(self) -> int:
+        return self.plan.block.parameters.max_rows_contributed
+
+    @property
+    def _minimum(self) -> int | None:
+        """The fewest units a group needs, where the rewriting has to enforce it."""
+        minimum = self.plan.block.parameters.min_units_per_group
+        return minimum if minimum > 1 and not self.rows.known else None
+
+    # -- shapes -------------------------------------------------------------------------------
+
+    def _groups(self, kinds: set[MeasureKind]) -> str:
+        bounding = self.plan.bounding
+        if bounding is not None and bounding.weighted:
+            assert MeasureKind.DISTINCT not in kinds
+            return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})
+        if kinds <= COUNTED_DISTINCT:
+            return self._count_distinct()
+        if MeasureKind.DISTINCT in kinds:
+            return self._sum_beside_values()
+        units = self.rows.capped(self._per_unit(f"({self._steps()})"))
+        sums = [
+            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
+        ]
+        return self._grouped(sums, "count(*)", units)
+
+    def _count_distinct(self) -> str:
+        """What is counted once however often it occurs, straight on the rows."""
+        outputs = [
+            f"count(DISTINCT {_counted(measure.kind, self._values[name])})"
+            for measure, name in self._measures
+        ]
+        return self._grouped(outputs, f"count(DISTINCT {UNIT})", self.rows.capped(self._steps()))
+
+    def _per_unit(self, rows: str) -> str:
+        """One row per (unit, key) with what the unit's rows add to the group."""
+        keys = ", ".join([UNIT, *self.rows.keys])
+        columns = ", ".join(
+            f"{gathered(measure, self._values[name], self._max_rows).sql} AS {name}"
+            for measure, name in self._measures
+            if measure.kind is not MeasureKind.DISTINCT
+        )
+        return f"SELECT {keys}, {columns} FROM {rows} GROUP BY {keys}"
+
+    def _sum_beside_values(self) -> str:
+        """Sums of one row per (unit, key), and counts of the values in the rows below them."""
+        values = {name for m, name in self._measures if m.kind is MeasureKind.DISTINCT}
+        sums, shown, outputs = [], [], []
+        for measure, name in self._measures:
+            if name in values:
+                sums.append("NULL")
+                shown.append(self._values[name])
+                outputs.append(f"count(DISTINCT {name})")
+            else:
+                contribution = self._clamped(measure, name)
+                sums.append(contribution.sql)
+                shown.append("NULL")
+                outputs.append(self._sum(measure, contribution.named(name), UNIT))
+        named = [f"{part} AS {name}" for part, name in zip(sums, self.rows.measures, strict=True)]
+        units = ", ".join([UNIT, *self.rows.keys, *named])
+        both = (
+            f"SELECT {units} FROM ({self._per_unit(_KEPT)}) "
+            f"UNION ALL SELECT {', '.join(['NULL', *self.rows.keys, *shown])} FROM {_KEPT}"
+        )
+        kept = f"SELECT * FROM {self.rows.capped(self._steps())}"
+        grouped = self._grouped(outputs, f"count({UNIT})", f"({both})")
+        return f"WITH {_KEPT} AS MATERIALIZED ({kept}) {grouped}"
+
+    def _weighted(self, bounding: Bounding, *, only_units: bool) -> str:
+        """Sums over weighted units, of one row per (unit, key)."""
+        if only_units:
+            columns = ", ".join([UNIT, *self.rows.keys])
+            pairs = f"SELECT DISTINCT {columns} FROM ({self.rows.select()})"
+        else:
+            pairs = self._per_unit(f"({self._steps()})")
+        names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
+        clause, rows = weighted(self.rows, bounding, pairs, names)
+        sums = [
+            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
+        ]
+        return f"{clause} {self._grouped(sums, 'count(*)', rows)}"
+
+    # -- their parts --------------------------------------------------------------------------
+
+    def _steps(self) -> str:
+        """Rows with each measure's argument as it is counted or summed; NULL where it is not."""
+        arguments: dict[str, str] = {}
+        steps = []
+        for (measure, name), source in zip(self._measures, self._sources, strict=True):
+            if source is None or self._values[name] != name:
+                continue
+            argument = arguments.setdefault(source, name)
+            steps.append(f"{self._step(measure, argument)} AS {name}")
+        rows = self.rows.select([f"{source} AS {name}" for source, name in arguments.items()])
+        if not steps:
+            return rows
+        return f"SELECT {', '.join([UNIT, *self.rows.keys, *steps])} FROM ({rows})"
+
+    def _step(self, measure: Measure, name: str) -> str:
+        if measure.kind is not MeasureKind.DISTINCT:
+            assert measure.argument is not None
+            return step(measure, name, numbers_of(measure.argument, self.rows.table))
+        # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
+        group = [UNIT, *self.rows.keys]
+        order = f"{name} IS NULL, {self.rows.hashed([*group, name])}, {name}"
+        rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
+        return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
+
+    def _clamped(self, measure: Measure, name: str) -> Ranged:
+        return clamped(measure, name, self._max_rows)
+
+    def _sum(self, measure: Measure, contribution: Ranged, units: str = "*") -> str:
+        if measure.kind is MeasureKind.UNITS and measure.weights is None:
+            return f"count({units})"
+        return summed(measure, contribution)
+
+    def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
+        keys = self.rows.keys
+        named = [f"{out} AS {name}" for out, name in zip(outputs, self.rows.measures, strict=True)]
+        text = f"SELECT {', '.join([*keys, *named])} FROM {rows}"
+        if not keys:
+            return text
+        having = "" if self._minimum is None else f" HAVING {units} >= {self._minimum}"
+        return f"{text} GROUP BY {', '.join(keys)}{having}"
+
+
+def _counted(kind: MeasureKind, name: str) -> str:
+    """What is counted, NULL on rows that do not matter."""
+    if kind is MeasureKind.MATCHING_UNITS:
+        return f"CASE WHEN {name} IS NOT NULL THEN {UNIT} END"
+    return UNIT if kind is MeasureKind.UNITS else name

@@ -1,0 +1,174 @@
+"""DuckDB's dialect, and GoogleSQL's clause for privacy parameters.
+
+    SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, mechanism = 'gumbel_top_k') ...
+
+    SUM(x, contribution_bounds_per_row => (0, 100), contribution_bounds_per_group => (0, 300))
+
+The clause stands where a hint would, straight after SELECT, and the parser leaves it there: in
+``hint`` of the syntax tree's SELECT. An aggregate with bounds is wrapped in ``BoundedAggregate``.
+Query parameters may be written ``?``, ``$1``, ``$name`` and ``:name``; each remembers its place in
+the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parser import Parser
+from sqlglot.parsers.duckdb import DuckDBParser
+
+from dpsql.core.schema import fold
+
+WRITTEN_NAME = "written"
+"""The key, among the metadata of a function, of its name as it was written."""
+BOUNDS_PREFIX = "contribution_bounds"
+_Node = TypeVar("_Node", bound=exp.Expr)
+
+
+class PrivacyOption(exp.Expression):
+    """``name = value``: ``this`` is the name as written, ``expression`` the value."""
+
+    arg_types = {"this": True, "expression": True}  # noqa: RUF012 (sqlglot's convention)
+
+
+class PrivacyOptions(exp.Hint):
+    """The whole clause; without OPTIONS it holds none."""
+
+    arg_types = {"expressions": False}  # noqa: RUF012
+
+
+class BoundedAggregate(exp.Expression):
+    """An aggregate and the bounds given in its brackets: ``this`` and ``Kwarg`` ``expressions``."""
+
+    arg_types = {"this": True, "expressions": True}  # noqa: RUF012
+
+
+def _bounds_among(arguments: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [argument for argument in arguments if _is_bound(argument)]
+
+
+def _without_bounds(arguments: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [argument for argument in arguments if not _is_bound(argument)]
+
+
+def _is_bound(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Kwarg) and fold(node.this.name).startswith(BOUNDS_PREFIX)
+
+
+def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A function of dates whose first argument is a unit of time.
+
+    The parser takes a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. With a
+    column there it is a function like any other.
+    """
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        if arguments and isinstance(arguments[0], exp.Column):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
+
+    return build
+
+
+_AS_WRITTEN = ("DATE_ADD",)  # the parser makes an interval of the number in date_add(d, 1)
+# Read like other functions: parsers of their own would drop the bounds among their arguments.
+_QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+_UNIT_FIRST = ("DATE_DIFF", "DATE_TRUNC", "DATEDIFF", "DATETRUNC")
+
+
+class PrivateDuckDB(DuckDB):
+    """What analysts write. Nothing generates it: the clause never reaches an engine."""
+
+    ORIGINAL_NAME_META_KEY = WRITTEN_NAME
+
+    class Parser(DuckDBParser):
+        FUNCTIONS = {  # noqa: RUF012
+            **{n: make for n, make in DuckDBParser.FUNCTIONS.items() if n not in _AS_WRITTEN},
+            **{name: _unit_first(name) for name in _UNIT_FIRST},
+        }
+
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse
+            for name, parse in DuckDBParser.FUNCTION_PARSERS.items()
+            if name not in _QUANTILES
+        }
+
+        # Text between dollars is text like any other.
+        PRIMARY_PARSERS = {  # noqa: RUF012
+            **DuckDBParser.PRIMARY_PARSERS,
+            TokenType.HEREDOC_STRING: lambda _, token: exp.Literal.string(token.text),
+        }
+
+        # The arguments of the last function with known arguments, and the bounds among them.
+        _bounded: tuple[list[exp.Expr], list[exp.Expr]] = ([], [])
+
+        def _parse_hint(self) -> exp.Hint | None:
+            start = self._curr
+            if start is None or not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
+                return super()._parse_hint()
+            options = []
+            if self._match_text_seq("OPTIONS") and not self._match_text_seq("(", ")"):
+                options = self._parse_wrapped_csv(self._parse_privacy_option)
+            clause = PrivacyOptions(expressions=options)
+            clause.meta.update(start=start.start, end=self._prev.end)
+            return clause
+
+        def _parse_placeholder(self) -> exp.Expr | None:
+            start = self._curr
+            found = super()._parse_placeholder()
+            if found is not None and start is not None:
+                found.meta.update(start=start.start, end=self._prev.end)
+            return found
+
+        def _parse_expression(self) -> exp.Expr | None:
+            # DuckDB reads ``select :name`` as the value ``name`` under the alias ``select``.
+            if self._curr is not None and self._curr.token_type == TokenType.SELECT:
+                return Parser._parse_expression(self)
+            return super()._parse_expression()
+
+        def _parse_disjunction(self) -> exp.Expr | None:
+            # After DISTINCT, arguments are plain expressions to the parser.
+            name = self._curr
+            following = self._next
+            if name and following and following.token_type == TokenType.FARROW:
+                self._advance(2)
+                return exp.Kwarg(this=exp.var(name.text), expression=self._parse_disjunction())
+            return super()._parse_disjunction()
+
+        def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+            parsed = super()._parse_function_args(alias)
+            if alias:  # the function is unknown, and so is what its arguments mean
+                return parsed
+            arguments, bounds = _without_bounds(parsed), _bounds_among(parsed)
+            for distinct in arguments:
+                if isinstance(distinct, exp.Distinct):
+                    bounds += _bounds_among(distinct.expressions)
+                    distinct.set("expressions", _without_bounds(distinct.expressions))
+            self._bounded = (arguments, bounds)
+            return arguments
+
+        def validate_expression(
+            self, expression: _Node, args: list[exp.Expr] | None = None
+        ) -> _Node:
+            valid = super().validate_expression(expression, args)
+            arguments, bounds = self._bounded
+            if args is arguments and bounds:
+                return cast(_Node, BoundedAggregate(this=valid, expressions=bounds))
+            return valid
+
+        def _parse_privacy_option(self) -> exp.Expr | None:
+            start = self._curr
+            if start is None or not self._advance_any():
+                self.raise_error("Expected the name of a privacy parameter")
+                return None
+            if not self._match_text_seq("="):
+                self.raise_error("Expected =")
+            value = self._parse_unary() or self._parse_var()
+            if value is None:
+                self.raise_error("Expected a value")
+            option = PrivacyOption(this=start.text, expression=value)
+            option.meta.update(start=start.start, end=self._prev.end)
+            return option

@@ -1,0 +1,1 @@
+"""The post-processing query over released rows."""

@@ -1,0 +1,76 @@
+"""What finds every error of a query that can be found where there are no rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column
+from dpsql.errors import Place, QueryRefused
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Query
+
+_SHOWN = 300  # characters of a reason, which may quote a long constant
+
+
+def check_sql(
+    query: Query,
+    plans: Sequence[BlockPlan],
+    statements: Sequence[str],
+    released: Sequence[Sequence[Column]],
+) -> str:
+    """The tail over its blocks' generated statements, with NULL for what noise would fill in.
+
+    ``released`` are the columns of the released tables. The result has the answer's columns.
+    """
+    sources = [
+        _released(plan, statement, columns)
+        for plan, statement, columns in zip(plans, statements, released, strict=True)
+    ]
+    ctes = f"WITH {', '.join(sources)} " if sources else ""
+    return f"{ctes}SELECT * FROM ({query.tail})"
+
+
+def tail_sql(query: Query, plans: Sequence[BlockPlan], released: Sequence[Sequence[Column]]) -> str:
+    """The tail over nothing but the types of the released tables: to be planned, never run."""
+    sources = []
+    for plan, columns in zip(plans, released, strict=True):
+        typed = ", ".join(map(_typed_null, columns))
+        sources.append(f"{quote(plan.block.name)} AS (SELECT {typed})")
+    ctes = f"WITH {', '.join(sources)} " if sources else ""
+    return f"{ctes}SELECT * FROM ({query.tail})"
+
+
+def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefused:
+    """The error for a part of a tail that fails whatever is released, as ``reason`` says.
+
+    ``literals`` are the constants in it: the first that is once in the text is the error's place.
+    """
+    short = reason if len(reason) <= _SHOWN else f"{reason[:_SHOWN]} …"
+    return QueryRefused(
+        f"a part of the query can never be computed: {short}",
+        code="constant_fails",
+        place=next((place for each in literals if (place := _place(text, each))), None),
+        hint="Write a constant of the type that is needed there; TRY_CAST and TRY give NULL where "
+        "others fail.",
+    )
+
+
+def _place(text: str, constant: str) -> Place | None:
+    found = list(re.finditer(rf"(?<![\w.]){re.escape(constant)}(?![\w.])", text))
+    return Place.in_text(text, *found[0].span()) if len(found) == 1 else None
+
+
+def _released(plan: BlockPlan, statement: str, columns: Sequence[Column]) -> str:
+    # Keys of a declared domain are positions in the statement; their type is the column's.
+    computed = 0 if plan.declared else len(plan.block.keys)
+    selected = [
+        quote(column.name) if index < computed else _typed_null(column)
+        for index, column in enumerate(columns)
+    ]
+    return f"{quote(plan.block.name)} AS (SELECT {', '.join(selected)} FROM ({statement}))"
+
+
+def _typed_null(column: Column) -> str:
+    return f"CAST(NULL AS {column.type}) AS {quote(column.name)}"

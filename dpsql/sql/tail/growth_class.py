@@ -1,0 +1,202 @@
+"""What running a tail may take, as told from its form.
+
+A tail may be any query, and DuckDB does not count the memory of values that are being computed: a
+list of a billion numbers, a text that doubles from subquery to subquery. Expressions that are
+known to give values of bounded size are listed here; nothing is refused for the want of it.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold
+from dpsql.ir.query import INTERNAL_PREFIX, TailKind
+from dpsql.sql.expressions.allowlist import CAST_TYPES, ROW_NODES
+from dpsql.sql.expressions.text_growth import doublings
+
+MAX_TEXT = 500  # characters of a text in a tail with values of bounded size
+MAX_DOUBLINGS = 5
+_SHORT = 9  # digits of a number that no integer type of the engine is too small for
+
+_CLAUSES: tuple[type[exp.Expr], ...] = (
+    exp.Alias,
+    exp.CTE,
+    exp.Cube,
+    exp.Distinct,
+    exp.Except,
+    exp.Exists,
+    exp.Fetch,
+    exp.From,
+    exp.Group,
+    exp.GroupingSets,
+    exp.Having,
+    exp.Intersect,
+    exp.Join,
+    exp.Lateral,
+    exp.Limit,
+    exp.LimitOptions,
+    exp.Offset,
+    exp.Order,
+    exp.Ordered,
+    exp.Pivot,
+    exp.Qualify,
+    exp.Rollup,
+    exp.Select,
+    exp.Star,
+    exp.Subquery,
+    exp.Table,
+    exp.TableAlias,
+    exp.TableSample,
+    exp.Union,
+    exp.Values,
+    exp.Where,
+    exp.With,
+)
+_AGGREGATES: tuple[type[exp.Expr], ...] = (
+    exp.AnyValue,
+    exp.ApproxDistinct,
+    exp.ArgMax,
+    exp.ArgMin,
+    exp.Avg,
+    exp.Corr,
+    exp.Count,
+    exp.CountIf,
+    exp.CovarPop,
+    exp.CovarSamp,
+    exp.CumeDist,
+    exp.DenseRank,
+    exp.Filter,
+    exp.First,
+    exp.FirstValue,
+    exp.Grouping,
+    exp.IgnoreNulls,
+    exp.Lag,
+    exp.Last,
+    exp.LastValue,
+    exp.Lead,
+    exp.LogicalAnd,
+    exp.LogicalOr,
+    exp.Max,
+    exp.Median,
+    exp.Min,
+    exp.Mode,
+    exp.NthValue,
+    exp.Ntile,
+    exp.PercentileCont,
+    exp.PercentileDisc,
+    exp.PercentRank,
+    exp.Rank,
+    exp.RespectNulls,
+    exp.RowNumber,
+    exp.Stddev,
+    exp.StddevPop,
+    exp.StddevSamp,
+    exp.Sum,
+    exp.Variance,
+    exp.VariancePop,
+    exp.Window,
+    exp.WindowSpec,
+    exp.WithinGroup,
+)
+_FUNCTIONS: tuple[type[exp.Expr], ...] = (
+    exp.Ascii,
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+    exp.BitwiseXor,
+    exp.Cbrt,
+    exp.Cos,
+    exp.CurrentDate,
+    exp.CurrentTimestamp,
+    exp.DateFromParts,
+    exp.Dayname,
+    exp.LastDay,
+    exp.Monthname,
+    exp.Pi,
+    exp.Rand,
+    exp.RegexpLike,
+    exp.Sin,
+    exp.SplitPart,
+    exp.StrPosition,
+    exp.Tan,
+    exp.TimeToUnix,
+    exp.Try,
+    exp.Typeof,
+)
+_TYPES = CAST_TYPES | {exp.DType.INT128, exp.DType.INTERVAL, exp.DType.TIMETZ, exp.DType.UUID}
+_NAMED_FUNCTIONS = frozenset({"hash", "now"})  # those that the parser has no class for
+_BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS)
+_ROWS = (exp.Cube, exp.Group, exp.GroupingSets, exp.In, exp.Rollup, exp.Values)
+_CONSTANTS = (exp.Boolean, exp.Literal, exp.Null)
+_ARITHMETIC = (exp.Add, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.Sub)
+_COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.In, exp.Is, exp.LT, exp.LTE, exp.NEQ)
+_CONDITIONAL = (exp.Connector, exp.Having, exp.Not, exp.Qualify, exp.Where)
+_CONDITIONS = (*_COMPARISONS, exp.Connector, exp.Not)
+_SURE_FUNCTIONS = (
+    *(kind for kind in _AGGREGATES if issubclass(kind, exp.Func)),
+    *(exp.Abs, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt),
+)
+_SURE_OTHERS = (
+    *(set(_CLAUSES) - {exp.Except, exp.Exists, exp.Intersect, exp.Pivot, exp.Union, exp.Values}),
+    *(exp.Boolean, exp.Column, exp.Identifier, exp.Null, exp.Paren, exp.Tuple),
+    *(exp.Filter, exp.Window, exp.WindowSpec),
+)
+
+
+def tail_kind(tree: exp.Query) -> TailKind:
+    """The kind of a finished tail: bounded only if every node of it is on the list.
+
+    Checked by ``tests/test_tail_limits.py``, which measures what bounded tails take.
+    """
+    nodes = list(tree.walk())
+    if not all(map(_is_bounded, nodes)) or doublings(tree) > MAX_DOUBLINGS:
+        return TailKind.UNBOUNDED
+    return TailKind.SURE if all(map(_is_sure, nodes)) else TailKind.BOUNDED
+
+
+def _is_bounded(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Literal):
+        return len(node.this) <= MAX_TEXT
+    if isinstance(node, exp.DataType):
+        return node.this in _TYPES
+    if isinstance(node, exp.With):
+        return not node.args.get("recursive")
+    if isinstance(node, exp.Tuple):  # elsewhere, a value of several parts
+        return isinstance(node.parent, _ROWS)
+    if isinstance(node, exp.GenerateSeries):  # elsewhere, a list
+        ends = (node.args.get("start"), node.args.get("end"), node.args.get("step"))
+        numbers = all(end is None or isinstance(end.unnest(), exp.Literal) for end in ends)
+        return numbers and isinstance(node.parent, exp.Table)
+    if isinstance(node, exp.TimeToStr):
+        return isinstance(node.args.get("format"), exp.Literal)
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) in _NAMED_FUNCTIONS
+    return type(node) in _BOUNDED
+
+
+def _is_sure(node: exp.Expr) -> bool:
+    """False where the engine may cast a constant, or one unknown type to another.
+
+    What is left is arithmetic, comparisons of aggregates with numbers, functions of one value.
+    """
+    if isinstance(node, exp.Literal):
+        return not node.is_string and len(node.this) <= _SHORT
+    if isinstance(node, exp.Join):
+        return not node.args.get("using") and not node.method
+    parts = [part.unnest() for part in node.iter_expressions()]
+    constants = sum(isinstance(part, _CONSTANTS) for part in parts)
+    if isinstance(node, _ARITHMETIC):
+        return constants < len(parts)
+    if isinstance(node, _COMPARISONS):
+        return constants == len(parts) - 1 and any(map(_is_number, parts))
+    if isinstance(node, _CONDITIONAL):
+        return all(isinstance(part, _CONDITIONS) for part in parts)
+    if isinstance(node, exp.Func):
+        return isinstance(node, _SURE_FUNCTIONS) and len(parts) - constants == 1
+    return isinstance(node, _SURE_OTHERS)
+
+
+def _is_number(node: exp.Expr) -> bool:
+    """True for aggregates, released or not: columns with other names may be of any type."""
+    aggregate = f"{INTERNAL_PREFIX}a"
+    released = isinstance(node, exp.Column) and node.name.startswith(aggregate)
+    return released or isinstance(node, exp.Avg | exp.Count | exp.Sum)

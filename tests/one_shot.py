@@ -1,0 +1,12 @@
+"""What one release of a top-k with shared noise costs, to the digit: for tests to compare with."""
+
+from __future__ import annotations
+
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, _one_shot_bound
+from dpsql.mechanisms.sparse_histogram import worst_over
+
+
+def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
+    """A delta with which one release is (epsilon, delta)-DP, rounded up; 1.0 if none is known."""
+    bound = _one_shot_bound(mechanism, epsilon)
+    return 1.0 if bound is None else min(1.0, worst_over(0, mechanism.k_bar, bound))
