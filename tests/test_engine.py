@@ -158,7 +158,7 @@ def test_row_numbers_follow_the_total_order_of_top_k(tied: DuckDBEngine, key_typ
         f"(SELECT k::{key_type} AS k, count(DISTINCT unit) AS n FROM t GROUP BY k "
         "ORDER BY n DESC, k LIMIT 1001)"
     )
-    rows = tied.exact(sql, (Column("k", key_type),), ["n", "copy"])
+    rows = tied.run().exact(sql, (Column("k", key_type),), ["n", "copy"])
     keys = rows.measures["copy"]
     assert rows.row_ids.tolist() == list(range(1, 1002))
     assert rows.measures["n"].tolist() == [4] * 750 + [3] * 251
@@ -189,7 +189,7 @@ def tables_of(stage: DuckDBStage) -> int:
 
 
 def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) -> None:
-    with locked.stage() as one, locked.stage() as two:
+    with locked.run().stage() as one, locked.run().stage() as two:
         assert one.store("x", "SELECT * FROM t WHERE k < 10") == 10
         assert two.store("x", "SELECT * FROM t WHERE k < 20") == 20
         assert one.store("y", "SELECT v + 1 AS w FROM x ORDER BY v DESC") == 10
@@ -201,12 +201,12 @@ def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) 
             one.integers("SELECT v FROM x")
         assert (tables_of(one), tables_of(two)) == (1, 1)
     assert (tables_of(one), tables_of(two)) == (0, 0)
-    with locked.stage() as three, pytest.raises(dpsql.EngineError):
+    with locked.run().stage() as three, pytest.raises(dpsql.EngineError):
         three.integers("SELECT w FROM y")
 
 
 def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: DuckDBEngine) -> None:
-    stage = locked.stage()
+    stage = locked.run().stage()
 
     def interrupted() -> None:
         with stage:
@@ -222,7 +222,7 @@ def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: DuckDBEngine) -
 def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) -> None:
     sql = 'SELECT "__dpsql_rid", k FROM x WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]))'
     stored = f'SELECT k + 1 AS "__dpsql_rid", (-k)::{key_type} AS k FROM t'
-    with locked.stage() as stage:
+    with locked.run().stage() as stage:
         stage.store("x", stored)
         found = stage.keys(sql, [Column("k", key_type)], np.array([900, 2, 7]))
     assert found.row_ids.tolist() == [2, 7, 900]
@@ -245,7 +245,7 @@ def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) 
     ],
 )
 def test_an_error_on_a_stage_quotes_no_row(locked: DuckDBEngine, step) -> None:
-    with locked.stage() as stage, pytest.raises(dpsql.EngineError) as caught:
+    with locked.run().stage() as stage, pytest.raises(dpsql.EngineError) as caught:
         step(stage)
     assert "4711" not in repr(caught.value)
     assert caught.value.__context__ is None
@@ -533,7 +533,7 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
     engine._connection.execute("SET memory_limit = '60MB'; SET threads = 1")
     engine.lock()
     assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
-    with engine.stage() as stage:
+    with engine.run().stage() as stage:
         assert stage.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
         (private,) = (tmp_path / "temporary").iterdir()
         assert private.stat().st_mode & 0o777 == 0o700

@@ -379,7 +379,7 @@ def test_a_released_key_does_not_show_which_row_came_first(type_, tmp_path) -> N
             writer.execute(f"INSERT INTO t VALUES ({first}), ({second})")
         engine = DuckDBEngine(path)
         sql = f"SELECT 1 AS {ROW_ID}, v, count(*) AS m FROM t GROUP BY v"
-        rows = engine.exact(sql, [Column("v", type_)], ["m"])
+        rows = engine.run().exact(sql, [Column("v", type_)], ["m"])
         assert rows.measures["m"].tolist() == [2]
         with duckdb.connect(":memory:") as tail:
             tail.register("keys", rows.keys)

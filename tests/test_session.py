@@ -170,7 +170,7 @@ def test_the_engines_message_never_reaches_the_caller(connection) -> None:
     engine = connection._engine
     assert isinstance(engine, DuckDBEngine)
     with pytest.raises(dpsql.EngineError) as caught:
-        engine.exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"])
+        engine.run().exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"])
     assert "s1" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

@@ -275,7 +275,7 @@ def weighed(
         return Selected(np.arange(0, dtype=np.intp), None)
 
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
-    with monkeypatch.context() as patch, engine.stage() as stage:
+    with monkeypatch.context() as patch, engine.run().stage() as stage:
         patch.setattr(SetUnion, "select", select)
         statements = set_union_sql(plan, SCHEMA["r"], SALT)
         release_set_union(plan, statements, stage, columns, SeededSource(1))

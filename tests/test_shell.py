@@ -602,18 +602,19 @@ LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i)
 
 
 @pytest.mark.parametrize("way", ["exact", "stage"])
-def test_an_engine_is_interrupted_from_another_thread_and_can_be_used_again(way):
+def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way):
     engine = DuckDBEngine()
     engine.register("t", {"x": [1, 2]})
     engine.lock()
+    run = engine.run()
     failed: list[str] = []
 
     def work() -> None:
         try:
             if way == "exact":
-                engine.exact(LONG, (), ["n"])
+                run.exact(LONG, (), ["n"])
             else:
-                with engine.stage() as stage:
+                with run.stage() as stage:
                     stage.store("x", LONG)
         except EngineError as error:
             failed.append(error.code)
@@ -623,12 +624,12 @@ def test_an_engine_is_interrupted_from_another_thread_and_can_be_used_again(way)
     started = time.monotonic()
     while thread.is_alive() and time.monotonic() - started < 20:
         time.sleep(0.05)
-        engine.interrupt()
+        run.interrupt()
     thread.join(1)
     assert failed == ["interrupted"]
-    rows = engine.exact('SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM t', (), ["n"])
+    rows = run.exact('SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM t', (), ["n"])
     assert rows.measures["n"].tolist() == [2]
-    engine.interrupt()  # nothing is running: nothing happens
+    run.interrupt()  # nothing is running: nothing happens
 
 
 # -- terminals --------------------------------------------------------------------------------

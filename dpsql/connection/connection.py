@@ -134,6 +134,7 @@ class Connection(CursorConnection):
         self._stopped: Exception | None = None  # what the listener to the progress raised
         self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
         self._turn = threading.Lock()
+        self._run: Run | None = None  # that reads private rows at this moment
         self._closed = False
         self.ledger_created = owns_ledger and ledger is not None and ledger.created
         """True if opening the connection has created its ledger: nothing had been spent in it."""
@@ -195,12 +196,14 @@ class Connection(CursorConnection):
             return self._explain(self._question(query, asked))
 
     def interrupt(self) -> None:
-        """End the query that another thread is running, if one is; it fails.
+        """End the query that another thread is running on this connection, if one is; it fails.
 
         What it reserved stays spent, unless it was settled before: then the answer is stored, and
-        the same question again costs nothing.
+        the same question again costs nothing. Other connections go on, also to the same engine.
         """
-        self._engine.interrupt()
+        run = self._run
+        if run is not None:
+            run.interrupt()
         self._tail.interrupt()
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
@@ -333,7 +336,7 @@ class Connection(CursorConnection):
         Raises ``EngineError`` with a fixed text, also for errors of ours.
         """
         self._stopped = None
-        run = self._engine.run(self._policy.limits.seconds)
+        run = self._run = self._engine.run(self._policy.limits.seconds)
         try:
             with run:
                 released = tuple(self._release(run, *block) for block in prepared.blocks())
@@ -342,6 +345,8 @@ class Connection(CursorConnection):
             if error is self._stopped:  # by who listens to the progress
                 raise
             code = _code(error, run.expired)
+        finally:
+            self._run = None
         # Raised outside the handler, so that not even its context quotes a row.
         raise self._failure(charge, code)
 

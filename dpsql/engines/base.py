@@ -100,19 +100,32 @@ class Rows(Protocol):
 
 
 class Run(Rows, Protocol):
-    """The statements of one query, of which none goes on when its time is over."""
+    """The statements of one query, of which none goes on when its time is over.
+
+    Runs of one engine do not know of each other: interrupting one leaves all others alone.
+    """
 
     @property
     def expired(self) -> bool:
         """True once the time is over: what was running then has been interrupted."""
+
+    def interrupt(self) -> None:
+        """Stop the statement of this run that is executed now, as if the engine had failed.
+
+        Called from another thread. What begins a moment later is not stopped: whoever wants the end
+        of a query calls this until the query is over.
+        """
 
     def __enter__(self) -> Run: ...
 
     def __exit__(self, *_: object) -> None:
         """End the watch over the time."""
 
+    def stream(self, table: str) -> ArrowStream:
+        """All rows of a public table. Raises ``EngineError`` with a fixed text."""
 
-class Engine(Rows, Protocol):
+
+class Engine(Protocol):
     """A database that holds the owner's tables, open for reading only."""
 
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
@@ -140,18 +153,8 @@ class Engine(Rows, Protocol):
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
-    def run(self, seconds: float) -> Run:
-        """A run of one query, which may take so long."""
-
-    def stream(self, table: str) -> ArrowStream:
-        """All rows of a public table."""
-
-    def interrupt(self) -> None:
-        """Stop the statement each thread is running at this moment, as if the engine had failed.
-
-        Called from another thread. What begins a moment later is not stopped: whoever wants the end
-        of a query calls this until the query is over.
-        """
+    def run(self, seconds: float | None = None) -> Run:
+        """A run of one query, which may take so long: the only way to rows."""
 
     def close(self) -> None:
         """Release the connection."""

@@ -12,9 +12,9 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 import duckdb
 import numpy as np
@@ -34,6 +34,7 @@ from dpsql.core.schema import (
 )
 from dpsql.engines.attached import attached, publish
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.spill import Spill
@@ -47,7 +48,6 @@ _GUESSED = Remark(
     "is a CSV file, whose column types are guessed from its rows: one row can change them",
     "Load it into a DuckDB file with types of your own, and use that.",
 )
-_INTERRUPTS_EVERY = 0.02  # seconds, once a query's time is over
 
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
@@ -74,8 +74,6 @@ class DuckDBEngine:
         self._schema_lock = threading.Lock()
         self._definitions: dict[str, Definition] = {}
         self._guessed: set[str] = set()  # tables whose types were found out from their rows
-        self._cursors: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
-        self._cursors_lock = threading.Lock()
 
     # -- owner side ---------------------------------------------------------------------------
 
@@ -197,35 +195,13 @@ class DuckDBEngine:
                 self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
             return self._twin
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._cursor(), sql, keys, measures)
-
-    def stage(self) -> DuckDBStage:
-        return DuckDBStage(self._cursor())
-
-    def run(self, seconds: float) -> DuckDBRun:
-        return DuckDBRun(self._cursor, seconds)
-
-    def stream(self, table: str) -> ArrowStream:
-        found = self.schema()[table]
-        rows = self._cursor().sql(f"SELECT * FROM {quote(found.name)}")
-        return MaterializedStream(rows.materialize())
+    def run(self, seconds: float | None = None) -> DuckDBRun:
+        return DuckDBRun(self._cursor, self.schema(), seconds)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
-        """A cursor that can be interrupted: DuckDB stops single cursors, not all of a database."""
         self.schema()
         self._spill.make()
-        cursor = self._connection.cursor()
-        with self._cursors_lock:
-            self._cursors.add(cursor)
-        return cursor
-
-    def interrupt(self) -> None:
-        with self._cursors_lock:
-            running = list(self._cursors)
-        for cursor in running:
-            with contextlib.suppress(duckdb.Error):  # it was closed a moment ago
-                cursor.interrupt()
+        return self._connection.cursor()
 
     def close(self) -> None:
         self._connection.close()
@@ -235,21 +211,35 @@ class DuckDBEngine:
 
 
 class DuckDBRun:
-    """The statements of one query, on cursors of their own; a watchdog ends them in time."""
+    """The statements of one query, on cursors of their own; a watchdog ends them in time.
 
-    def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection], seconds: float) -> None:
+    DuckDB interrupts what one cursor runs, and nothing else of the same database.
+    """
+
+    def __init__(
+        self,
+        cursor: Callable[[], duckdb.DuckDBPyConnection],
+        schema: Schema,
+        seconds: float | None,
+    ) -> None:
         self._new_cursor = cursor
-        self._seconds = seconds
+        self._schema = schema
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        self._over = threading.Event()
-        self.expired = False
+        stop = partial(_interrupt_all, self._cursors)
+        self._deadline = None if seconds is None else Deadline(seconds, stop)
+
+    @property
+    def expired(self) -> bool:
+        return self._deadline is not None and self._deadline.expired
 
     def __enter__(self) -> DuckDBRun:
-        threading.Thread(target=self._watch, daemon=True).start()
+        if self._deadline is not None:
+            self._deadline.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        if self._deadline is not None:
+            self._deadline.__exit__()
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
@@ -257,20 +247,23 @@ class DuckDBRun:
     def stage(self) -> DuckDBStage:
         return DuckDBStage(self._cursor())
 
+    def stream(self, table: str) -> ArrowStream:
+        sql = f"SELECT * FROM {quote(self._schema[table].name)}"
+        return MaterializedStream(_discreetly(lambda: self._cursor().sql(sql).materialize()))
+
+    def interrupt(self) -> None:
+        _interrupt_all(self._cursors)
+
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._new_cursor()
         self._cursors.append(cursor)
         return cursor
 
-    def _watch(self) -> None:
-        """Interrupt what runs once the time is over, and what may be begun after that."""
-        if self._over.wait(self._seconds):
-            return
-        self.expired = True
-        while not self._over.wait(_INTERRUPTS_EVERY):
-            for cursor in tuple(self._cursors):
-                with contextlib.suppress(duckdb.Error):
-                    cursor.interrupt()
+
+def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
+    for cursor in tuple(cursors):
+        with contextlib.suppress(duckdb.Error):  # it was closed a moment ago
+            cursor.interrupt()
 
 
 class DuckDBStage:

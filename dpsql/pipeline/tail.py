@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
 from dpsql.core.schema import Column
-from dpsql.engines.base import ArrowStream, Engine
+from dpsql.engines.base import ArrowStream, Engine, Run
 from dpsql.engines.constants import failing_constant
 from dpsql.engines.duckdb import MaterializedStream, numpy_safe, raise_if_interrupted
 from dpsql.engines.lockdown import lock_down
@@ -63,6 +63,7 @@ class TailRoom:
         self._numbers = count()
         self._dropped: deque[str] = deque()
         self._apart = Apart()
+        self._reading: Run | None = None
 
     def load_public(self, tables: Iterable[str]) -> None:
         """Copy public tables into the room, once each. Raises ``EngineError`` if one cannot be."""
@@ -70,7 +71,7 @@ class TailRoom:
             for table in tables:
                 if table not in self._public:
                     self._load_public(table)
-        except (duckdb.Error, MemoryError):
+        except (duckdb.Error, EngineError, MemoryError):
             raise EngineError() from None
 
     def check(
@@ -183,6 +184,8 @@ class TailRoom:
 
     def interrupt(self) -> None:
         """End the tail that runs, if one does; it fails. For other threads to call."""
+        if self._reading is not None:
+            self._reading.interrupt()
         self._apart.interrupt()
         with suppress(duckdb.Error):  # it was closed a moment ago
             self._connection.interrupt()
@@ -292,7 +295,9 @@ class TailRoom:
 
     def _load_public(self, table: str) -> None:
         name = self._engine.schema()[table].name
-        self._connection.register("__dpsql_public", self._engine.stream(table))
+        with self._engine.run() as self._reading:
+            rows = self._reading.stream(table)
+        self._connection.register("__dpsql_public", rows)
         try:
             self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM __dpsql_public")
         finally:

@@ -60,7 +60,7 @@ def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: A
     named = () if plan.declared else keys
     if plan.declared:
         measures = [*(k.name for k in keys), *measures]
-    connection._engine.exact(statement, named, measures)
+    connection._engine.run().exact(statement, named, measures)
 
 
 def rows(
@@ -96,7 +96,7 @@ def _cursor(connection: dpsql.Connection) -> Any:
 def release(connection: dpsql.Connection, prepared: Prepared) -> None:
     """Read and release every block as it is answered, noise included."""
     for block in prepared.blocks():
-        read_and_release(connection._engine, *block, connection._source, lambda _: None)
+        read_and_release(connection._engine.run(), *block, connection._source, lambda _: None)
 
 
 def forget(connection: dpsql.Connection) -> None:
