@@ -23,7 +23,7 @@ from dpsql.ledger import Ledger
 from dpsql.notebook import Refused
 from dpsql.policy.parameters import PARAMETER_NAMES
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "notebook.ipynb"
 POLICIES = """\
 version: 1

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODULES = sorted(
     path for path in (ROOT / "dpsql").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")
 )

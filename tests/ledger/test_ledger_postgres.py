@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENDED = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'dpsql'"
 )
-DOCS = Path(__file__).parent.parent / "docs" / "ledger.md"
+DOCS = Path(__file__).parents[2] / "docs" / "ledger.md"
 
 
 @pytest.fixture

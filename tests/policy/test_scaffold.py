@@ -145,7 +145,7 @@ def test_an_account_that_cannot_pay_for_one_query_is_a_warning() -> None:
 
 
 def test_the_demo_policy_fits_the_demo_tables() -> None:
-    policy = load_policy(Path(__file__).parent.parent / "policies.yaml")
+    policy = load_policy(Path(__file__).parents[2] / "policies.yaml")
     flights = {
         **dict.fromkeys(["month", "day", "hour", "minute", "distance"], "BIGINT"),
         **dict.fromkeys(["dep_delay", "arr_delay", "air_time"], "DOUBLE"),

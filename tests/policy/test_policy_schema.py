@@ -23,7 +23,7 @@ from dpsql.policy.draft_text import draft_policy
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.yaml_tree import read_tree
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def script() -> ModuleType:

@@ -19,7 +19,7 @@ from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded
 from dpsql.ledger import Ledger
 
-WORKER = Path(__file__).parent / "ledger_worker.py"
+WORKER = Path(__file__).parents[1] / "ledger_worker.py"
 
 
 class Workers:

@@ -221,7 +221,7 @@ def outcomes() -> dict[str, tuple[str, float]]:
     while len(found) < len(LARGE):
         child = subprocess.run(
             [sys.executable, "-W", "error", "-c", textwrap.dedent(_CHILD), str(len(found))],
-            cwd=Path(__file__).parent,
+            cwd=Path(__file__).parents[1],
             capture_output=True,
             text=True,
             timeout=300,

@@ -18,7 +18,7 @@ from dpsql.interfaces.cli import cli
 from dpsql.interfaces.demo import tour as demo
 from dpsql.ledger import Ledger
 
-ROOT = Path(demo.__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SECTIONS = (
     "What is protected",
     "The budget before",

@@ -17,7 +17,7 @@ from dpsql.ledger import Ledger
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
@@ -55,7 +55,7 @@ def place(built: Path, tmp_path: Path) -> Path:
 
 def test_every_example_says_how_to_run_it_and_is_run_here() -> None:
     names = {path.name for path in EXAMPLES.glob("*.py")}
-    tests = [Path(__file__), Path(__file__).with_name("test_demo.py")]
+    tests = [Path(__file__), ROOT / "tests" / "interfaces" / "test_demo.py"]
     tested = "".join(path.read_text(encoding="utf-8") for path in tests)
     for name in names:
         assert f"python examples/{name}" in (EXAMPLES / name).read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, opened
 from dpsql.ledger import Ledger
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 POLICY = """\
 version: 1
 dataset: clinic

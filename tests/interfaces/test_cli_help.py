@@ -22,7 +22,7 @@ from dpsql.interfaces.cli.options import Setting
 from dpsql.interfaces.cli.registry import SECTIONS, entries
 from dpsql.interfaces.demo.data import database
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 TOLD = [*PAGES, ROOT / "docs" / "release.md", *DECISIONS]

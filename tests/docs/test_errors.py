@@ -20,7 +20,7 @@ import dpsql
 from dpsql import errors
 from dpsql.core.codes import _MEANINGS, CODES
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CLASSES = [
     name
     for name, kind in vars(errors).items()

@@ -752,7 +752,7 @@ def is_group(command: click.Command) -> TypeGuard[click.Group]:
 
 
 def test_the_commands_of_the_ledgers_page_and_their_options_exist() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "ledger.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `dpsql (budget[^`]*)` \| (.*) \|$", page, re.MULTILINE)
     assert {named(line.split()).name for line, _ in rows} >= {"show", "verify", "accept-clock"}
     for line, words in rows:

@@ -18,7 +18,7 @@ import dpsql
 from dpsql.accounting.zcdp import Amount, PrivacyLoss
 from dpsql.ledger import Ledger
 
-WORKER = Path(__file__).parent / "session_worker.py"
+WORKER = Path(__file__).parents[1] / "session_worker.py"
 ACCOUNT = "clinic/ana"
 POLICY = """
 version: 1

@@ -282,7 +282,7 @@ def test_tables_are_listed_under_the_names_they_are_looked_up_by() -> None:
 
 
 def test_the_demo_policy_is_valid_and_allows_unlimited_groups() -> None:
-    policy = load_policy(Path(__file__).parent.parent / "policies.yaml")
+    policy = load_policy(Path(__file__).parents[2] / "policies.yaml")
     assert set(policy.tables) == {"flights", "movielens", "nafld2"}
     assert set(policy.accounts) == {"ana", "bo"}
     resolved = resolve(policy, Overrides(max_groups_contributed=UNLIMITED, epsilon=1))

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from guides import DOCS, GUIDES, Guide, blocks, commands, fits, stated, statements
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow

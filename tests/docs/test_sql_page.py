@@ -14,7 +14,7 @@ from support import ANALYST, POLICY_TABLES, policy, world_file
 import dpsql
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "sql.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 PEERS = ["BigQuery", "Snowflake", "SmartNoise SQL", "Qrlew", "OpenDP (Polars)", "Tumult Analytics"]

@@ -32,7 +32,7 @@ from dpsql.mechanisms.weighted_histogram import (
 )
 from dpsql.planner import MECHANISMS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
