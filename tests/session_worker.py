@@ -17,7 +17,7 @@ from dpsql.connection.connection import Connection
 from dpsql.engines.duckdb import DuckDBRun, DuckDBStage
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
-from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail import TailRunner
 from dpsql.results.result import Cost, Result
 
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
@@ -28,7 +28,7 @@ STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (DuckDBStage, "exact", "stage read"),
     (DuckDBStage, "keys", "keys"),
     (Ledger, "settle", "settle"),
-    (TailRoom, "run", "tail"),
+    (TailRunner, "run", "tail"),
     (Result, "fetchall", "fetch"),
 )
 """What a query goes through, in about this order: a class, its method, and the failpoints' name."""

@@ -40,7 +40,7 @@ from dpsql.pipeline.read import read_and_release
 from dpsql.pipeline.release_codec import pack, unpack
 from dpsql.pipeline.released import ReleasedRows
 from dpsql.pipeline.set_union import Percent
-from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail import Tails
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.limits import ResourceFailures
@@ -49,6 +49,7 @@ from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides
 from dpsql.policy.resolve import check_setting, resolve
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, Cost, Noise, Result
+from dpsql.results.rows import HeldAnswer
 from dpsql.sql.syntax.parse import not_text
 from dpsql.sql.syntax.placeholders import Values, plain_values
 from dpsql.sql.syntax.statements import (
@@ -126,7 +127,7 @@ class Connection(CursorConnection):
         if ledger is not None and owns_ledger:
             self._owned.append(ledger)
         resolve(policy, settings)
-        self._tail = TailRoom(engine)
+        self._tail = Tails.of(engine, policy)
         composition = policy.account(analyst).composition
         self._preparer = Preparer(engine, policy, composition, self._tail)
         self._source: EntropySource = OSEntropy()
@@ -166,7 +167,7 @@ class Connection(CursorConnection):
         spent.
         """
         query, asked = _query(query), _Arguments.of(values, mechanism, parameters, fresh)
-        with self._turn:
+        with self._turn, self._tail.tenant:
             self.refuse_closed()
             statement = read_statement(query)
             match statement:
@@ -188,7 +189,7 @@ class Connection(CursorConnection):
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
         query, asked = _query(query), _Arguments.of(values, mechanism, parameters)
-        with self._turn:
+        with self._turn, self._tail.tenant:
             self.refuse_closed()
             statement = read_statement(query)
             if isinstance(statement, Explain):
@@ -223,7 +224,7 @@ class Connection(CursorConnection):
         with self._turn:
             if not self._closed:
                 self._closed = True
-                self._tail.close()
+                self._tail.tenant.close()
                 for resource in self._owned:
                     resource.close()
 
@@ -245,11 +246,11 @@ class Connection(CursorConnection):
 
     def _explained(self, explanation: Explanation) -> Result:
         listing = show.lines(str(explanation), "plan")
-        return Result(self._tail.hold(listing.columns, listing.rows), lambda: explanation)
+        return Result(_held(listing), lambda: explanation)
 
     def _told(self, text: str, listing: show.Listing) -> Result:
         nothing = Explanation(text, "", (), ZERO, 0.0, 0.0)
-        return Result(self._tail.hold(listing.columns, listing.rows), lambda: nothing)
+        return Result(_held(listing), lambda: nothing)
 
     def _listing(self, statement: Set | Reset | Show | Describe) -> show.Listing:
         """Obey or look up; nothing here reads a row or costs anything."""
@@ -313,7 +314,7 @@ class Connection(CursorConnection):
         kept = self._paying_ledger().stored(self._payer.analyst, prepared.fingerprint)
         if kept is None:
             return None
-        released = unpack(self._tail, prepared.plan.blocks, prepared.keys, kept.payload)
+        released = unpack(self._tail.keys, prepared.plan.blocks, prepared.keys, kept.payload)
         return None if released is None else (released, replace(FREE, answered=kept.settled))
 
     def _reserve(self, prepared: Prepared, question: Question) -> Charge:
@@ -340,7 +341,9 @@ class Connection(CursorConnection):
         try:
             with run:
                 released = tuple(self._release(run, *block) for block in prepared.blocks())
-                return released, pack(self._tail, prepared.plan.blocks, prepared.keys, released)
+                return released, pack(
+                    self._tail.keys, prepared.plan.blocks, prepared.keys, released
+                )
         except Exception as error:
             if error is self._stopped:  # by who listens to the progress
                 raise
@@ -412,7 +415,7 @@ class Connection(CursorConnection):
         self, prepared: Prepared, released: tuple[ReleasedRows, ...], cost: Cost
     ) -> Result:
         query, plans = prepared.query, prepared.plan.blocks
-        answer = self._tail.run(query, plans, prepared.keys, released, prepared.names)
+        answer = self._tail.runner.run(query, plans, prepared.keys, released, prepared.names)
         counts = tuple(rows.count for rows in released)
         return Result(
             answer,
@@ -434,6 +437,12 @@ class Connection(CursorConnection):
         """Raise ``InterfaceError`` if the connection is closed."""
         if self._closed:
             raise InterfaceError("the connection is closed", code="closed")
+
+
+def _held(listing: show.Listing) -> HeldAnswer:
+    """A listing as an answer. It was not released: there is nothing private in it."""
+    columns = listing.columns
+    return HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
 
 
 def _query(text: object) -> str:

@@ -30,11 +30,13 @@ class Deadline:
         return self._expired.is_set()
 
     def __enter__(self) -> Deadline:
-        threading.Thread(target=_watch, args=self._watch, daemon=True, name=__name__).start()
+        self._thread = threading.Thread(target=_watch, args=self._watch, daemon=True, name=__name__)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self._thread.join()  # or it could interrupt what comes next
 
 
 def _watch(

@@ -19,7 +19,7 @@ from dpsql.ir.plan import BlockPlan, PrivacyPlan
 from dpsql.ir.query import Block, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
-from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.tail_tables import released_columns
 from dpsql.planner import plan_query
 from dpsql.policy.model import Policy
@@ -107,7 +107,7 @@ class Preparer:
     """Prepares one connection's queries, and remembers them like a database's statements."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, composition: Composition, tail: TailRoom
+        self, engine: Engine, policy: Policy, composition: Composition, tail: Tails
     ) -> None:
         self._engine = engine
         self._policy = policy
@@ -146,11 +146,11 @@ class Preparer:
         statements = self._rewritten(plan)
         pairs = zip(plan.blocks, statements, strict=True)
         keys = tuple(self._key_columns(*pair, text) for pair in pairs)
-        self._tail.load_public(query.public_tables)
+        self._tail.public.load(query.public_tables)
         if query.plain is not None and query.plain.sure:
             names = query.plain.names
         else:
-            self._tail.check(query, plan.blocks, keys)
+            self._tail.checker.check(query, plan.blocks, keys)
             names = self._checked_names(query, plan.blocks, statements, keys)
         return Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
 

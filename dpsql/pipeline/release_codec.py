@@ -21,8 +21,8 @@ from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import LedgerError
 from dpsql.ir.plan import BlockPlan
 from dpsql.ledger import MAX_RELEASE
+from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.released import ReleasedRows, Values, drawn_columns, with_noise_columns
-from dpsql.pipeline.tail import TailRoom
 
 _VERSION: Final = 1
 _LEAST_BYTES = 2  # that a row takes in JSON
@@ -36,7 +36,7 @@ _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers stil
 
 
 def pack(
-    room: TailRoom,
+    room: KeySpelling,
     plans: Sequence[BlockPlan],
     keys: Sequence[Sequence[Column]],
     released: Sequence[ReleasedRows],
@@ -57,7 +57,7 @@ def pack(
 
 
 def unpack(
-    room: TailRoom,
+    room: KeySpelling,
     plans: Sequence[BlockPlan],
     keys: Sequence[Sequence[Column]],
     payload: bytes,
@@ -118,7 +118,7 @@ def _corrupt() -> LedgerError:
 
 
 def _packed_block(
-    room: TailRoom, plan: BlockPlan, columns: Sequence[Column], rows: ReleasedRows
+    room: KeySpelling, plan: BlockPlan, columns: Sequence[Column], rows: ReleasedRows
 ) -> dict[str, Any] | None:
     """One block in an order that its keys decide.
 
@@ -144,7 +144,7 @@ def _packed_block(
 
 
 def _unpacked_block(
-    room: TailRoom, plan: BlockPlan, columns: Sequence[Column], block: dict[str, Any]
+    room: KeySpelling, plan: BlockPlan, columns: Sequence[Column], block: dict[str, Any]
 ) -> ReleasedRows:
     values = _unpacked_values(plan, block["values"])
     if plan.declared:
@@ -188,7 +188,7 @@ def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, Values]:
 
 
 def _unpacked_keys(
-    room: TailRoom,
+    room: KeySpelling,
     columns: Sequence[Column],
     dtypes: object,
     lists: list[list[Any]],
@@ -213,7 +213,7 @@ def _drawn(plan: BlockPlan, rows: ReleasedRows) -> list[str]:
 
 
 def _key_lists(
-    room: TailRoom, columns: Sequence[Column], rows: ReleasedRows
+    room: KeySpelling, columns: Sequence[Column], rows: ReleasedRows
 ) -> tuple[list[list[Any]] | None, list[str] | None]:
     """Keys as values of plain types, with these, or as the engine's texts of others."""
     if rows.keys is None:

@@ -9,10 +9,12 @@ from typing import Any
 
 from dpsql.core.quoting import ROW_ID, literal, quote
 from dpsql.core.schema import Column, is_text
+from dpsql.engines.base import ArrowStream
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
 from dpsql.pipeline.released import ReleasedRows
-from dpsql.results.rows import _unnest
+from dpsql.pipeline.rooms import Stay
+from dpsql.results.rows import unnest
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,36 @@ def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> 
         unnested = [ROW_ID, *(quote(column.name) for column in columns[len(keys) :])]
         types = ["BIGINT", *(column.type for column in columns[len(keys) :])]
         selected = ", ".join([*_domain_keys(block, keys, ROW_ID), *unnested[1:]])
-        rows = f"SELECT {selected} FROM ({_unnest(unnested, types)})"
+        rows = f"SELECT {selected} FROM ({unnest(unnested, types)})"
     else:
         lists = _lists(plan, keys, released)
-        rows = _unnest([quote(c.name) for c in columns], [c.type for c in columns])
+        rows = unnest([quote(c.name) for c in columns], [c.type for c in columns])
     names = ", ".join(quote(column.name) for column in columns)
     name = quote(block.name)
     return _Source(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
+
+
+def load(stay: Stay, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> None:
+    """Store a large release as a table, sorted by what was released, never in engine order."""
+    block = plan.block
+    values = {ROW_ID: released.row_ids, **released.values}
+    columns = [f"v.{quote(name)}" for name in released.values]
+    selected = [quote(block.key_column(i)) for i in range(len(block.keys))]
+    source, order = "", [*(f"{column} DESC" for column in columns[:1]), *selected]
+    stream: ArrowStream | None = None
+    if released.keys is None:
+        selected, order = _domain_keys(block, keys, f"v.{ROW_ID}"), [f"v.{ROW_ID}"]
+    elif isinstance(released.keys, dict):
+        values |= released.keys
+    else:
+        stream, source = released.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
+    names = ", ".join(quote(column.name) for column in released_columns(plan, keys))
+    query = f"SELECT {', '.join([*selected, *columns])} FROM __dpsql_values v{source}"
+    with stay.registered(values=values, keys=stream):
+        stay.cursor.execute(
+            f"CREATE OR REPLACE TABLE {quote(block.name)}({names}) AS "
+            f"{query} ORDER BY {', '.join(order)}"
+        )
 
 
 def _sorted_lists(

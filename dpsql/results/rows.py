@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, Final, Protocol
 
 import duckdb
 
 from dpsql.core.quoting import quote
+from dpsql.core.schema import INTEGER_BITS, base_type
+from dpsql.engines.isolated import isolated
 from dpsql.errors import InterfaceError
 
 MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB
+FEW_VALUES = 10_000  # of an answer that is held rather than stored
+# Types whose every value is the same after a trip through Python, also as a parameter.
+_HELD: Final = frozenset({"BOOLEAN", "DOUBLE", "VARCHAR", *INTEGER_BITS} - {"UHUGEINT"})
 Row = tuple[Any, ...]
 
 
@@ -43,7 +49,6 @@ class Answer(Protocol):
 class HeldAnswer:
     """A small answer of plain types, held as Python values."""
 
-    connection: duckdb.DuckDBPyConnection
     names: list[str]
     types: list[str]
     rows: list[Row]
@@ -57,15 +62,27 @@ class HeldAnswer:
     def relation(self, width: int) -> duckdb.DuckDBPyRelation:
         columns = [quote(name) for name in self.names[:width]]
         lists = [self.column(position) for position in range(width)]
-        return self.connection.cursor().sql(_unnest(columns, self.types[:width]), params=lists)
+        return _converter().cursor().sql(unnest(columns, self.types[:width]), params=lists)
+
+
+@cache
+def _converter() -> duckdb.DuckDBPyConnection:
+    """The database where held values become columns. Nothing is stored there, nor any text run."""
+    return isolated()
 
 
 class StoredAnswer:
-    """An answer stored as a table in the room until nobody refers to it."""
+    """An answer stored as a table until nobody refers to it; ``keeps`` must outlive it."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str], rows: int
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        table: str,
+        names: Sequence[str],
+        rows: int,
+        keeps: object = None,
     ) -> None:
+        self._keeps = keeps
         self._connection = connection
         self._table = table
         self._rows = rows
@@ -75,6 +92,14 @@ class StoredAnswer:
     def types(self) -> list[str]:
         found = self._connection.cursor().execute(f"SELECT * FROM {self._table} LIMIT 0")
         return [str(column[1]) for column in found.description or ()]
+
+    def held(self) -> HeldAnswer | None:
+        """The same answer as Python values, if it is small and of types that Python has."""
+        types = self.types
+        few = self._rows * len(types) <= FEW_VALUES
+        if not few or not all(base_type(type_) in _HELD for type_ in types):
+            return None
+        return HeldAnswer(self.names, types, self.fetchall(len(types)))
 
     def fetchall(self, width: int) -> list[Row]:
         self._refuse_many(width)
@@ -111,6 +136,7 @@ class StoredAnswer:
             )
 
 
-def _unnest(names: list[str], types: list[str]) -> str:
+def unnest(names: list[str], types: list[str]) -> str:
+    """The query that gives lists of values, its parameters, as columns of these types."""
     columns = [f"unnest(?::{type_}[]) AS {name}" for name, type_ in zip(names, types, strict=True)]
     return f"SELECT {', '.join(columns)}"

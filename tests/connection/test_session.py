@@ -19,7 +19,7 @@ from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
-from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail import TailRunner
 from dpsql.policy.model import AccountPolicy
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -70,7 +70,7 @@ def test_the_worst_case_is_reserved_before_any_private_row_is_read(connection, m
 
 def test_the_charge_is_settled_before_the_tail_runs(connection, monkeypatch) -> None:
     seen = []
-    before(monkeypatch, TailRoom, "run", lambda: seen.append(connection.budget()))
+    before(monkeypatch, TailRunner, "run", lambda: seen.append(connection.budget()))
     connection.sql(QUESTION)
     assert [(report.queries, report.unsettled) for report in seen] == [(1, 0)]
 
@@ -365,7 +365,7 @@ LONG_TAILS = {
 def test_a_tail_can_be_interrupted_and_asked_again(tail: str, connection, monkeypatch) -> None:
     shops = ", ".join(f"shops AS {letter}" for letter in "abcdefghijkl")
     running = threading.Event()
-    before(monkeypatch, TailRoom, "run", running.set)
+    before(monkeypatch, TailRunner, "run", running.set)
 
     def interrupt() -> None:
         running.wait()
@@ -508,7 +508,7 @@ def inside(connection: Connection, room: str) -> duckdb.DuckDBPyConnection:
     if room == "twin":
         assert engine._twin is not None
         return engine._twin._connection.cursor()
-    held = engine._connection if room == "private" else connection._tail._connection
+    held = engine._connection if room == "private" else connection._tail.tenant.stay().cursor
     return held.cursor()
 
 

@@ -22,7 +22,7 @@ from dpsql.connection.connection import _Arguments
 from dpsql.ledger import Ledger
 from dpsql.pipeline.release_codec import pack
 from dpsql.pipeline.released import ReleasedRows
-from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
@@ -220,7 +220,7 @@ def test_an_answer_that_was_lost_after_it_was_paid_for_is_given_again(
         def lost(*_: object) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(TailRoom, "run", lost)
+        patch.setattr(TailRunner, "run", lost)
         with pytest.raises(KeyboardInterrupt):
             connection.sql(ASKED)
     spent = connection.budget()
@@ -243,13 +243,13 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
     def packed(ids: list[int], order: list[int]) -> bytes | None:
         chosen = [names[place] for place in order]
         if key == "d":
-            keys = connection._tail.keys_of_texts(columns, [chosen], ids)
+            keys = connection._tail.keys.keys_of_texts(columns, [chosen], ids)
         else:
             masked = np.ma.array(chosen, mask=[n is None for n in chosen], dtype=object)
             keys = {columns[0].name: masked}
         drawn = {value: np.array([10, 20, 30])[order]}
         rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
-        return pack(connection._tail, prepared.plan.blocks, prepared.keys, [rows])
+        return pack(connection._tail.keys, prepared.plan.blocks, prepared.keys, [rows])
 
     first = packed([1, 2, 3], [0, 1, 2])
     assert first is not None

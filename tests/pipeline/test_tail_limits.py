@@ -20,11 +20,13 @@ from support import ANALYST, connect, policy
 
 import dpsql
 import dpsql.pipeline.tail as tail_module
+import dpsql.pipeline.tail_check as tail_check
+import dpsql.results.rows as rows_module
 import dpsql.sql.blocks.validate as validate_module
 from dpsql.engines.constants import failing_constant
 from dpsql.engines.sandbox import Apart, ApartFailed, Limits
 from dpsql.ir.query import Query, TailKind
-from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.tail_check import TailChecker
 from dpsql.sql.expressions.text_growth import MAX_TEXT_DOUBLINGS
 from dpsql.sql.syntax.parse import parse
 from dpsql.sql.tail.growth_class import MAX_DOUBLINGS, MAX_TEXT, tail_kind
@@ -100,7 +102,7 @@ def test_a_constant_that_must_fail_is_refused_where_it_stands_and_costs_nothing(
 def test_without_the_check_such_a_query_is_paid_for_and_then_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TailRoom, "check", lambda *_: None)
+    monkeypatch.setattr(TailChecker, "check", lambda *_: None)
     with connect(tmp_path) as con:
         with pytest.raises(dpsql.DataError) as caught:
             con.sql(f"SELECT n + 'a' FROM {GROUPS}")
@@ -297,7 +299,7 @@ def test_constants_that_take_too_much_are_refused_at_no_cost(
 def test_what_is_too_large_to_be_planned_is_refused_at_no_cost(
     sql: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail_module, "PLAN_LIMITS", Limits(1 << 30, "500MB", 1.0))
+    monkeypatch.setattr(tail_check, "PLAN_LIMITS", Limits(1 << 30, "500MB", 1.0))
     before = connection.budget()
     with pytest.raises(dpsql.QueryRefused) as caught:
         connection.sql(sql)
@@ -426,7 +428,7 @@ def test_a_process_of_its_own_gives_the_same_answer_as_the_room(
     few: int, statements: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail_module, "_FEW_ROWS", few)
-    monkeypatch.setattr(TailRoom, "check", lambda *_: None)  # it has tests of its own
+    monkeypatch.setattr(TailChecker, "check", lambda *_: None)  # it has tests of its own
     answers = []
     with connect(tmp_path):
         pass
@@ -458,10 +460,11 @@ def test_files_of_a_tail_are_gone_before_its_answer_is_read(
 def test_more_values_than_python_can_hold_are_refused_and_left_to_arrow(
     what: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rows_module, "FEW_VALUES", 139)
     answer = connection.sql(f"SELECT {what} AS k, n FROM {GROUPS}, range(10)")
-    monkeypatch.setattr(tail_module, "MAX_PYTHON_VALUES", 140)
+    monkeypatch.setattr(rows_module, "MAX_PYTHON_VALUES", 140)
     assert len(answer.fetchall()) == 70
-    monkeypatch.setattr(tail_module, "MAX_PYTHON_VALUES", 139)
+    monkeypatch.setattr(rows_module, "MAX_PYTHON_VALUES", 139)
     for read in (answer.fetchall, lambda: list(answer)):
         with pytest.raises(dpsql.InterfaceError) as caught:
             read()
@@ -497,10 +500,10 @@ def test_most_statements_that_are_answered_need_no_process(
 ) -> None:
     kinds: list[TailKind] = []
 
-    def noted(room: TailRoom, query: Query, *_: object) -> None:
+    def noted(room: TailChecker, query: Query, *_: object) -> None:
         kinds.append(query.tail_kind)
 
-    monkeypatch.setattr(TailRoom, "check", noted)
+    monkeypatch.setattr(TailChecker, "check", noted)
     for attack in ATTACKS:
         if attack.outcome == ANSWERS:
             connection.explain(attack.sql)

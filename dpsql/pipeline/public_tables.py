@@ -1,0 +1,59 @@
+"""Public tables in the rooms: read once from the owner's database, and kept for who comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import duckdb
+
+from dpsql.core.quoting import quote
+from dpsql.engines.base import Engine, Run
+from dpsql.errors import EngineError
+from dpsql.pipeline.rooms import Tenant
+
+
+class PublicTables:
+    """Copies the public tables of statements into the room of their connection."""
+
+    def __init__(self, engine: Engine, tenant: Tenant) -> None:
+        self._engine = engine
+        self._tenant = tenant
+        self._reading: Run | None = None
+
+    def load(self, tables: Iterable[str]) -> None:
+        """Copy tables into the room, once each. Raises ``EngineError`` if one cannot be."""
+        try:
+            for table in tables:
+                self._load(table)
+        except (duckdb.Error, EngineError, MemoryError):
+            raise EngineError() from None
+        finally:
+            self._reading = None
+
+    def interrupt(self) -> None:
+        """End the reading of a table, if one is read; it fails. For other threads to call."""
+        reading = self._reading
+        if reading is not None:
+            reading.interrupt()
+
+    def name(self, table: str) -> str:
+        """The quoted name of a table, as the room has it."""
+        return quote(self._engine.schema()[table].name)
+
+    def definition(self, table: str) -> str:
+        """The statement that makes an empty copy of a table."""
+        known = self._engine.schema()[table]
+        columns = ", ".join(f"{quote(column.name)} {column.type}" for column in known.columns)
+        return f"CREATE TABLE {quote(known.name)} ({columns})"
+
+    def _load(self, table: str) -> None:
+        stay, known = self._tenant.stay(), self._engine.schema()[table]
+        # A view may have other rows tomorrow, and must have the same ones for one connection.
+        kept = stay.own if known.is_view else stay.room.public
+        if known.name in kept:
+            return
+        with self._engine.run() as self._reading:
+            rows = self._reading.stream(table)
+        with stay.registered(public=rows):
+            stay.cursor.execute(f"CREATE TABLE {quote(known.name)} AS SELECT * FROM __dpsql_public")
+        kept.add(known.name)

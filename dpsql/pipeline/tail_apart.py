@@ -1,0 +1,60 @@
+"""Tails whose values could grow beyond any limit: run in a process of its own, over a file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from dpsql.core.quoting import INTERNAL_PREFIX, quote
+from dpsql.engines.duckdb import MaterializedStream
+from dpsql.engines.isolated import MEMORY_LIMIT, isolated
+from dpsql.engines.sandbox import Apart, Limits
+from dpsql.results.rows import StoredAnswer
+
+TIME_LIMIT_SECONDS: Final = 60.0
+# Of a process of its own: what DuckDB counts, and half as much again for what it does not.
+RUN_LIMITS: Final = Limits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
+_ANSWER: Final = quote(f"{INTERNAL_PREFIX}answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A table of the file: its quoted name, and the query over the room that gives its rows."""
+
+    name: str
+    rows: str
+    parameters: list[list[object]] | None = None
+
+
+def run_apart(
+    apart: Apart,
+    tail: str,
+    room: duckdb.DuckDBPyConnection,
+    tables: Sequence[Copied],
+    names: Sequence[str],
+) -> StoredAnswer:
+    """The answer of a tail over copies of the room's tables. Raises ``ApartFailed`` as well."""
+    columns = ", ".join(f"c{i}" for i in range(len(names)))
+    sql = f"CREATE TABLE {_ANSWER}({columns}) AS SELECT * FROM ({tail})"
+    with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:
+        path = str(Path(directory) / "tail.duckdb")
+        with isolated(path) as new:
+            for table in tables:
+                _copy(table, room, new)
+        apart.run(path, [sql], RUN_LIMITS)
+        # It is read from while it is needed, and gone when it is closed.
+        file = isolated(path, read_only=True)
+        ((rows,),) = file.execute(f"SELECT count(*) FROM {_ANSWER}").fetchall()
+        return StoredAnswer(file, _ANSWER, names, rows)
+
+
+def _copy(table: Copied, room: duckdb.DuckDBPyConnection, file: duckdb.DuckDBPyConnection) -> None:
+    found = room.cursor().sql(table.rows, params=table.parameters).materialize()
+    file.register("__dpsql_rows", MaterializedStream(found))
+    file.execute(f"CREATE TABLE {table.name} AS SELECT * FROM __dpsql_rows")
+    file.unregister("__dpsql_rows")

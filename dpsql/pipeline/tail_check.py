@@ -1,0 +1,58 @@
+"""What is refused of a tail before anything is paid: that which fails whatever is released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dpsql.core.schema import Column
+from dpsql.engines.constants import FailingConstant, failing_constant
+from dpsql.engines.sandbox import Apart, ApartFailed, Limits
+from dpsql.errors import QueryRefused
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Query, TailKind
+from dpsql.pipeline.public_tables import PublicTables
+from dpsql.pipeline.rooms import Tenant
+from dpsql.pipeline.tail_tables import released_columns
+from dpsql.sql.tail.bind_check import constant_fails, tail_sql
+
+PLAN_LIMITS: Final = Limits(1 << 30, "500MB", 10.0)
+
+
+class TailChecker:
+    """Plans tails where there is nothing released, and computes their constants."""
+
+    def __init__(self, tenant: Tenant, public: PublicTables, apart: Apart) -> None:
+        self._tenant = tenant
+        self._public = public
+        self._apart = apart
+
+    def check(
+        self, query: Query, plans: Sequence[BlockPlan], keys: Sequence[Sequence[Column]]
+    ) -> None:
+        """Refuse a tail that fails whatever is released. Nothing is run but its constants.
+
+        Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
+        takes more than ``PLAN_LIMITS``. Errors that depend on released values come when it runs.
+        """
+        if query.tail_kind is TailKind.SURE:
+            return
+        columns = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
+        try:
+            found = self._failing(query, tail_sql(query, plans, columns))
+        except ApartFailed:
+            raise QueryRefused(
+                "the query is too large to be planned",
+                code="tail_too_large",
+                hint="Its constants alone, or columns and aliases that are repeated in each other, "
+                f"take more than {PLAN_LIMITS.memory_bytes >> 30} GB "
+                f"or {PLAN_LIMITS.seconds:.0f} seconds.",
+            ) from None
+        if found is not None:
+            raise constant_fails(query.text, found.reason, found.literals)
+
+    def _failing(self, query: Query, sql: str) -> FailingConstant | None:
+        if query.tail_kind is TailKind.BOUNDED:
+            return failing_constant(self._tenant.stay().cursor, sql)
+        tables = list(map(self._public.definition, query.public_tables))
+        return self._apart.failing_constant(tables, sql, PLAN_LIMITS)
