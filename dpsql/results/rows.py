@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR, date
 from functools import cache
 from typing import Any, Final, Protocol
 
@@ -16,8 +17,9 @@ from dpsql.errors import InterfaceError
 
 MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB
 FEW_VALUES = 10_000  # of an answer that is held rather than stored
-# Types whose every value is the same after a trip through Python, also as a parameter.
+# Types whose values are the same after a trip through Python, also as a parameter.
 _HELD: Final = frozenset({"BOOLEAN", "DOUBLE", "VARCHAR", *INTEGER_BITS} - {"UHUGEINT"})
+_TIMES: Final = frozenset({"DATE", "TIMESTAMP"})  # except for their first and last years
 Row = tuple[Any, ...]
 
 
@@ -96,10 +98,14 @@ class StoredAnswer:
     def held(self) -> HeldAnswer | None:
         """The same answer as Python values, if it is small and of types that Python has."""
         types = self.types
-        few = self._rows * len(types) <= FEW_VALUES
-        if not few or not all(base_type(type_) in _HELD for type_ in types):
+        known = all(base_type(type_) in _HELD | _TIMES for type_ in types)
+        if not known or self._rows * len(types) > FEW_VALUES:
             return None
-        return HeldAnswer(self.names, types, self.fetchall(len(types)))
+        rows = self.fetchall(len(types))
+        times = [place for place, type_ in enumerate(types) if base_type(type_) in _TIMES]
+        if not all(_is_exact(row[place]) for row in rows for place in times):
+            return None
+        return HeldAnswer(self.names, types, rows)
 
     def fetchall(self, width: int) -> list[Row]:
         self._refuse_many(width)
@@ -134,6 +140,11 @@ class StoredAnswer:
                 hint="Read the answer with arrow(), or ask for less of it: the same release "
                 "answers another statement over the same blocks at no cost.",
             )
+
+
+def _is_exact(time: object) -> bool:
+    """False for what Python has no date for: infinities, and years beyond those of four digits."""
+    return time is None or (isinstance(time, date) and MINYEAR < time.year < MAXYEAR)
 
 
 def unnest(names: list[str], types: list[str]) -> str:
