@@ -32,7 +32,7 @@ STAGED = "SELECT k, MEDIAN(n) AS n FROM visits GROUP BY k"
 FOREVER = "SELECT q.* FROM ({0}) q JOIN range(20_000_000_000) r(i) ON hash(r.i) = 7"
 SECONDS = (
     "SELECT q.* FROM ({0}) q JOIN "
-    "(SELECT count(*) AS c FROM range(400_000_000) r(i) WHERE hash(i) % 3 = 1) ON c > 0"
+    "(SELECT count(*) AS c FROM range(800_000_000) r(i) WHERE hash(i) % 3 = 1) ON c > 0"
 )
 """Statements around generated ones: the first never ends, the second ends after a while."""
 
@@ -44,6 +44,7 @@ def engine(tmp_path: Path) -> Iterator[DuckDBEngine]:
     with world_file(tmp_path / "world.duckdb", *FILL) as path:
         pass
     opened = DuckDBEngine(path)
+    opened._connection.execute("SET threads = 2")  # so that what lasts does so on every machine
     yield opened
     opened.close()
 
@@ -177,6 +178,30 @@ def test_small_answers_keep_no_room_and_outlive_their_connection(sql: str, open_
     assert len(rows) == 7
     assert [tuple(row.values()) for row in answer.arrow().to_pylist()] == rows
     assert [str(type_) for type_ in answer.types] == list(answer.types)
+
+
+VALUES = """SELECT k, k::TINYINT AS tiny,
+    170141183460469231731687303715884105727::HUGEINT AS huge,
+    k / 0.0 - k AS x, -0.0::DOUBLE AS zero, NULL::DOUBLE AS none, k > 3 AS flag,
+    CASE k WHEN 0 THEN NULL WHEN 1 THEN '' ELSE 'é ' || k END AS s,
+    DATE '2020-01-01' + k AS d, TIMESTAMP '2020-01-01 01:02:03.456789' AS ts,
+    18446744073709551615::UBIGINT AS u FROM {0} WHERE k < {1} ORDER BY k"""
+
+
+@pytest.mark.parametrize("groups", [7, 0])
+def test_answers_are_the_same_held_and_stored(
+    groups: int, open_one: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    with open_one() as con:
+        for few in (10_000, -1):
+            monkeypatch.setattr("dpsql.results.rows.FEW_VALUES", few)
+            answer = con.sql(VALUES.format(GROUPS, groups))
+            table = answer.arrow()
+            assert (room_of(con) is None) == (few > 0)
+            found.append(repr((answer.fetchall(), answer.types, table.schema, table.to_pylist())))
+    assert found[0] == found[1]
+    assert found[0].count("datetime.datetime") == 2 * groups
 
 
 def test_a_room_is_of_one_connection_until_nothing_of_it_is_there(open_one: Open) -> None:
