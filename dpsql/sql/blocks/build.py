@@ -13,16 +13,16 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
-from dpsql.errors import QueryRefused, UnknownName
+from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
 from dpsql.sql.blocks.aggregates import Aggregates
-from dpsql.sql.blocks.noise_columns import is_noise_call
+from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.sql.syntax.options import Asked
-from dpsql.sql.syntax.parse import place_of, refuse_deep
+from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.text import output_name, put
 
 _CLAUSES = frozenset(
@@ -40,7 +40,6 @@ _CLAUSES = frozenset(
     }
     | {"distinct", "windows", "with_"}
 )
-_MAX_EXPANSION = 10_000  # nodes
 Descend = Callable[[exp.Query], None]
 
 
@@ -88,8 +87,6 @@ class _BlockBuilder:
         self.unit_column = relation.unit
         self.aggregates = Aggregates(relation, asked.parameters, self.text)
         self.keys: list[Key] = []
-        self.expanded = 0
-        self.ambiguous: set[str] = set()  # aliases of several select items that differ
 
     def build(self) -> Block:
         self._check_clauses()
@@ -143,102 +140,28 @@ class _BlockBuilder:
 
     def _resolve_columns(self) -> None:
         """Give every column its catalog spelling; replace references to select aliases."""
-        defined: dict[str, exp.Expr] = {}
+        aliases = Aliases(self.select, self.relation, self.names)
         for item in self.select.expressions:
-            self._resolve_within(item, defined)
+            aliases.resolve(item)
             if isinstance(item, exp.Alias):
-                name = fold(item.alias)
-                if defined.setdefault(name, item.this) != item.this:
-                    self.ambiguous.add(name)
+                aliases.define(item)
         where = self.select.args.get("where")
         if where is not None:
-            self._resolve_within(where, {})
+            aliases.resolve(where, aliased=False)
         for clause in ("group", "having", "qualify", "windows"):
             value = self.select.args.get(clause)
             for node in value if isinstance(value, list) else [value]:
                 if node is not None:
-                    self._resolve_within(node, defined)
+                    aliases.resolve(node)
         having, group = self.select.args.get("having"), self.select.args.get("group")
         # GROUP BY ALL would have to group by what HAVING names, too.
-        if having is not None and defined and not (group is not None and group.args.get("all")):
-            self._prefer_aliases(having, self._key_expressions(), defined)
+        if having is not None and aliases and not (group is not None and group.args.get("all")):
+            aliases.prefer(having, self._key_expressions())
         order = self.select.args.get("order")
         if order is not None:
             for term in order.expressions:
-                if not self._names_an_alias(term.this, defined):
-                    self._resolve_within(term, defined)
-
-    def _names_an_alias(self, node: exp.Expr, defined: dict[str, exp.Expr]) -> bool:
-        return isinstance(node, exp.Column) and not node.table and fold(node.name) in defined
-
-    def _resolve_within(self, root: exp.Expr, defined: dict[str, exp.Expr]) -> None:
-        self.names.resolve(root, self.relation, lambda node: self._alias(node, defined))
-
-    def _alias(self, node: exp.Column, defined: dict[str, exp.Expr]) -> exp.Expr | None:
-        """What a name stands for that is no column's but an alias of the select list."""
-        # Noise is known of aggregates only, so there an alias comes before a column.
-        if self.relation.matches(node.table, node.name) and not is_noise_call(node.parent):
-            return None
-        if self._names_an_alias(node, defined):
-            return self._definition(node, fold(node.name), defined)
-        if self._in_expression():
-            raise self._correlated(node)
-        return None
-
-    def _prefer_aliases(
-        self, node: exp.Expr, keys: list[exp.Expr], defined: dict[str, exp.Expr]
-    ) -> None:
-        """Names in HAVING, after their resolution as columns: what is neither a key nor inside an
-        aggregate means the select item of that name, as in DuckDB."""
-        if isinstance(node, exp.Query) or is_aggregate(node) or any(node == key for key in keys):
-            return
-        name = fold(output_name(node)) if isinstance(node, exp.Column) else ""
-        if name in defined and "table" not in node.meta:
-            put(node, self._definition(node, name, defined))
-            return
-        for child in list(node.iter_expressions()):
-            self._prefer_aliases(child, keys, defined)
-
-    def _definition(self, node: exp.Expr, name: str, defined: dict[str, exp.Expr]) -> exp.Expr:
-        """What stands for an alias."""
-        if name in self.ambiguous:
-            raise UnknownName(
-                f"{name} is the name of several columns of the answer",
-                code="ambiguous_column",
-                place=place_of(self.text, node),
-                hint="Give each column a name of its own.",
-            )
-        return exp.paren(self._expansion(defined[name]))
-
-    def _in_expression(self) -> bool:
-        """True if the SELECT stands in an expression, where it can see an outer query's columns."""
-        around = self.select.parent
-        while isinstance(around, exp.Subquery | exp.Paren):
-            around = around.parent
-        sources = exp.From | exp.Join | exp.CTE | exp.SetOperation
-        return around is not None and not isinstance(around, sources)
-
-    def _correlated(self, node: exp.Column) -> QueryRefused:
-        return self.names.refuse(
-            f"there is no column {node.name} here, and a subquery over private rows cannot depend "
-            "on a row of the outer query",
-            "subquery_over_private_rows",
-            node,
-            hint="GROUP BY the compared columns in a subquery of its own, and join its answer.",
-        )
-
-    def _expansion(self, definition: exp.Expr) -> exp.Expr:
-        """A copy to stand for an alias. Aliases of aliases can double at every step."""
-        self.expanded += sum(1 for _ in definition.walk())
-        if self.expanded > _MAX_EXPANSION:
-            raise self.names.refuse(
-                "the aliases stand for too large expressions",
-                "query_too_large",
-                self.select,
-                hint="An alias of an alias is written out each time: use fewer levels of them.",
-            )
-        copy: exp.Expr = definition.copy()
-        return copy
+                if not aliases.has(term.this):
+                    aliases.resolve(term)
 
     # -- the private half ---------------------------------------------------------------------
 
