@@ -31,7 +31,7 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
-from dpsql.pipeline import release as release_step
+from dpsql.pipeline import set_union as release_step
 from dpsql.pipeline.set_union import release_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
