@@ -1,8 +1,8 @@
 """UNION, EXCEPT and INTERSECT over private rows of the same unit.
 
-Rows may be compared with rows of their own unit only, so what compares them has the unit in the
-same place on both sides. UNION ALL compares none. Checked by
-``tests/sql/test_lineage_sensitivity.py``.
+The unit goes with every row as a column, so rows are compared with rows of their own unit only.
+What compares rows must select the unit in the same place on both sides: then SQL means the same.
+UNION ALL compares none. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 """
 
 from __future__ import annotations
