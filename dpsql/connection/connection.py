@@ -19,7 +19,6 @@ from dpsql.budget.question import plan_record
 from dpsql.connection import listings as show
 from dpsql.connection.cursor import CursorConnection
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
-from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
@@ -32,13 +31,13 @@ from dpsql.errors import (
     PolicyError,
     ProgrammingError,
 )
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import PreparedBlock
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.read import read_and_release
 from dpsql.pipeline.release_codec import pack, unpack
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import TailRoom
 from dpsql.policy.conformance import check_policy
@@ -287,7 +286,7 @@ class Connection(CursorConnection):
 
     def _execute(self, question: Question) -> Result:
         prepared = self._preparer.prepare(question)
-        if not prepared.plan.blocks:
+        if not prepared.blocks:
             return self._present(prepared, (), FREE)
         stored = None if question.fresh or prepared.fresh else self._stored(prepared)
         if stored is not None:
@@ -300,17 +299,17 @@ class Connection(CursorConnection):
         """The plan, and whether the ledger has a release of it to give again."""
         prepared = self._preparer.prepare(question)
         explanation = self._explained_plan(prepared)
-        if self._ledger is None or prepared.fresh or not prepared.plan.blocks:
+        if self._ledger is None or prepared.fresh or not prepared.blocks:
             return explanation
         stored = self._stored(prepared)
         return explanation if stored is None else replace(explanation, answered=stored[1].answered)
 
-    def _stored(self, prepared: Prepared) -> tuple[tuple[ReleasedRows, ...], Cost] | None:
+    def _stored(self, prepared: Prepared) -> tuple[tuple[ReleasedBlock, ...], Cost] | None:
         """The release the analyst was given for this question, in any session, and its cost now."""
         kept = self._paying_ledger().stored(self._payer.analyst, prepared.fingerprint)
         if kept is None:
             return None
-        released = unpack(self._tail, prepared.plan.blocks, prepared.keys, kept.payload)
+        released = unpack(self._tail, prepared.blocks, kept.payload)
         return None if released is None else (released, replace(FREE, answered=kept.settled))
 
     def _reserve(self, prepared: Prepared, question: Question) -> Charge:
@@ -325,7 +324,7 @@ class Connection(CursorConnection):
 
     def _released(
         self, prepared: Prepared, charge: Charge
-    ) -> tuple[tuple[ReleasedRows, ...], bytes | None]:
+    ) -> tuple[tuple[ReleasedBlock, ...], bytes | None]:
         """The released rows of all blocks, and as what the ledger keeps them.
 
         Whatever fails here may have failed because of what the rows hold. So the ledger is told,
@@ -336,8 +335,8 @@ class Connection(CursorConnection):
         run = self._engine.run(self._policy.limits.seconds)
         try:
             with run:
-                released = tuple(self._release(run, *block) for block in prepared.blocks())
-                return released, pack(self._tail, prepared.plan.blocks, prepared.keys, released)
+                released = tuple(self._release(run, block) for block in prepared.blocks)
+                return released, pack(self._tail, released)
         except Exception as error:
             if error is self._stopped:  # by who listens to the progress
                 raise
@@ -345,10 +344,9 @@ class Connection(CursorConnection):
         # Raised outside the handler, so that not even its context quotes a row.
         raise self._failure(charge, code)
 
-    def _release(
-        self, run: Run, plan: BlockPlan, statement: str, keys: tuple[Column, ...]
-    ) -> ReleasedRows:
-        return read_and_release(run, plan, statement, keys, self._source, self._told_percent)
+    def _release(self, run: Run, block: PreparedBlock) -> ReleasedBlock:
+        rows = read_and_release(run, block, self._source, self._told_percent)
+        return ReleasedBlock(block, rows)
 
     def _told_percent(self, percent: int) -> None:
         try:
@@ -390,11 +388,11 @@ class Connection(CursorConnection):
         self,
         prepared: Prepared,
         charge: Charge,
-        released: tuple[ReleasedRows, ...],
+        released: tuple[ReleasedBlock, ...],
         payload: bytes | None,
     ) -> Cost:
         """Commit the actual charge, which depends on the released rows alone, and keep them."""
-        loss = sum((rows.loss for rows in released), ZERO)
+        loss = sum((each.rows.loss for each in released), ZERO)
         self._paying_ledger().settle(charge, charge.lowered_to(Amount.charge(loss)), payload)
         return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
 
@@ -404,16 +402,16 @@ class Connection(CursorConnection):
         return replace(explanation, limits=self._policy.limits if explanation.blocks else None)
 
     def _present(
-        self, prepared: Prepared, released: tuple[ReleasedRows, ...], cost: Cost
+        self, prepared: Prepared, released: tuple[ReleasedBlock, ...], cost: Cost
     ) -> Result:
-        query, plans = prepared.query, prepared.plan.blocks
-        answer = self._tail.run(query, plans, prepared.keys, released, prepared.names)
-        counts = tuple(rows.count for rows in released)
+        query = prepared.query
+        answer = self._tail.run(query, released, prepared.names)
+        counts = tuple(each.rows.count for each in released)
         return Result(
             answer,
             lambda: self._explained_plan(prepared),
             cost,
-            Noise(query.outputs, query.supports, plans, counts),
+            Noise(query.outputs, query.supports, prepared.plan.blocks, counts),
         )
 
     def _paying_ledger(self) -> Ledger:

@@ -15,12 +15,11 @@ from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
-from dpsql.ir.plan import BlockPlan, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Block, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import TailRoom
-from dpsql.pipeline.tail_tables import released_columns
 from dpsql.planner import plan_query
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
@@ -65,23 +64,18 @@ class Prepared:
 
     query: Query
     plan: PrivacyPlan
-    statements: tuple[str, ...]
-    keys: tuple[tuple[Column, ...], ...]
+    blocks: tuple[PreparedBlock, ...]
     names: tuple[str, ...]
     fingerprint: str
-
-    def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
-        """Each block's plan, statement and released key columns."""
-        return zip(self.plan.blocks, self.statements, self.keys, strict=True)
 
     @property
     def fresh(self) -> bool:
         """True if a block's OPTIONS ask for new noise."""
-        return any(block.block.fresh for block in self.plan.blocks)
+        return any(block.plan.block.fresh for block in self.blocks)
 
     def explain(self) -> Explanation:
         """The plan in words and numbers."""
-        return explain(self.query, self.plan, self.statements)
+        return explain(self.query, self.plan, self.blocks)
 
 
 @contextlib.contextmanager
@@ -101,6 +95,11 @@ def _understood() -> Iterator[None]:
             hint="A function may have too many or too few arguments, or arguments of another kind "
             "than it takes.",
         )
+
+
+def _statement(plan: BlockPlan) -> str:
+    """The generated SQL of a block, with a salt that no other run has."""
+    return rewrite(plan, plan.block.source.table, secrets.randbits(62))
 
 
 class Preparer:
@@ -127,7 +126,8 @@ class Preparer:
         if known is None:
             prepared = self._plan(question)
         else:
-            prepared = replace(known, statements=self._rewritten(known.plan))
+            blocks = (replace(b, statement=_statement(b.plan)) for b in known.blocks)
+            prepared = replace(known, blocks=tuple(blocks))
         if len(question.text) <= _LONGEST:
             self._remembered[key] = prepared
         if len(self._remembered) > _REMEMBERED:
@@ -143,33 +143,19 @@ class Preparer:
             )
         plan = plan_query(query, question.mechanism, self._composition)
         refuse_unknown_noise(plan.blocks)
-        statements = self._rewritten(plan)
-        pairs = zip(plan.blocks, statements, strict=True)
-        keys = tuple(self._key_columns(*pair, text) for pair in pairs)
+        blocks = tuple(self._block(block, text) for block in plan.blocks)
         self._tail.load_public(query.public_tables)
         if query.plain is not None and query.plain.sure:
             names = query.plain.names
         else:
-            self._tail.check(query, plan.blocks, keys)
-            names = self._checked_names(query, plan.blocks, statements, keys)
-        return Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
+            self._tail.check(query, blocks)
+            # All types are checked here, where there are no rows.
+            names = tuple(column.name for column in self._engine.bind(check_sql(query, blocks)))
+        return Prepared(query, plan, blocks, names, fingerprint(plan.blocks))
 
-    def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
-        return tuple(
-            rewrite(block, block.block.source.table, secrets.randbits(62)) for block in plan.blocks
-        )
-
-    def _checked_names(
-        self,
-        query: Query,
-        plans: tuple[BlockPlan, ...],
-        statements: tuple[str, ...],
-        keys: tuple[tuple[Column, ...], ...],
-    ) -> tuple[str, ...]:
-        """The answer's column names, after checking all types where there are no rows."""
-        released = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
-        bound = self._engine.bind(check_sql(query, plans, statements, released))
-        return tuple(column.name for column in bound)
+    def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
+        statement = _statement(plan)
+        return PreparedBlock(plan, statement, self._key_columns(plan, statement, text))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
         """The released keys and their types, once nothing computed of private rows can fail.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows, Rows, Stage
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.release import release
@@ -21,14 +21,10 @@ from dpsql.sql.rewrite.set_union import set_union_sql
 
 
 def read_and_release(
-    rows: Rows,
-    plan: BlockPlan,
-    statement: str,
-    keys: Sequence[Column],
-    source: EntropySource,
-    progress: Percent,
+    rows: Rows, block: PreparedBlock, source: EntropySource, progress: Percent
 ) -> ReleasedRows:
     """One block's answer: the only read of private rows, and the noise."""
+    plan, statement, keys = block.plan, block.statement, block.keys
     bounded = plan.declared or plan.selection.fetch is not None
     if bounded and not plan.quantiles:
         return release(plan, _exact_rows(rows, plan, statement, keys), source)

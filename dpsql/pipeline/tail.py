@@ -32,10 +32,10 @@ from dpsql.engines.duckdb import MaterializedStream, numpy_safe, raise_if_interr
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.sandbox import Apart, ApartFailed, Limits
 from dpsql.errors import DataError, EngineError, QueryRefused
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import PlainTail, Query, TailKind
-from dpsql.pipeline.released import ReleasedRows, Values
-from dpsql.pipeline.tail_tables import _domain_keys, _lists, _Source, _source, released_columns
+from dpsql.pipeline.released import ReleasedBlock, Values
+from dpsql.pipeline.tail_tables import _domain_keys, _lists, _Source, _source
 from dpsql.results.rows import Answer, HeldAnswer, Row, StoredAnswer, _unnest
 from dpsql.sql.tail.bind_check import constant_fails, tail_sql
 
@@ -73,9 +73,7 @@ class TailRoom:
         except (duckdb.Error, MemoryError):
             raise EngineError() from None
 
-    def check(
-        self, query: Query, plans: Sequence[BlockPlan], keys: Sequence[Sequence[Column]]
-    ) -> None:
+    def check(self, query: Query, blocks: Sequence[PreparedBlock]) -> None:
         """Refuse a tail that fails whatever is released. Nothing is run but its constants.
 
         Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
@@ -83,8 +81,7 @@ class TailRoom:
         """
         if query.tail_kind is TailKind.SURE:
             return
-        columns = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
-        sql = tail_sql(query, plans, columns)
+        sql = tail_sql(query, blocks)
         try:
             if query.tail_kind is TailKind.BOUNDED:
                 found = failing_constant(self._connection, sql)
@@ -102,35 +99,31 @@ class TailRoom:
         if found is not None:
             raise constant_fails(query.text, found.reason, found.literals)
 
-    def run(
-        self,
-        query: Query,
-        plans: Sequence[BlockPlan],
-        keys: Sequence[Sequence[Column]],
-        released: Sequence[ReleasedRows],
-        names: Sequence[str],
-    ) -> Answer:
+    def run(self, query: Query, released: Sequence[ReleasedBlock], names: Sequence[str]) -> Answer:
         """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
-        if query.plain is not None and released[0].count <= _FEW_ROWS and numpy_safe(keys[0]):
-            return self._held(query.plain, plans[0], keys[0], released[0])
+        if query.plain is not None:
+            (only,) = released
+            if only.rows.count <= _FEW_ROWS and numpy_safe(only.block.keys):
+                return self._held(query.plain, only)
         self._drop_unused()
         loaded: list[str] = []
         sources: list[_Source] = []
         try:
-            for plan, columns, rows in zip(plans, keys, released, strict=True):
+            for each in released:
                 # Released rows and public types decide, not how many groups stayed unreleased.
-                if rows.count <= _FEW_ROWS and (rows.keys is None or isinstance(rows.keys, dict)):
-                    sources.append(_source(plan, columns, rows))
+                keys = each.rows.keys
+                if each.rows.count <= _FEW_ROWS and (keys is None or isinstance(keys, dict)):
+                    sources.append(_source(each))
                 else:
-                    loaded.append(plan.block.name)
-                    self._load(plan, columns, rows)
+                    loaded.append(each.block.name)
+                    self._load(each)
             if query.tail_kind is TailKind.UNBOUNDED:
                 return self._run_apart(query, sources, loaded, names)
             with self._time_limit():
                 return self._stored(query, sources, names)
         except (duckdb.Error, MemoryError, OSError, RuntimeError, ApartFailed) as error:
             raise_if_interrupted(error)
-            raise _failed(plans) from None
+            raise _failed(released) from None
         finally:
             self._dropped.extend(map(quote, loaded))
 
@@ -192,13 +185,11 @@ class TailRoom:
         self._drop_unused()
         self._connection = self._connection.cursor()
 
-    def _held(
-        self, tail: PlainTail, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows
-    ) -> Answer:
+    def _held(self, tail: PlainTail, released: ReleasedBlock) -> Answer:
         """The answer of a plain tail over a few released rows: no engine is needed for that."""
-        columns = released_columns(plan, keys)
-        lists = dict(zip((c.name for c in columns), _lists(plan, keys, released), strict=True))
-        order = list(range(released.count))
+        columns = released.block.released_columns
+        lists = dict(zip((c.name for c in columns), _lists(released), strict=True))
+        order = list(range(released.rows.count))
         for term in reversed(tail.order):
             values = lists[term.column]
             missing = [row for row in order if values[row] is None]
@@ -268,21 +259,22 @@ class TailRoom:
         while self._dropped:
             self._connection.execute(f"DROP TABLE IF EXISTS {self._dropped.popleft()}")
 
-    def _load(self, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> None:
+    def _load(self, released: ReleasedBlock) -> None:
         """A large release as a table, sorted by what was released, never in engine order."""
-        block = plan.block
-        values = {ROW_ID: released.row_ids, **released.values}
-        columns = [f"v.{quote(name)}" for name in released.values]
+        block, rows = released.block.plan.block, released.rows
+        values = {ROW_ID: rows.row_ids, **rows.values}
+        columns = [f"v.{quote(name)}" for name in rows.values]
         selected = [quote(block.key_column(i)) for i in range(len(block.keys))]
         source, order = "", [*(f"{column} DESC" for column in columns[:1]), *selected]
         stream: ArrowStream | None = None
-        if released.keys is None:
+        if rows.keys is None:
+            keys = released.block.keys
             selected, order = _domain_keys(block, keys, f"v.{ROW_ID}"), [f"v.{ROW_ID}"]
-        elif isinstance(released.keys, dict):
-            values |= released.keys
+        elif isinstance(rows.keys, dict):
+            values |= rows.keys
         else:
-            stream, source = released.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
-        names = ", ".join(quote(column.name) for column in released_columns(plan, keys))
+            stream, source = rows.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
+        names = ", ".join(quote(column.name) for column in released.block.released_columns)
         query = f"SELECT {', '.join([*selected, *columns])} FROM __dpsql_values v{source}"
         with self._registered(values, stream):
             self._connection.execute(
@@ -323,10 +315,10 @@ class TailRoom:
                 self._connection.unregister(name)
 
 
-def _failed(plans: Sequence[BlockPlan]) -> DataError:
+def _failed(released: Sequence[ReleasedBlock]) -> DataError:
     """The error of a tail that failed. What the engine says is withheld: it may quote values."""
     limits = f"a result beyond {MEMORY_LIMIT} or {TIME_LIMIT_SECONDS:.0f} seconds"
-    if not plans:
+    if not released:
         return DataError(
             "the query failed on the public tables",
             code="tail_failed",

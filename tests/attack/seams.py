@@ -95,8 +95,8 @@ def _cursor(connection: dpsql.Connection) -> Any:
 
 def release(connection: dpsql.Connection, prepared: Prepared) -> None:
     """Read and release every block as it is answered, noise included."""
-    for block in prepared.blocks():
-        read_and_release(connection._engine, *block, connection._source, lambda _: None)
+    for block in prepared.blocks:
+        read_and_release(connection._engine, block, connection._source, lambda _: None)
 
 
 def forget(connection: dpsql.Connection) -> None:

@@ -21,7 +21,7 @@ from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.connection.connection import _Arguments
 from dpsql.ledger import Ledger
 from dpsql.pipeline.release_codec import pack
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline.tail import TailRoom
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -236,9 +236,10 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
     asked = f"SELECT {key}, count(*) AS n FROM visits GROUP BY {key}"
     question = connection._question(asked, _Arguments((), "gaussian_positive_counts", {}))
     prepared = connection._preparer.prepare(question)
-    (plan,), (columns,) = prepared.plan.blocks, prepared.keys
+    (block,) = prepared.blocks
+    columns = block.keys
     names = {"k": [1, 5, 3], "s": ["b", None, "a"], "d": ["2024-01-03", "2024-01-01", None]}[key]
-    value = plan.block.aggregate_column(0)
+    value = block.plan.block.aggregate_column(0)
 
     def packed(ids: list[int], order: list[int]) -> bytes | None:
         chosen = [names[place] for place in order]
@@ -249,7 +250,7 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
             keys = {columns[0].name: masked}
         drawn = {value: np.array([10, 20, 30])[order]}
         rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
-        return pack(connection._tail, prepared.plan.blocks, prepared.keys, [rows])
+        return pack(connection._tail, [ReleasedBlock(block, rows)])
 
     first = packed([1, 2, 3], [0, 1, 2])
     assert first is not None
