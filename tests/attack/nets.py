@@ -362,7 +362,7 @@ def _told(pair: Pair, statement: Statement) -> Outcome:
             outcome.findings.append(found)
             heard.append("raw")
         finally:
-            connection._session.clear()
+            connection._statements.reset()
     outcome.seconds = (time.process_time() - began) / 2
     if heard[0] != heard[1] and "BUDGET" not in statement.text:
         outcome.findings.append(Finding("schema", "told differently", heard[1][:200]))
