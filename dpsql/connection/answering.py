@@ -12,6 +12,7 @@ from typing import Final
 from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import plan_record
+from dpsql.core.schema import Column
 from dpsql.engines.base import Engine
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.ledger import Cause, Charge, Ledger
@@ -27,6 +28,7 @@ from dpsql.policy.limits import ResourceFailures
 from dpsql.policy.model import Policy
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, Cost, Noise, Result
+from dpsql.sql.syntax.placeholders import Values, literals
 
 _CAUSES: Final = {
     "engine_failed": Cause.ENGINE,
@@ -102,6 +104,19 @@ class Answerer:
             return explanation
         stored = self.stored(prepared)
         return explanation if stored is None else replace(explanation, answered=stored[1])
+
+    def describe(self, question: Question) -> tuple[Column, ...]:
+        """The columns of the answer. Reads nothing private and costs nothing."""
+        return self.preparer.prepare(question).shown
+
+    def types_of(self, values: Values) -> dict[str, str | None]:
+        """The types that the values of query parameters have in a statement; None for NULL."""
+        written = literals(values)
+        if not written:
+            return {}
+        bound = self.engine.bind(f"SELECT {', '.join(written.values())}")
+        named = zip(written.items(), bound, strict=True)
+        return {name: None if sql == "NULL" else column.type for (name, sql), column in named}
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
         """What the account has spent and has left. Raises ``InterfaceError`` without a ledger."""

@@ -26,9 +26,10 @@ from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides
 from dpsql.policy.resolve import resolve
+from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
-from dpsql.sql.syntax.placeholders import Values
+from dpsql.sql.syntax.placeholders import Values, plain_values
 
 
 class Connection(CursorConnection):
@@ -106,6 +107,20 @@ class Connection(CursorConnection):
         with self._turn:
             self.refuse_closed()
             return self._statements.explanation(text, asked)
+
+    def describe(self, query: str, values: Values | None = None) -> Description:
+        """The columns that a statement's answer would have, and its query parameters.
+
+        Any statement that ``sql`` takes can be described: nothing private is read, nothing is set,
+        nothing is paid. ``values`` are those of its query parameters, as in ``sql``; None if they
+        are not known yet: then NULL stands for each, and where that is refused, values are needed.
+        Raises what ``explain`` does.
+        """
+        text = statement_text(query)
+        given = None if values is None else plain_values(values)
+        with self._turn:
+            self.refuse_closed()
+            return self._statements.description(text, given)
 
     def interrupt(self) -> None:
         """End the query that another thread is running, if one is; it fails.

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dpsql.connection import listings
 from dpsql.connection.answering import Answerer
 from dpsql.connection.listings import Layer, Listing
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
+from dpsql.core.schema import Column
 from dpsql.errors import Error, ParameterError, Place, ProgrammingError
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides
 from dpsql.policy.resolve import check_setting, resolve
+from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.sql.syntax.parse import not_text
-from dpsql.sql.syntax.placeholders import Values, plain_values
+from dpsql.sql.syntax.placeholders import Values, plain_values, query_parameters
 from dpsql.sql.syntax.statements import (
     Describe,
     Explain,
@@ -86,7 +89,7 @@ class Statements:
                 return self._answerer.answer(self.question(statement.text, asked))
             case Explain():
                 explanation = self._explanation(statement, asked)
-                return self._listed(listings.lines(str(explanation), "plan"), explanation)
+                return self._listed(listings.plan(str(explanation)), explanation)
             case _:
                 asked.refuse()
                 return self._listed(self._listing(statement), Explanation(text))
@@ -97,6 +100,20 @@ class Statements:
         if isinstance(statement, Explain):
             return self._explanation(statement, asked)
         return self._answerer.explain(self.question(text, asked))
+
+    def description(self, text: str, values: Values | None) -> Description:
+        """Describe a statement of any kind; nothing is set, read or paid for."""
+        statement = read_statement(text)
+        match statement:
+            case Select():
+                return self._described(statement.text, values)
+            case Explain():
+                with _placed_after(statement.before):
+                    inner = self._described(statement.text, values)
+                return Description(_answer_columns(listings.PLAN), inner.parameters)
+            case _:
+                Arguments(values or ()).refuse()
+                return Description(_answer_columns(self._listed_columns(statement)), ())
 
     def question(self, text: str, asked: Arguments) -> Question:
         """What a query asks under the privacy parameters in force."""
@@ -109,12 +126,29 @@ class Statements:
         self._set.clear()
 
     def _explanation(self, statement: Explain, asked: Arguments) -> Explanation:
-        try:
+        with _placed_after(statement.before):
             return self._answerer.explain(self.question(statement.text, asked))
-        except Error as error:
-            if error.place is not None and error.place.source == "query":
-                error.place = error.place.after(statement.before)
-            raise
+
+    def _described(self, text: str, values: Values | None) -> Description:
+        names = query_parameters(text)
+        given = dict.fromkeys(names) if values is None else values
+        columns = self._answerer.describe(self.question(text, Arguments(given)))
+        types = self._answerer.types_of(given)
+        parameters = tuple(QueryParameter(name, types[name]) for name in names)
+        return Description(_answer_columns(columns), parameters)
+
+    def _listed_columns(self, statement: Set | Reset | Show | Describe) -> tuple[Column, ...]:
+        """The columns of what a statement lists, after the checks it would make."""
+        match statement:
+            case Set(name, value, place):
+                _checked(self._policy, name, value, place)
+            case Show(Shown.BUDGET):
+                return listings.BUDGET
+            case Show(Shown.TABLES):
+                return listings.TABLES
+            case Describe():
+                return self._listing(statement).columns
+        return listings.PARAMETERS
 
     def _listed(self, listing: Listing, explanation: Explanation) -> Result:
         rows = self._answerer.room.hold(listing.columns, listing.rows)
@@ -143,6 +177,21 @@ class Statements:
     def _layers(self) -> tuple[Layer, ...]:
         """What was given to the connection, from far to near."""
         return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
+
+
+@contextmanager
+def _placed_after(before: str) -> Iterator[None]:
+    """Have the places of errors count from the start of a text of which only the end is read."""
+    try:
+        yield
+    except Error as error:
+        if error.place is not None and error.place.source == "query":
+            error.place = error.place.after(before)
+        raise
+
+
+def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
+    return tuple(AnswerColumn(column.name, column.type) for column in columns)
 
 
 def statement_text(text: object) -> str:

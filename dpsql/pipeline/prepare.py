@@ -16,7 +16,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PrivacyPlan
-from dpsql.ir.query import Block, Query
+from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import TailRoom
@@ -65,8 +65,18 @@ class Prepared:
     query: Query
     plan: PrivacyPlan
     blocks: tuple[PreparedBlock, ...]
-    names: tuple[str, ...]
+    columns: tuple[Column, ...]
     fingerprint: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the answer's columns, hidden ones too."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that an answer shows."""
+        return self.columns[: len(self.columns) - len(self.query.supports)]
 
     @property
     def fresh(self) -> bool:
@@ -100,6 +110,13 @@ def _understood() -> Iterator[None]:
 def _statement(plan: BlockPlan) -> str:
     """The generated SQL of a block, with a salt that no other run has."""
     return rewrite(plan, plan.block.source.table, secrets.randbits(62))
+
+
+def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
+    """The answer's columns where these are released columns of a block under other names."""
+    types = {column.name: column.type for column in block.released_columns}
+    named = zip(tail.names, tail.columns, strict=True)
+    return tuple(Column(name, types[column]) for name, column in named)
 
 
 class Preparer:
@@ -146,12 +163,12 @@ class Preparer:
         blocks = tuple(self._block(block, text) for block in plan.blocks)
         self._tail.load_public(query.public_tables)
         if query.plain is not None and query.plain.sure:
-            names = query.plain.names
+            columns = _plain_columns(query.plain, *blocks)
         else:
             self._tail.check(query, blocks)
             # All types are checked here, where there are no rows.
-            names = tuple(column.name for column in self._engine.bind(check_sql(query, blocks)))
-        return Prepared(query, plan, blocks, names, fingerprint(plan.blocks))
+            columns = self._engine.bind(check_sql(query, blocks))
+        return Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = _statement(plan)
