@@ -6,6 +6,9 @@ nothing is shown before the actual cost is settled.
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,12 +27,14 @@ from dpsql.pipeline.release_codec import pack, unpack
 from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.trace import trace_from
 from dpsql.policy.limits import ResourceFailures
 from dpsql.policy.model import Policy
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, Cost, Noise, Result
 from dpsql.sql.syntax.placeholders import Values, literals
 
+_logger = logging.getLogger(__name__)
 _CAUSES: Final = {
     "engine_failed": Cause.ENGINE,
     "time_limit": Cause.TIME,
@@ -68,7 +73,8 @@ class Answerer:
         self.policy = policy
         self.payer = payer(policy, analyst, session)
         self.room = TailRoom(engine)
-        self.preparer = Preparer(engine, policy, policy.account(analyst).composition, self.room)
+        composition = policy.account(analyst).composition
+        self.preparer = Preparer(engine, policy, composition, self.room, trace_from(os.environ))
         self.source: EntropySource = OSEntropy()
         self._ledger = ledger
         self._analyst = analyst
@@ -82,19 +88,22 @@ class Answerer:
 
         Whatever can be refused is refused while the question is prepared; it costs nothing then.
         """
+        began = time.monotonic()
         prepared = self.preparer.prepare(question)
         if not prepared.blocks:
-            return self._present(prepared, (), FREE)
+            return self._answered(prepared, self._present(prepared, (), FREE), began)
         stored = None if question.fresh or prepared.fresh else self.stored(prepared)
         if stored is not None:
-            return self.present_stored(prepared, *stored)
+            return self._answered(prepared, self.present_stored(prepared, *stored), began)
         charge = self._reserve(prepared, question)
         found = self._read_and_release(prepared)
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
-            raise self._failed(charge, found)
+            error = self._failed(charge, found)
+            _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
+            raise error
         cost = self._settle(prepared, charge, found)
-        return self._present(prepared, found.blocks, cost)
+        return self._answered(prepared, self._present(prepared, found.blocks, cost), began)
 
     def explain(self, question: Question) -> Explanation:
         """The plan, and whether the ledger has a release of it to give again."""
@@ -210,6 +219,16 @@ class Answerer:
             Noise(query.outputs, query.supports, prepared.plan.blocks, counts),
         )
 
+    def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
+        """Log what an answer cost, and how long it took; what was asked is told by its digest."""
+        paid, stored = result.cost.settled, ", stored" if result.cost.stored else ""
+        _logger.info(
+            "%s: answered %s%s, cost rho %.6g, epsilon %.6g, delta %.6g, in %.3f seconds",
+            *(self.payer.path, _short(prepared), stored),
+            *(paid.rho, paid.epsilon, paid.delta, time.monotonic() - began),
+        )
+        return result
+
     def _explained(self, prepared: Prepared) -> Explanation:
         """The plan, and how much work it may be."""
         explanation = prepared.explain()
@@ -256,6 +275,12 @@ class Answerer:
             charge, cause = self._failures[0]
             self.paying_ledger().fail(charge, self.payer.analyst, cause)
             self._failures.pop(0)
+            _logger.warning("%s: account suspended, cause %s", self.payer.analyst, cause.value)
+
+
+def _short(prepared: Prepared) -> str:
+    """What a log calls a question: the start of its fingerprint."""
+    return prepared.fingerprint[:12] if prepared.blocks else "from public tables"
 
 
 def _code(error: Exception, expired: bool) -> str:

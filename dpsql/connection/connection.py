@@ -6,9 +6,11 @@ in :mod:`dpsql.connection.statements`.
 
 from __future__ import annotations
 
+import logging
 import threading
 import warnings
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from dpsql.budget import BudgetReport, payer
@@ -18,7 +20,14 @@ from dpsql.connection.statements import Arguments, Statements, statement_text
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
-from dpsql.errors import InterfaceError, NewLedgerWarning, ParameterError, PolicyError
+from dpsql.errors import (
+    EngineError,
+    Error,
+    InterfaceError,
+    NewLedgerWarning,
+    ParameterError,
+    PolicyError,
+)
 from dpsql.ledger import Ledger
 from dpsql.pipeline.set_union import Percent
 from dpsql.policy.conformance import check_policy
@@ -30,6 +39,8 @@ from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.sql.syntax.placeholders import Values, plain_values
+
+_logger = logging.getLogger(__name__)
 
 
 class Connection(CursorConnection):
@@ -90,7 +101,7 @@ class Connection(CursorConnection):
         """
         text = statement_text(query)
         asked = Arguments.of(values, mechanism, parameters, fresh)
-        with self._turn:
+        with self._turn, self._logging_refusals():
             self.refuse_closed()
             return self._statements.result(text, asked)
 
@@ -153,6 +164,17 @@ class Connection(CursorConnection):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def _logging_refusals(self) -> Iterator[None]:
+        """Log the codes of errors; of failures of the engine, their answerer has told more."""
+        try:
+            yield
+        except EngineError:
+            raise
+        except Error as error:
+            _logger.info("%s: refused, %s", self._answerer.payer.path, error.code)
+            raise
 
     def refuse_closed(self) -> None:
         """Raise ``InterfaceError`` if the connection is closed."""
@@ -221,6 +243,7 @@ def connect(
             progress=progress,
         )
         owned.pop_all()  # from here on they are the connection's
+    _logger.info("%s: connected", connection._answerer.payer.path)
     return connection
 
 

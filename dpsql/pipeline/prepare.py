@@ -20,6 +20,7 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import TailRoom
+from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
@@ -123,12 +124,18 @@ class Preparer:
     """Prepares one connection's queries, and remembers them like a database's statements."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, composition: Composition, tail: TailRoom
+        self,
+        engine: Engine,
+        policy: Policy,
+        composition: Composition,
+        tail: TailRoom,
+        trace: Trace | None = None,
     ) -> None:
         self._engine = engine
         self._policy = policy
         self._composition = composition
         self._tail = tail
+        self._trace = trace
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:
@@ -137,28 +144,44 @@ class Preparer:
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """
         if not question.sound:
-            return self._plan(question)  # refused there, with a reason
-        key = question.key
+            return self._plan(question, None)  # refused there, with a reason
+        key, stages = question.key, self._stages(question)
         known = self._remembered.pop(key, None)
         if known is None:
-            prepared = self._plan(question)
+            prepared = self._plan(question, stages)
         else:
             blocks = (replace(b, statement=_statement(b.plan)) for b in known.blocks)
             prepared = replace(known, blocks=tuple(blocks))
+        if stages is not None:
+            stages.sql(prepared.blocks, prepared.query.tail)
         if len(question.text) <= _LONGEST:
             self._remembered[key] = prepared
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         return prepared
 
-    def _plan(self, question: Question) -> Prepared:
+    def _stages(self, question: Question) -> StatementTrace | None:
+        """What writes the stages of this question, if they are traced."""
+        if self._trace is None:
+            return None
+        schema, hidden = self._engine.schema(), bool(question.values)
+        return self._trace.statement(question.text, schema, hidden=hidden)
+
+    def _plan(self, question: Question, stages: StatementTrace | None) -> Prepared:
         text, schema = question.text, self._engine.schema()
         with _understood():
-            tree = bind_values(parse(text), question.values, text)
+            tree = parse(text)
+            if stages is not None:
+                stages.tree(tree)
+            tree = bind_values(tree, question.values, text)
             query = validate(
                 tree, text, self._policy, schema, question.parameters, self._engine.bind
             )
+        if stages is not None:
+            stages.blocks(query)
         plan = plan_query(query, question.mechanism, self._composition)
+        if stages is not None:
+            stages.plans(plan.blocks)
         refuse_unknown_noise(plan.blocks)
         blocks = tuple(self._block(block, text) for block in plan.blocks)
         self._tail.load_public(query.public_tables)
