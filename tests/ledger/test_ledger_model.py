@@ -363,5 +363,6 @@ def test_a_ledger_that_forgets_one_unit_does_not_agree(
         settle(journal, charge, less, digest)
 
     monkeypatch.setattr(store, "settle", generous)
+    told = settings(SETTINGS, phases=[Phase.generate], max_examples=200)
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(model, settings=settings(SETTINGS, phases=[Phase.generate]))
+        run_state_machine_as_test(model, settings=told)

@@ -20,6 +20,7 @@ from support import ANALYST, connect, policy
 
 import dpsql
 import dpsql.pipeline.tail as tail_module
+import dpsql.results.rows as rows_module
 import dpsql.sql.blocks.validate as validate_module
 from dpsql.engines.constants import failing_constant
 from dpsql.engines.sandbox import Apart, ApartFailed, Limits
@@ -459,9 +460,9 @@ def test_more_values_than_python_can_hold_are_refused_and_left_to_arrow(
     what: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = connection.sql(f"SELECT {what} AS k, n FROM {GROUPS}, range(10)")
-    monkeypatch.setattr(tail_module, "MAX_PYTHON_VALUES", 140)
+    monkeypatch.setattr(rows_module, "MAX_PYTHON_VALUES", 140)
     assert len(answer.fetchall()) == 70
-    monkeypatch.setattr(tail_module, "MAX_PYTHON_VALUES", 139)
+    monkeypatch.setattr(rows_module, "MAX_PYTHON_VALUES", 139)
     for read in (answer.fetchall, lambda: list(answer)):
         with pytest.raises(dpsql.InterfaceError) as caught:
             read()

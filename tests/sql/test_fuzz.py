@@ -158,12 +158,12 @@ def test_thousands_of_mangled_statements_are_answered_or_refused(connection, tex
     ("broken", "text"),
     [
         (
-            "sql.validate._Splitter._check_tail_table",
+            "sql.blocks.validate._Splitter._check_tail_table",
             "SELECT * FROM secret, (SELECT count(*) FROM visits)",
         ),
-        ("prepare.validate", "SELECT count(*) FROM visits"),
+        ("pipeline.prepare.validate", "SELECT count(*) FROM visits"),
         (
-            "sql.text._dialect.generator",
+            "sql.syntax.text._dialect.generator",
             f"SELECT count(*) FROM visits WHERE k /* {MARK} */ > 1",
         ),
     ],
