@@ -182,7 +182,7 @@ class Connection(CursorConnection):
             raise InterfaceError("the connection is closed", code="closed")
 
 
-def _unheard(percent: int) -> None:
+def _ignore_progress(percent: int) -> None:
     """Progress that nobody asked for."""
 
 
@@ -193,7 +193,7 @@ def connect(
     analyst: str = "",
     *,
     session: str = "",
-    progress: Percent = _unheard,
+    progress: Percent = _ignore_progress,
     **parameters: object,
 ) -> Connection:
     """Open a connection for one analyst.

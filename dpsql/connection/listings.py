@@ -119,7 +119,7 @@ def parameters(policy: Policy, layers: Iterable[Layer], only: str | None = None)
     for name in PARAMETER_NAMES if only is None else (only,):
         sources = [layer.source for layer in given if getattr(layer.given, name) is not NOT_GIVEN]
         source = sources[-1] if sources else "policy"
-        rows.append((name, _shown(getattr(values, name)), source, _limit(policy, name)))
+        rows.append((name, _value_text(getattr(values, name)), source, _limit(policy, name)))
     return Listing(PARAMETERS, rows)
 
 
@@ -170,7 +170,7 @@ def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
     return _access(table)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "unlimited" if value is UNLIMITED else str(value)
 
 

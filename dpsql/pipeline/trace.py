@@ -93,32 +93,32 @@ class StatementTrace:
     def blocks(self, query: Query) -> None:
         """Write what the private blocks ask for, and what is left over them."""
         for number, block in enumerate(query.blocks, 1):
-            self._write(f"block {number}", map(self._shown, _block_parts(block)))
+            self._write(f"block {number}", map(self._redacted, _block_parts(block)))
 
     def plans(self, plans: Sequence[BlockPlan]) -> None:
         """Write how each block is to be answered."""
         for number, plan in enumerate(plans, 1):
-            self._write(f"plan {number}", map(self._shown, _plan_parts(explain_block(plan, ""))))
+            self._write(f"plan {number}", map(self._redacted, _plan_parts(explain_block(plan, ""))))
 
     def sql(self, blocks: Sequence[PreparedBlock], tail: str) -> None:
         """Write the generated SQL of each block, and of the tail over all of them."""
         for number, block in enumerate(blocks, 1):
-            self._write(f"sql {number}", [self._shown(pretty(block.statement))])
-        self._write("tail", [self._shown(pretty(tail))])
+            self._write(f"sql {number}", [self._redacted(pretty(block.statement))])
+        self._write("tail", [self._redacted(pretty(tail))])
 
     def _write(self, stage: str, parts: Iterable[str]) -> None:
         lines = (line for part in parts for line in part.split("\n"))
         written = "".join(f"  {printable(line)}\n" for line in lines)
         self.trace.write(f"dpsql trace {self.number}: {stage}\n{written}")
 
-    def _shown(self, part: str) -> str:
+    def _redacted(self, part: str) -> str:
         """A part without what may be the value of a query parameter, if there are any."""
         if self.names is None:
             return part
-        shown = _TOKEN.sub(self._shown_token, part)
+        shown = _TOKEN.sub(self._redacted_token, part)
         return "?" if "'" in shown else shown  # a quote that is none of a constant
 
-    def _shown_token(self, token: re.Match[str]) -> str:
+    def _redacted_token(self, token: re.Match[str]) -> str:
         assert self.names is not None
         name, word = token["name"], token["word"]
         if word is not None:

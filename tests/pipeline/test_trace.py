@@ -130,7 +130,7 @@ def test_no_value_of_a_parameter_is_shown(sql: str, values: Any, traced: Traced)
 def test_a_trace_that_hid_nothing_would_be_noticed(
     traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_module.StatementTrace, "_shown", lambda self, part: part)
+    monkeypatch.setattr(trace_module.StatementTrace, "_redacted", lambda self, part: part)
     unnoticed = []
     for sql, values in HIDDEN:
         text = traced(sql, values)
