@@ -24,6 +24,11 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Connecting", "dpsql", ("connect", "Connection", "DuckDBEngine")),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
     ("Plans and budgets", "dpsql", ("Explanation", "BudgetReport")),
+    (
+        "Descriptions of statements",
+        "dpsql.results.description",
+        ("Description", "AnswerColumn", "QueryParameter"),
+    ),
     ("Figures of a plan", "dpsql.results.explanation", ("BlockExplanation", "ColumnFigure")),
     ("Policies", "dpsql", ("load_policy", "parse_policy", "Policy")),
     ("Policy against database", "dpsql.policy.conformance", ("check_policy", "Finding")),

@@ -254,7 +254,7 @@ def an_answer(axes: Axes) -> None:
         defaults=Parameters(epsilon=0.5, delta=1e-7, max_groups_contributed=1),
     )
     with TemporaryDirectory() as folder, connect(engine, policy, f"{folder}/b.db", "ana") as con:
-        con._source = Repeatable()
+        con._answerer.source = Repeatable()
         con.sql(
             "SELECT doctor, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY doctor"
         ).plot(ax=axes)

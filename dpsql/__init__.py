@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dpsql.policy.conformance import check_policy
     from dpsql.policy.load import load_policy, parse_policy
     from dpsql.policy.model import Policy
+    from dpsql.results.description import Description
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
 
@@ -55,6 +56,7 @@ __all__ = [
     "Cost",
     "DataError",
     "DatabaseError",
+    "Description",
     "DuckDBEngine",
     "EngineError",
     "Error",
@@ -88,6 +90,7 @@ _LATER = {
     "BudgetReport": "dpsql.budget",
     "Connection": "dpsql.connection.connection",
     "Cost": "dpsql.results.result",
+    "Description": "dpsql.results.description",
     "DuckDBEngine": "dpsql.engines.duckdb",
     "Explanation": "dpsql.results.explanation",
     "Interval": "dpsql.accuracy.intervals",

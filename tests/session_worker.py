@@ -13,7 +13,7 @@ from typing import Any
 from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
-from dpsql.connection.connection import Connection
+from dpsql.connection.answering import Answerer
 from dpsql.engines.duckdb import DuckDBRun, DuckDBStage
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
@@ -50,9 +50,7 @@ def _watched(real: Any, label: str, points: Failpoints) -> Any:
     return watched
 
 
-def never_settles(
-    connection: Connection, prepared: Prepared, charge: object, released: object, payload: object
-) -> Cost:
+def never_settles(answerer: Answerer, prepared: Prepared, charge: object, release: object) -> Cost:
     """A broken session: it shows what the ledger does not know."""
     return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0)
 
@@ -69,7 +67,7 @@ def ask(
     """Ask and show every answer row by row, and what it cost, until the failpoint is reached."""
     points = Failpoints(left, out)
     if broken:
-        Connection._settle = never_settles  # type: ignore[assignment]
+        Answerer._settle = never_settles  # type: ignore[assignment]
     with dpsql.connect(database, policies, ledger, "ana") as connection:
         between_steps(points)
         between_statements(backend_of(ledger), points)

@@ -1,26 +1,24 @@
 """A connection: one analyst's way to ask questions of one database under one policy.
 
-``execute`` is the whole story of a query, in order: nothing is read before the worst case is
-reserved, and nothing is shown before the actual cost is settled.
+How a question is answered is told in :mod:`dpsql.connection.answering`, how other statements are
+in :mod:`dpsql.connection.statements`.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import warnings
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Final
 
-from dpsql.accounting.zcdp import ZERO, Amount
-from dpsql.budget import BudgetReport, budget_report, payer
-from dpsql.budget.question import plan_record
-from dpsql.connection import listings as show
+from dpsql.budget import BudgetReport, payer
+from dpsql.connection.answering import Answerer
 from dpsql.connection.cursor import CursorConnection
-from dpsql.core.plain import NotPlain, plain, plain_text, type_name
-from dpsql.core.schema import Column
-from dpsql.engines.base import Engine, Run
+from dpsql.connection.statements import Arguments, Statements, statement_text
+from dpsql.core.plain import plain_text, type_name
+from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import (
     EngineError,
@@ -28,72 +26,21 @@ from dpsql.errors import (
     InterfaceError,
     NewLedgerWarning,
     ParameterError,
-    Place,
     PolicyError,
-    ProgrammingError,
 )
-from dpsql.ir.plan import BlockPlan
-from dpsql.ledger import Cause, Charge, Ledger
-from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
-from dpsql.pipeline.prepare import Prepared, Preparer, Question
-from dpsql.pipeline.read import read_and_release
-from dpsql.pipeline.release_codec import pack, unpack
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.ledger import Ledger
 from dpsql.pipeline.set_union import Percent
-from dpsql.pipeline.tail import Tails
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
-from dpsql.policy.limits import ResourceFailures
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides
-from dpsql.policy.resolve import check_setting, resolve
+from dpsql.policy.resolve import resolve
+from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import FREE, Cost, Noise, Result
-from dpsql.results.rows import HeldAnswer
-from dpsql.sql.syntax.parse import not_text
+from dpsql.results.result import Result
 from dpsql.sql.syntax.placeholders import Values, plain_values
-from dpsql.sql.syntax.statements import (
-    Describe,
-    Explain,
-    Reset,
-    Select,
-    Set,
-    Show,
-    Shown,
-    read_statement,
-)
 
-
-@dataclass(frozen=True, slots=True)
-class _Arguments:
-    """What comes beside the text of a query."""
-
-    values: Values
-    mechanism: str | None
-    parameters: dict[str, object]
-    fresh: bool = False
-
-    @classmethod
-    def of(
-        cls, values: object, mechanism: object, parameters: dict[str, object], fresh: object = False
-    ) -> _Arguments:
-        """What a program passed, as values of built-in types. Raises what ``sql`` does."""
-        return cls(
-            plain_values(values),
-            None if mechanism is None else plain_text("mechanism", mechanism),
-            parameters,
-            _boolean("fresh", fresh),
-        )
-
-    def refuse(self) -> None:
-        """Refuse to be given to a statement that has no use for it."""
-        if self.values or self.mechanism is not None or self.parameters or self.fresh:
-            raise ProgrammingError(
-                "this statement takes no values and no privacy parameters",
-                code="arguments_not_taken",
-                hint="They belong to SELECT and EXPLAIN SELECT. For the rest of the connection, "
-                "write SET epsilon = 0.5.",
-            )
+_logger = logging.getLogger(__name__)
 
 
 class Connection(CursorConnection):
@@ -115,27 +62,14 @@ class Connection(CursorConnection):
         owns_ledger: bool,
         progress: Percent,
     ) -> None:
-        self._engine = engine
-        self._policy = policy
-        self._ledger = ledger
-        self._analyst = analyst
-        self._payer = payer(policy, analyst, session)
-        self._session_name = session
-        self._settings = settings
-        self._session: dict[str, object] = {}  # what SET has set
+        resolve(policy, settings)
+        self._answerer = Answerer(engine, policy, ledger, analyst, session, progress)
+        self._statements = Statements(self._answerer, settings)
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
         if ledger is not None and owns_ledger:
             self._owned.append(ledger)
-        resolve(policy, settings)
-        self._tail = Tails.of(engine, policy)
-        composition = policy.account(analyst).composition
-        self._preparer = Preparer(engine, policy, composition, self._tail)
-        self._source: EntropySource = OSEntropy()
-        self._progress = progress
-        self._stopped: Exception | None = None  # what the listener to the progress raised
-        self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
         self._turn = threading.Lock()
-        self._run: Run | None = None  # that reads private rows at this moment
+        self._tenant = self._answerer.tails.tenant
         self._closed = False
         self.ledger_created = owns_ledger and ledger is not None and ledger.created
         """True if opening the connection has created its ledger: nothing had been spent in it."""
@@ -166,18 +100,11 @@ class Connection(CursorConnection):
         Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
         spent.
         """
-        query, asked = _query(query), _Arguments.of(values, mechanism, parameters, fresh)
-        with self._turn, self._tail.tenant:
+        text = statement_text(query)
+        asked = Arguments.of(values, mechanism, parameters, fresh)
+        with self._turn, self._tenant, self._logging_refusals():
             self.refuse_closed()
-            statement = read_statement(query)
-            match statement:
-                case Select():
-                    return self._execute(self._question(statement.text, asked))
-                case Explain():
-                    return self._explained(self._explanation(statement, asked))
-                case _:
-                    asked.refuse()
-                    return self._told(query, self._listing(statement))
+            return self._statements.result(text, asked)
 
     def explain(
         self,
@@ -188,13 +115,24 @@ class Connection(CursorConnection):
         **parameters: object,
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
-        query, asked = _query(query), _Arguments.of(values, mechanism, parameters)
-        with self._turn, self._tail.tenant:
+        text, asked = statement_text(query), Arguments.of(values, mechanism, parameters)
+        with self._turn, self._tenant:
             self.refuse_closed()
-            statement = read_statement(query)
-            if isinstance(statement, Explain):
-                return self._explanation(statement, asked)
-            return self._explain(self._question(query, asked))
+            return self._statements.explanation(text, asked)
+
+    def describe(self, query: str, values: Values | None = None) -> Description:
+        """The columns that a statement's answer would have, and its query parameters.
+
+        Any statement that ``sql`` takes can be described: nothing private is read, nothing is set,
+        nothing is paid. ``values`` are those of its query parameters, as in ``sql``; None if they
+        are not known yet: then NULL stands for each, and where that is refused, values are needed.
+        Raises what ``explain`` does.
+        """
+        text = statement_text(query)
+        given = None if values is None else plain_values(values)
+        with self._turn, self._tenant:
+            self.refuse_closed()
+            return self._statements.description(text, given)
 
     def interrupt(self) -> None:
         """End the query that another thread is running on this connection, if one is; it fails.
@@ -202,10 +140,7 @@ class Connection(CursorConnection):
         What it reserved stays spent, unless it was settled before: then the answer is stored, and
         the same question again costs nothing. Other connections go on, also to the same engine.
         """
-        run = self._run
-        if run is not None:
-            run.interrupt()
-        self._tail.interrupt()
+        self._answerer.interrupt()
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
         """What this analyst's account has spent and has left, and for how many more questions.
@@ -214,17 +149,14 @@ class Connection(CursorConnection):
         reads every entry of the account.
         """
         self.refuse_closed()
-        ledger = self._paying_ledger()
-        return budget_report(
-            self._policy, self._analyst, ledger, self._session_name, compare=compare
-        )
+        return self._answerer.budget(compare=compare)
 
     def close(self) -> None:
         """Close the connection and what it opened itself, once a query that is running is done."""
         with self._turn:
             if not self._closed:
                 self._closed = True
-                self._tail.tenant.close()
+                self._answerer.close()
                 for resource in self._owned:
                     resource.close()
 
@@ -234,204 +166,16 @@ class Connection(CursorConnection):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- statements beside SELECT -------------------------------------------------------------
-
-    def _explanation(self, statement: Explain, asked: _Arguments) -> Explanation:
+    @contextmanager
+    def _logging_refusals(self) -> Iterator[None]:
+        """Log the codes of errors; of failures of the engine, their answerer has told more."""
         try:
-            return self._explain(self._question(statement.text, asked))
+            yield
+        except EngineError:
+            raise
         except Error as error:
-            if error.place is not None and error.place.source == "query":
-                error.place = error.place.after(statement.before)
+            _logger.info("%s: refused, %s", self._answerer.payer.path, error.code)
             raise
-
-    def _explained(self, explanation: Explanation) -> Result:
-        listing = show.lines(str(explanation), "plan")
-        return Result(_held(listing), lambda: explanation)
-
-    def _told(self, text: str, listing: show.Listing) -> Result:
-        nothing = Explanation(text, "", (), ZERO, 0.0, 0.0)
-        return Result(_held(listing), lambda: nothing)
-
-    def _listing(self, statement: Set | Reset | Show | Describe) -> show.Listing:
-        """Obey or look up; nothing here reads a row or costs anything."""
-        match statement:
-            case Set(name, value, place):
-                self._session[name] = _checked(self._policy, name, value, place)
-                return show.parameters(self._policy, self._layers(), name)
-            case Reset(name):
-                self._session.pop(name, None)
-                return show.parameters(self._policy, self._layers(), name)
-            case Show(what):
-                return self._shown(what)
-            case Describe(table, place):
-                return show.describe(self._policy, self._engine.schema(), table, place)
-
-    def _shown(self, what: Shown) -> show.Listing:
-        match what:
-            case Shown.BUDGET:
-                return show.budget(self.budget())
-            case Shown.TABLES:
-                return show.tables(self._policy)
-            case Shown.PARAMETERS:
-                return show.parameters(self._policy, self._layers())
-
-    def _layers(self) -> tuple[show.Layer, ...]:
-        """What was given to the connection, from far to near."""
-        return (
-            show.Layer("connect()", self._settings),
-            show.Layer("SET", Overrides.of(self._session)),
-        )
-
-    # -- one query ----------------------------------------------------------------------------
-
-    def _question(self, text: str, asked: _Arguments) -> Question:
-        layers = [layer.given for layer in self._layers()]
-        settings = resolve(self._policy, *layers, Overrides.of(asked.parameters))
-        return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
-
-    def _execute(self, question: Question) -> Result:
-        prepared = self._preparer.prepare(question)
-        if not prepared.plan.blocks:
-            return self._present(prepared, (), FREE)
-        stored = None if question.fresh or prepared.fresh else self._stored(prepared)
-        if stored is not None:
-            return self._present(prepared, *stored)
-        charge = self._reserve(prepared, question)
-        released, payload = self._released(prepared, charge)
-        return self._present(prepared, released, self._settle(prepared, charge, released, payload))
-
-    def _explain(self, question: Question) -> Explanation:
-        """The plan, and whether the ledger has a release of it to give again."""
-        prepared = self._preparer.prepare(question)
-        explanation = self._explained_plan(prepared)
-        if self._ledger is None or prepared.fresh or not prepared.plan.blocks:
-            return explanation
-        stored = self._stored(prepared)
-        return explanation if stored is None else replace(explanation, answered=stored[1].answered)
-
-    def _stored(self, prepared: Prepared) -> tuple[tuple[ReleasedRows, ...], Cost] | None:
-        """The release the analyst was given for this question, in any session, and its cost now."""
-        kept = self._paying_ledger().stored(self._payer.analyst, prepared.fingerprint)
-        if kept is None:
-            return None
-        released = unpack(self._tail.keys, prepared.plan.blocks, prepared.keys, kept.payload)
-        return None if released is None else (released, replace(FREE, answered=kept.settled))
-
-    def _reserve(self, prepared: Prepared, question: Question) -> Charge:
-        self._record_failures()
-        return self._paying_ledger().reserve(
-            self._payer.path,
-            Amount.charge(prepared.plan.reserved),
-            query=prepared.fingerprint,
-            plan=plan_record(prepared.plan, question.text, question.values),
-            limits=self._payer.limits,
-        )
-
-    def _released(
-        self, prepared: Prepared, charge: Charge
-    ) -> tuple[tuple[ReleasedRows, ...], bytes | None]:
-        """The released rows of all blocks, and as what the ledger keeps them.
-
-        Whatever fails here may have failed because of what the rows hold. So the ledger is told,
-        and the analyst's account suspended: one failure may tell something, a second must not.
-        Raises ``EngineError`` with a fixed text, also for errors of ours.
-        """
-        self._stopped = None
-        run = self._run = self._engine.run(self._policy.limits.seconds)
-        try:
-            with run:
-                released = tuple(self._release(run, *block) for block in prepared.blocks())
-                return released, pack(
-                    self._tail.keys, prepared.plan.blocks, prepared.keys, released
-                )
-        except Exception as error:
-            if error is self._stopped:  # by who listens to the progress
-                raise
-            code = _code(error, run.expired)
-        finally:
-            self._run = None
-        # Raised outside the handler, so that not even its context quotes a row.
-        raise self._failure(charge, code)
-
-    def _release(
-        self, run: Run, plan: BlockPlan, statement: str, keys: tuple[Column, ...]
-    ) -> ReleasedRows:
-        return read_and_release(run, plan, statement, keys, self._source, self._told_percent)
-
-    def _told_percent(self, percent: int) -> None:
-        try:
-            self._progress(percent)
-        except Exception as error:
-            self._stopped = error
-            raise
-
-    def _failure(self, charge: Charge, code: str) -> EngineError:
-        """What the analyst is told, once the ledger knows."""
-        kept, account = "What it had reserved stays spent.", self._payer.analyst
-        if code == "interrupted":
-            return EngineError("the query was interrupted", code="interrupted", hint=kept)
-        keeps = self._policy.limits.resource_failures is ResourceFailures.KEEP
-        if code == "engine_failed" or not keeps:
-            self._failures.append((charge, _CAUSES[code]))
-            self._record_failures()
-            kept += (
-                f" The account {account} gets no answer to a new question until the owner has "
-                f"looked and reopens it: dpsql budget owner reopen {account}"
-            )
-        if code == "time_limit":
-            seconds = f"{self._policy.limits.seconds:g}"
-            reason = f"the query ran into the policy's limit of {seconds} seconds"
-            return EngineError(reason, code="time_limit", hint=kept)
-        if code == "memory_limit":
-            reason = "the query ran into the limit of memory"
-            return EngineError(reason, code="memory_limit", hint=kept)
-        return EngineError(EngineError.FIXED_REASON, code="engine_failed", hint=kept)
-
-    def _record_failures(self) -> None:
-        """Tell the ledger of failures it does not know yet; until it does, nothing is asked."""
-        while self._failures:
-            charge, cause = self._failures[0]
-            self._paying_ledger().fail(charge, self._payer.analyst, cause)
-            self._failures.pop(0)
-
-    def _settle(
-        self,
-        prepared: Prepared,
-        charge: Charge,
-        released: tuple[ReleasedRows, ...],
-        payload: bytes | None,
-    ) -> Cost:
-        """Commit the actual charge, which depends on the released rows alone, and keep them."""
-        loss = sum((rows.loss for rows in released), ZERO)
-        self._paying_ledger().settle(charge, charge.lowered_to(Amount.charge(loss)), payload)
-        return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
-
-    def _explained_plan(self, prepared: Prepared) -> Explanation:
-        """The plan, and how much work it may be."""
-        explanation = prepared.explain()
-        return replace(explanation, limits=self._policy.limits if explanation.blocks else None)
-
-    def _present(
-        self, prepared: Prepared, released: tuple[ReleasedRows, ...], cost: Cost
-    ) -> Result:
-        query, plans = prepared.query, prepared.plan.blocks
-        answer = self._tail.runner.run(query, plans, prepared.keys, released, prepared.names)
-        counts = tuple(rows.count for rows in released)
-        return Result(
-            answer,
-            lambda: self._explained_plan(prepared),
-            cost,
-            Noise(query.outputs, query.supports, plans, counts),
-        )
-
-    def _paying_ledger(self) -> Ledger:
-        if self._ledger is None:
-            raise InterfaceError(
-                "the connection has no ledger, so it can only explain",
-                code="no_ledger",
-                hint="Leave out `ledger=None`, or pass the ledger's path to connect().",
-            )
-        return self._ledger
 
     def refuse_closed(self) -> None:
         """Raise ``InterfaceError`` if the connection is closed."""
@@ -439,61 +183,7 @@ class Connection(CursorConnection):
             raise InterfaceError("the connection is closed", code="closed")
 
 
-def _held(listing: show.Listing) -> HeldAnswer:
-    """A listing as an answer. It was not released: there is nothing private in it."""
-    columns = listing.columns
-    return HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
-
-
-def _query(text: object) -> str:
-    """The text of a statement. Raises ``SQLSyntaxError`` for what is no text."""
-    try:
-        found = plain(text)
-    except NotPlain:
-        found = None
-    if not isinstance(found, str):
-        raise not_text()
-    return found
-
-
-_CAUSES: Final = {
-    "engine_failed": Cause.ENGINE,
-    "time_limit": Cause.TIME,
-    "memory_limit": Cause.MEMORY,
-}
-
-
-def _code(error: Exception, expired: bool) -> str:
-    """What happened to a query, told by the kind of an error: its text may quote rows."""
-    if isinstance(error, MemoryError):
-        return "memory_limit"
-    if not isinstance(error, EngineError):
-        return "engine_failed"  # an error of ours, for reasons that rows may have
-    return "time_limit" if expired and error.code == "interrupted" else error.code
-
-
-def _boolean(name: str, value: object) -> bool:
-    try:
-        found = plain(value)
-    except NotPlain:
-        found = None
-    if not isinstance(found, bool):
-        raise ParameterError(
-            f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
-        )
-    return found
-
-
-def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
-    """The value of a parameter, checked as an argument of ``connect`` is; errors have a place."""
-    try:
-        return check_setting(policy, name, value)
-    except ParameterError as error:
-        error.place = place
-        raise
-
-
-def _untold(percent: int) -> None:
+def _ignore_progress(percent: int) -> None:
     """Progress that nobody asked for."""
 
 
@@ -504,7 +194,7 @@ def connect(
     analyst: str = "",
     *,
     session: str = "",
-    progress: Percent = _untold,
+    progress: Percent = _ignore_progress,
     **parameters: object,
 ) -> Connection:
     """Open a connection for one analyst.
@@ -523,9 +213,9 @@ def connect(
     """
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
     if not isinstance(database, str | Path) and not hasattr(type(database), "schema"):
-        raise _odd("database", "a path or an engine", database)
+        raise _wrong_type("database", "a path or an engine", database)
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
-        raise _odd("ledger", "a path, a URL, a Ledger or None", ledger)
+        raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
     policy = _policy(policies)
     payer(policy, analyst, session)
     settings = Overrides.of(parameters)
@@ -554,6 +244,7 @@ def connect(
             progress=progress,
         )
         owned.pop_all()  # from here on they are the connection's
+    _logger.info("%s: connected", connection._answerer.payer.path)
     return connection
 
 
@@ -561,13 +252,13 @@ def _policy(policies: str | Path | Policy) -> Policy:
     if isinstance(policies, Policy):
         return policies
     if not isinstance(policies, str | Path):
-        raise _odd("policies", "a path or a Policy", policies)
+        raise _wrong_type("policies", "a path or a Policy", policies)
     from dpsql.policy.load import load_policy
 
     return load_policy(policies)
 
 
-def _odd(name: str, kinds: str, value: object) -> ParameterError:
+def _wrong_type(name: str, kinds: str, value: object) -> ParameterError:
     """The error for an argument of a type that it cannot have."""
     return ParameterError(f"{name} must be {kinds}, not {type_name(value)}", code="bad_parameter")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpsql.results.rows import Row
     from dpsql.sql.syntax.placeholders import Values
 
-Description: TypeAlias = tuple[str, str, None, None, int | None, int | None, None]
+ColumnDescription: TypeAlias = tuple[str, str, None, None, int | None, int | None, None]
 """Name, type code (DuckDB's own text), display size, internal size, precision, scale, null_ok."""
 
 
@@ -87,7 +87,7 @@ class Cursor:
     def __init__(self, connection: CursorConnection) -> None:
         self.connection = connection
         self.arraysize = 1
-        self.description: tuple[Description, ...] | None = None
+        self.description: tuple[ColumnDescription, ...] | None = None
         self._result: Result | None = None
         self._rows: list[Row] | None = None
         self._position = 0
@@ -239,7 +239,7 @@ class Cursor:
             raise errors.InterfaceError("the cursor is closed", code="closed")
 
 
-def _description(name: str, type_: str) -> Description:
+def _description(name: str, type_: str) -> ColumnDescription:
     precision, scale = None, None
     if is_decimal(type_) and (digits := re.findall(r"\d+", type_)):
         precision, scale = map(int, digits)

@@ -17,21 +17,21 @@ from dpsql.policy.parameters import NOT_GIVEN, PARAMETER_NAMES, UNLIMITED, Overr
 from dpsql.policy.resolve import resolve
 
 _TEXT, _NUMBER = "VARCHAR", "DOUBLE"
-_BUDGET: Final = (
+BUDGET: Final = (
     Column("account", _TEXT),
     Column("quantity", _TEXT),
     Column("spent", _NUMBER),
     Column("remaining", _NUMBER),
     Column("limit", _NUMBER),
 )
-_TABLES: Final = (Column("name", _TEXT), Column("access", _TEXT), Column("privacy_unit", _TEXT))
-_PARAMETERS: Final = (
+TABLES: Final = (Column("name", _TEXT), Column("access", _TEXT), Column("privacy_unit", _TEXT))
+PARAMETERS: Final = (
     Column("parameter", _TEXT),
     Column("value", _TEXT),
     Column("source", _TEXT),
     Column("limit", _TEXT),
 )
-_COLUMNS: Final = (
+COLUMNS: Final = (
     Column("column_name", _TEXT),
     Column("column_type", _TEXT),
     Column("access", _TEXT),
@@ -39,6 +39,10 @@ _COLUMNS: Final = (
     Column("upper", _NUMBER),
     Column("domain", _TEXT),
 )
+
+
+PLAN: Final = (Column("plan", _TEXT),)
+"""The columns of what each statement lists; ``PLAN`` is that of EXPLAIN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ class Layer:
     given: Overrides
 
 
-def lines(text: str, name: str) -> Listing:
-    """A text as one column, line by line."""
-    return Listing((Column(name, _TEXT),), [(line,) for line in text.split("\n")])
+def plan(text: str) -> Listing:
+    """The text of an explanation as one column, line by line."""
+    return Listing(PLAN, [(line,) for line in text.split("\n")])
 
 
 def budget(report: BudgetReport) -> Listing:
@@ -77,7 +81,7 @@ def budget(report: BudgetReport) -> Listing:
     if promise is not None:
         rows.append((promise.account, "promised epsilon", None, None, promise.epsilon))
         rows.append((promise.account, "promised delta", None, None, promise.delta))
-    return Listing(_BUDGET, rows)
+    return Listing(BUDGET, rows)
 
 
 def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
@@ -101,7 +105,7 @@ def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
 def tables(policy: Policy) -> Listing:
     """The tables an analyst may use: those of the policy, no others exist."""
     listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
-    return Listing(_TABLES, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
+    return Listing(TABLES, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
 
 
 def parameters(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:
@@ -115,8 +119,8 @@ def parameters(policy: Policy, layers: Iterable[Layer], only: str | None = None)
     for name in PARAMETER_NAMES if only is None else (only,):
         sources = [layer.source for layer in given if getattr(layer.given, name) is not NOT_GIVEN]
         source = sources[-1] if sources else "policy"
-        rows.append((name, _shown(getattr(values, name)), source, _limit(policy, name)))
-    return Listing(_PARAMETERS, rows)
+        rows.append((name, _value_text(getattr(values, name)), source, _limit(policy, name)))
+    return Listing(PARAMETERS, rows)
 
 
 def describe(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
@@ -134,7 +138,7 @@ def describe(policy: Policy, schema: Schema, name: str, place: Place) -> Listing
             hint=suggestion(name, names) or f"Tables: {', '.join(names)}.",
         )
     return Listing(
-        _COLUMNS,
+        COLUMNS,
         [_described(policy, table, column) for column in schema[fold(table.name)].columns],
     )
 
@@ -166,7 +170,7 @@ def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
     return _access(table)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "unlimited" if value is UNLIMITED else str(value)
 
 

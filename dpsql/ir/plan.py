@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.core.schema import Column
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive
@@ -171,6 +172,35 @@ class BlockPlan:
     def spread_groups(self, released: int) -> int:
         """How many groups share noise: those released, where they are the bound."""
         return released if self.groups is None else self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBlock:
+    """A private block ready to be run: its plan, its generated SQL and its released keys.
+
+    ``statement`` reads the private rows, ``keys`` are the released key columns and their types.
+    """
+
+    plan: BlockPlan
+    statement: str
+    keys: tuple[Column, ...]
+
+    @property
+    def name(self) -> str:
+        """What the tail calls the block's released table."""
+        return self.plan.block.name
+
+    @property
+    def released_columns(self) -> tuple[Column, ...]:
+        """The columns of the released table: keys, aggregates and their supports, noise."""
+        block = self.plan.block
+        columns = [Column(block.key_column(i), key.type) for i, key in enumerate(self.keys)]
+        for index, aggregate in enumerate(block.aggregates):
+            whole = self.plan.is_whole(aggregate)
+            columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
+            columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
+        asked = range(len(block.noise_columns))
+        return (*columns, *(Column(block.noise_column(index), "DOUBLE") for index in asked))
 
 
 @dataclass(frozen=True, slots=True)

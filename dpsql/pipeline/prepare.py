@@ -15,12 +15,12 @@ from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
-from dpsql.ir.plan import BlockPlan, PrivacyPlan
-from dpsql.ir.query import Block, Query
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PrivacyPlan
+from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
-from dpsql.pipeline.tail_tables import released_columns
+from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
@@ -65,23 +65,28 @@ class Prepared:
 
     query: Query
     plan: PrivacyPlan
-    statements: tuple[str, ...]
-    keys: tuple[tuple[Column, ...], ...]
-    names: tuple[str, ...]
+    blocks: tuple[PreparedBlock, ...]
+    columns: tuple[Column, ...]
     fingerprint: str
 
-    def blocks(self) -> Iterator[tuple[BlockPlan, str, tuple[Column, ...]]]:
-        """Each block's plan, statement and released key columns."""
-        return zip(self.plan.blocks, self.statements, self.keys, strict=True)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the answer's columns, hidden ones too."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that an answer shows."""
+        return self.columns[: len(self.columns) - len(self.query.supports)]
 
     @property
     def fresh(self) -> bool:
         """True if a block's OPTIONS ask for new noise."""
-        return any(block.block.fresh for block in self.plan.blocks)
+        return any(block.plan.block.fresh for block in self.blocks)
 
     def explain(self) -> Explanation:
         """The plan in words and numbers."""
-        return explain(self.query, self.plan, self.statements)
+        return explain(self.query, self.plan, self.blocks)
 
 
 @contextlib.contextmanager
@@ -103,16 +108,34 @@ def _understood() -> Iterator[None]:
         )
 
 
+def _statement(plan: BlockPlan) -> str:
+    """The generated SQL of a block, with a salt that no other run has."""
+    return rewrite(plan, plan.block.source.table, secrets.randbits(62))
+
+
+def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
+    """The answer's columns where these are released columns of a block under other names."""
+    types = {column.name: column.type for column in block.released_columns}
+    named = zip(tail.names, tail.columns, strict=True)
+    return tuple(Column(name, types[column]) for name, column in named)
+
+
 class Preparer:
     """Prepares one connection's queries, and remembers them like a database's statements."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, composition: Composition, tail: Tails
+        self,
+        engine: Engine,
+        policy: Policy,
+        composition: Composition,
+        tails: Tails,
+        trace: Trace | None = None,
     ) -> None:
         self._engine = engine
         self._policy = policy
         self._composition = composition
-        self._tail = tail
+        self._tails = tails
+        self._trace = trace
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:
@@ -121,55 +144,58 @@ class Preparer:
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """
         if not question.sound:
-            return self._plan(question)  # refused there, with a reason
-        key = question.key
+            return self._plan(question, None)  # refused there, with a reason
+        key, stages = question.key, self._stages(question)
         known = self._remembered.pop(key, None)
         if known is None:
-            prepared = self._plan(question)
+            prepared = self._plan(question, stages)
         else:
-            prepared = replace(known, statements=self._rewritten(known.plan))
+            blocks = (replace(b, statement=_statement(b.plan)) for b in known.blocks)
+            prepared = replace(known, blocks=tuple(blocks))
+        if stages is not None:
+            stages.sql(prepared.blocks, prepared.query.tail)
         if len(question.text) <= _LONGEST:
             self._remembered[key] = prepared
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         return prepared
 
-    def _plan(self, question: Question) -> Prepared:
+    def _stages(self, question: Question) -> StatementTrace | None:
+        """What writes the stages of this question, if they are traced."""
+        if self._trace is None:
+            return None
+        schema, hidden = self._engine.schema(), bool(question.values)
+        return self._trace.statement(question.text, schema, hidden=hidden)
+
+    def _plan(self, question: Question, stages: StatementTrace | None) -> Prepared:
         text, schema = question.text, self._engine.schema()
         with _understood():
-            tree = bind_values(parse(text), question.values, text)
+            tree = parse(text)
+            if stages is not None:
+                stages.tree(tree)
+            tree = bind_values(tree, question.values, text)
             query = validate(
                 tree, text, self._policy, schema, question.parameters, self._engine.bind
             )
+        if stages is not None:
+            stages.blocks(query)
         plan = plan_query(query, question.mechanism, self._composition)
+        if stages is not None:
+            stages.plans(plan.blocks)
         refuse_unknown_noise(plan.blocks)
-        statements = self._rewritten(plan)
-        pairs = zip(plan.blocks, statements, strict=True)
-        keys = tuple(self._key_columns(*pair, text) for pair in pairs)
-        self._tail.public.load(query.public_tables)
+        blocks = tuple(self._block(block, text) for block in plan.blocks)
+        self._tails.public.load(query.public_tables)
         if query.plain is not None and query.plain.sure:
-            names = query.plain.names
+            columns = _plain_columns(query.plain, *blocks)
         else:
-            self._tail.checker.check(query, plan.blocks, keys)
-            names = self._checked_names(query, plan.blocks, statements, keys)
-        return Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
+            self._tails.checker.check(query, blocks)
+            # All types are checked here, where there are no rows.
+            columns = self._engine.bind(check_sql(query, blocks))
+        return Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
 
-    def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
-        return tuple(
-            rewrite(block, block.block.source.table, secrets.randbits(62)) for block in plan.blocks
-        )
-
-    def _checked_names(
-        self,
-        query: Query,
-        plans: tuple[BlockPlan, ...],
-        statements: tuple[str, ...],
-        keys: tuple[tuple[Column, ...], ...],
-    ) -> tuple[str, ...]:
-        """The answer's column names, after checking all types where there are no rows."""
-        released = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
-        bound = self._engine.bind(check_sql(query, plans, statements, released))
-        return tuple(column.name for column in bound)
+    def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
+        statement = _statement(plan)
+        return PreparedBlock(plan, statement, self._key_columns(plan, statement, text))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
         """The released keys and their types, once nothing computed of private rows can fail.

@@ -1,55 +1,97 @@
-"""The only read of private rows: one block's statement, or its steps on a stage; its release."""
+"""Reads private rows: the only place that does.
+
+A block is one statement, or several steps on a stage. What is read goes to the release step, which
+asks back for the keys and the histograms of groups that it has chosen: these are read here too.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
-from dpsql.engines.base import ExactRows, Rows, Stage
-from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Rows, Stage
+from dpsql.ir.measures import Ranked
+from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.pipeline.release import release
-from dpsql.pipeline.released import ReleasedRows
-from dpsql.pipeline.set_union import Percent, release_set_union
-from dpsql.pipeline.staged import staged_histograms, staged_keys
-from dpsql.sql.rewrite.quantile_histograms import GROUPS, stored_groups
+from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
+from dpsql.pipeline.set_union import Percent, read_set_union
+from dpsql.sql.rewrite.quantile_histograms import (
+    GROUPS,
+    HistogramSQL,
+    chosen_groups,
+    stored_groups,
+)
 from dpsql.sql.rewrite.rewrite import rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 
-def read_and_release(
-    rows: Rows,
-    plan: BlockPlan,
-    statement: str,
-    keys: Sequence[Column],
-    source: EntropySource,
-    progress: Percent,
-) -> ReleasedRows:
-    """One block's answer: the only read of private rows, and the noise."""
+@contextmanager
+def read_exact(
+    rows: Rows, block: PreparedBlock, progress: Percent
+) -> Iterator[ExactBlock | ExactUnion]:
+    """Read a block's private rows, which stay readable until this is left."""
+    plan = block.plan
     bounded = plan.declared or plan.selection.fetch is not None
     if bounded and not plan.quantiles:
-        return release(plan, _exact_rows(rows, plan, statement, keys), source)
+        yield ExactBlock(_exact_rows(rows, plan, block.statement, block.keys))
+        return
     with rows.stage() as stage:
-        # The same statement in steps has a salt of its own.
-        table, salt = plan.block.source.table, secrets.randbits(62)
         if isinstance(plan.selection, SetUnion):
-            union = set_union_sql(plan, table, salt)
-            return release_set_union(plan, union, stage, keys, source, progress)
-        histograms = None
-        if plan.quantiles:
-            steps = rewrite_quantiles(plan, table, salt)
-            statement, histograms = steps.groups, staged_histograms(steps, stage)
-        stage.store(GROUPS, statement)
-        if plan.declared:
-            exact = _exact_rows(stage, plan, f"SELECT * FROM {quote(GROUPS)}", keys)
-            return release(plan, exact, source, histograms)
-        # However many groups there are, keys are read of those alone that come out.
-        measures = _measure_columns(plan)
-        exact = stage.exact(stored_groups(measures), (), measures)
-        return release(plan, exact, source, histograms, staged_keys(keys, stage))
+            union = set_union_sql(plan, plan.block.source.table, _salt())
+            yield read_set_union(plan.selection, union, stage, block.keys, progress)
+        else:
+            yield _staged(block, stage)
+
+
+def _staged(block: PreparedBlock, stage: Stage) -> ExactBlock:
+    """The exact rows of a block whose groups are stored first, for more to be asked of them."""
+    plan, statement, histograms = block.plan, block.statement, None
+    if plan.quantiles:
+        steps = rewrite_quantiles(plan, plan.block.source.table, _salt())
+        statement, histograms = steps.groups, _histograms(steps, stage)
+    stage.store(GROUPS, statement)
+    if plan.declared:
+        stored = f"SELECT * FROM {quote(GROUPS)}"
+        return ExactBlock(_exact_rows(stage, plan, stored, block.keys), histograms)
+    # However many groups there are, keys are read of those alone that come out.
+    measures = _measure_columns(plan)
+    exact = stage.exact(stored_groups(measures), (), measures)
+    return ExactBlock(exact, histograms, _keys_of(block.keys, stage))
+
+
+def _keys_of(keys: Sequence[Column], stage: Stage) -> KeysOf:
+    """How to read the keys of groups that are stored in ``stage``."""
+    names = [key.name for key in keys]
+
+    def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
+        sql = chosen_groups(names, len(ids))
+        exact = stage.keys(sql, keys, ids)
+        return keys_at(exact, np.searchsorted(exact.row_ids, ids))
+
+    return keys_of
+
+
+def _histograms(sql: HistogramSQL, stage: Stage) -> HistogramsOf:
+    """How to count the rows of groups whose exact rows are stored in ``stage``."""
+    counts = dict(sql.counts)
+
+    def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
+        owners, points, rows = stage.integers(counts[ranked], ids.tolist())
+        place = np.full(int(ids.max(initial=0)) + 1, -1, dtype=np.int64)
+        place[ids] = np.arange(len(ids))
+        owners = place[owners]
+        order = np.argsort(owners, kind="stable")
+        ends = np.searchsorted(owners[order], np.arange(len(ids)), side="right")
+        return Histograms(ends, points[order], rows[order])
+
+    return histograms
 
 
 def _exact_rows(
@@ -64,3 +106,8 @@ def _exact_rows(
 
 def _measure_columns(plan: BlockPlan) -> list[str]:
     return [plan.block.measure_column(i) for i in range(len(plan.measures))]
+
+
+def _salt() -> int:
+    """The salt of a statement in steps, which is not that of the same statement in one."""
+    return secrets.randbits(62)

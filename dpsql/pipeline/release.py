@@ -1,4 +1,7 @@
-"""From exact rows to released rows: the only place where noise is drawn."""
+"""From exact rows to released rows: the only place where noise is drawn.
+
+It sends nothing to the engine: what it needs of groups it has chosen, it asks of what was read.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,43 @@ from dpsql.accuracy.estimates import estimate
 from dpsql.engines.base import ExactRows
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Measure, Quantile
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.pipeline.released import ReleasedRows, Values, drawn_columns, with_noise_columns
-from dpsql.pipeline.staged import HistogramsOf, KeysOf, keys_at
+from dpsql.mechanisms.set_union import SetUnion
+from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
+from dpsql.pipeline.released import (
+    ReleasedBlock,
+    ReleasedRows,
+    Values,
+    drawn_columns,
+    with_noise_columns,
+)
 
 _LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
+
+
+def release_block(
+    block: PreparedBlock, exact: ExactBlock | ExactUnion, source: EntropySource
+) -> ReleasedBlock:
+    """Draw what comes out of a block."""
+    if isinstance(exact, ExactUnion):
+        return ReleasedBlock(block, release_set_union(block.plan, exact, source))
+    rows = release(block.plan, exact.rows, source, exact.histograms, exact.keys_of)
+    return ReleasedBlock(block, rows)
+
+
+def release_set_union(plan: BlockPlan, exact: ExactUnion, source: EntropySource) -> ReleasedRows:
+    """Draw which keys are named.
+
+    Guarantee: ``plan.loss(released)``, for tables within the sensitivity of ``set_union_sql``.
+    """
+    union = plan.selection
+    assert isinstance(union, SetUnion)
+    chosen = union.select(exact.weights, source).indices
+    named = exact.named(chosen + 1)
+    return ReleasedRows(named.row_ids, named.keys, {}, plan.loss(len(chosen)))
 
 
 def release(

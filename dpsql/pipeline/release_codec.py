@@ -19,10 +19,16 @@ from dpsql.accounting.zcdp import ZERO
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import LedgerError
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ledger import MAX_RELEASE
 from dpsql.pipeline.key_spelling import KeySpelling
-from dpsql.pipeline.released import ReleasedRows, Values, drawn_columns, with_noise_columns
+from dpsql.pipeline.released import (
+    ReleasedBlock,
+    ReleasedRows,
+    Values,
+    drawn_columns,
+    with_noise_columns,
+)
 
 _VERSION: Final = 1
 _LEAST_BYTES = 2  # that a row takes in JSON
@@ -35,18 +41,13 @@ _KEYS: Final = "biuO"
 _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers still
 
 
-def pack(
-    room: KeySpelling,
-    plans: Sequence[BlockPlan],
-    keys: Sequence[Sequence[Column]],
-    released: Sequence[ReleasedRows],
-) -> bytes | None:
+def pack(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | None:
     """A statement's release as bytes, or None where it is too large or keys have no exact text."""
-    if sum(rows.count for rows in released) * _LEAST_BYTES > MAX_RELEASE:
+    if sum(each.rows.count for each in released) * _LEAST_BYTES > MAX_RELEASE:
         return None
     blocks = []
-    for plan, columns, rows in zip(plans, keys, released, strict=True):
-        packed = _packed_block(room, plan, columns, rows)
+    for each in released:
+        packed = _packed_block(spelling, each.block, each.rows)
         if packed is None:
             return None
         blocks.append(packed)
@@ -57,12 +58,9 @@ def pack(
 
 
 def unpack(
-    room: KeySpelling,
-    plans: Sequence[BlockPlan],
-    keys: Sequence[Sequence[Column]],
-    payload: bytes,
-) -> tuple[ReleasedRows, ...] | None:
-    """The release that was packed, at no cost; None if it is not one of these plans and keys.
+    spelling: KeySpelling, blocks: Sequence[PreparedBlock], payload: bytes
+) -> tuple[ReleasedBlock, ...] | None:
+    """The release that was packed, at no cost; None if it is not one of these blocks.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no release was packed as. Whoever can write
     to the ledger's file can put anything there, and none of it is quoted.
@@ -70,15 +68,17 @@ def unpack(
     document = _document(payload)
     if document["release"] != _VERSION:
         return None
-    blocks = _list(document.get("blocks"))
-    for block in blocks:
-        _require(isinstance(block, dict) and block.keys() == _PARTS)
-    types = [[column.type for column in columns] for columns in keys]
-    if [block["types"] for block in blocks] != types:
+    packed = _list(document.get("blocks"))
+    for part in packed:
+        _require(isinstance(part, dict) and part.keys() == _PARTS)
+    types = [[column.type for column in block.keys] for block in blocks]
+    if [part["types"] for part in packed] != types:
         return None
-    found = zip(plans, keys, blocks, strict=True)
     with np.errstate(all="ignore"):  # of values that no noise has
-        return tuple(_unpacked_block(room, *each) for each in found)
+        return tuple(
+            ReleasedBlock(block, _unpacked_rows(spelling, block, part))
+            for block, part in zip(blocks, packed, strict=True)
+        )
 
 
 def _document(payload: object) -> dict[str, Any]:
@@ -118,14 +118,15 @@ def _corrupt() -> LedgerError:
 
 
 def _packed_block(
-    room: KeySpelling, plan: BlockPlan, columns: Sequence[Column], rows: ReleasedRows
+    spelling: KeySpelling, block: PreparedBlock, rows: ReleasedRows
 ) -> dict[str, Any] | None:
     """One block in an order that its keys decide.
 
     Row numbers and their order stay behind: they are those of the exact rows, and would tell the
     true ranks of groups, or how many there are. Checked by ``tests/pipeline/test_stored.py``.
     """
-    found, dtypes = _key_lists(room, columns, rows)
+    plan, columns = block.plan, block.keys
+    found, dtypes = _key_lists(spelling, columns, rows)
     if found is None:
         return None
     places = sorted(
@@ -143,21 +144,22 @@ def _packed_block(
     }
 
 
-def _unpacked_block(
-    room: KeySpelling, plan: BlockPlan, columns: Sequence[Column], block: dict[str, Any]
+def _unpacked_rows(
+    spelling: KeySpelling, block: PreparedBlock, packed: dict[str, Any]
 ) -> ReleasedRows:
-    values = _unpacked_values(plan, block["values"])
+    plan, columns = block.plan, block.keys
+    values = _unpacked_values(plan, packed["values"])
     if plan.declared:
-        positions = _positions(plan, block["positions"])
-        _require(block["keys"] == [] and block["dtypes"] is None)
+        positions = _positions(plan, packed["positions"])
+        _require(packed["keys"] == [] and packed["dtypes"] is None)
         keys: KeyArrays | ArrowStream | None = None
     else:
-        _require(block["positions"] is None)
-        lists = [_list(found) for found in _list(block["keys"])]
+        _require(packed["positions"] is None)
+        lists = [_list(found) for found in _list(packed["keys"])]
         _require(0 < len(lists) == len(columns))
         positions = list(range(1, len(lists[0]) + 1))
         _require(all(len(found) == len(positions) for found in lists))
-        keys = _unpacked_keys(room, columns, block["dtypes"], lists, positions)
+        keys = _unpacked_keys(spelling, columns, packed["dtypes"], lists, positions)
     _require(all(len(found) == len(positions) for found in values.values()))
     return ReleasedRows(
         row_ids=np.array(positions, dtype=np.int64),
@@ -188,7 +190,7 @@ def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, Values]:
 
 
 def _unpacked_keys(
-    room: KeySpelling,
+    spelling: KeySpelling,
     columns: Sequence[Column],
     dtypes: object,
     lists: list[list[Any]],
@@ -197,7 +199,7 @@ def _unpacked_keys(
     if dtypes is None:
         for texts in lists:
             _require(all(_is_text(text) for text in texts))
-        stream = room.keys_of_texts(columns, lists, positions)
+        stream = spelling.keys_of_texts(columns, lists, positions)
         _require(stream is not None)
         assert stream is not None
         return stream
@@ -213,7 +215,7 @@ def _drawn(plan: BlockPlan, rows: ReleasedRows) -> list[str]:
 
 
 def _key_lists(
-    room: KeySpelling, columns: Sequence[Column], rows: ReleasedRows
+    spelling: KeySpelling, columns: Sequence[Column], rows: ReleasedRows
 ) -> tuple[list[list[Any]] | None, list[str] | None]:
     """Keys as values of plain types, with these, or as the engine's texts of others."""
     if rows.keys is None:
@@ -221,7 +223,7 @@ def _key_lists(
     if isinstance(rows.keys, dict):
         arrays = [rows.keys[column.name] for column in columns]
         return [array.tolist() for array in arrays], [array.dtype.str for array in arrays]
-    return room.key_texts(columns, rows.keys, rows.row_ids), None
+    return spelling.key_texts(columns, rows.keys, rows.row_ids), None
 
 
 def _packed(column: NDArray[Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.accuracy.intervals import interval_of, noise_scale
 from dpsql.engines.base import ArrowStream, KeyArrays
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block, NoiseFigure
 
 Values = NDArray[np.int64] | NDArray[np.float64]
@@ -36,6 +36,14 @@ class ReleasedRows:
     def count(self) -> int:
         """How many groups came out."""
         return len(self.row_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedBlock:
+    """A block and what was released of it."""
+
+    block: PreparedBlock
+    rows: ReleasedRows
 
 
 def drawn_columns(block: Block) -> list[str]:

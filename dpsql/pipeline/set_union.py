@@ -1,4 +1,4 @@
-"""Releases set unions: streams units and their keys past the mechanism."""
+"""Reads set unions: stores units and their keys, and streams them past a policy for weights."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import Stage
-from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.engines.base import ExactRows, Stage
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.exact import ExactUnion
 from dpsql.sql.rewrite.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
@@ -27,20 +25,14 @@ Each number comes once, whatever the data. When it comes is not protected, as ti
 _STORED = 60  # percent, once what a policy reads is stored
 
 
-def release_set_union(
-    plan: BlockPlan,
+def read_set_union(
+    union: SetUnion,
     sql: SetUnionSQL,
     stage: Stage,
     keys: Sequence[Column],
-    source: EntropySource,
     percent: Percent = lambda _: None,
-) -> ReleasedRows:
-    """Draw which keys are named. Keys themselves are read only once they are.
-
-    Guarantee: ``plan.loss(released)``, for tables within the sensitivity of ``set_union_sql``.
-    """
-    union = plan.selection
-    assert isinstance(union, SetUnion)
+) -> ExactUnion:
+    """Read the weights of all keys. Keys themselves are read only once they are named."""
     progress = _Progress(percent)
     rows = {}
     for number, (name, select) in enumerate(sql.tables, 1):
@@ -52,9 +44,11 @@ def release_set_union(
         weights = _weighed(union, stage, rows[UNITS], rows[PAIRS], progress)
     else:
         (weights,) = stage.integers(sql.weights)
-    named = union.select(weights, source).indices
-    exact = stage.keys(sql.named, keys, named + 1)
-    return ReleasedRows(exact.row_ids, exact.keys, {}, plan.loss(len(named)))
+
+    def named(ids: NDArray[np.int64]) -> ExactRows:
+        return stage.keys(sql.named, keys, ids)
+
+    return ExactUnion(weights, named)
 
 
 class _Progress:

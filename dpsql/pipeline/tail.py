@@ -19,22 +19,20 @@ from weakref import finalize
 import duckdb
 
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Column
 from dpsql.engines.base import Engine
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import numpy_safe, raise_if_interrupted
 from dpsql.engines.isolated import MEMORY_LIMIT
 from dpsql.engines.sandbox import Apart, ApartFailed
 from dpsql.errors import DataError, EngineError
-from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import PlainTail, Query, TailKind
 from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.public_tables import PublicTables
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.rooms import Stay, Tenant, pool_of
 from dpsql.pipeline.tail_apart import TIME_LIMIT_SECONDS, Copied, run_apart
 from dpsql.pipeline.tail_check import TailChecker
-from dpsql.pipeline.tail_tables import _lists, _Source, _source, load, released_columns
+from dpsql.pipeline.tail_tables import _lists, _Source, _source, load
 from dpsql.policy.model import Policy
 from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer
 
@@ -52,44 +50,33 @@ class TailRunner:
         self._public = public
         self._apart = apart
 
-    def run(
-        self,
-        query: Query,
-        plans: Sequence[BlockPlan],
-        keys: Sequence[Sequence[Column]],
-        released: Sequence[ReleasedRows],
-        names: Sequence[str],
-    ) -> Answer:
+    def run(self, query: Query, released: Sequence[ReleasedBlock], names: Sequence[str]) -> Answer:
         """Run the tail over released rows. Raises ``DataError`` with a fixed text if it fails."""
-        if query.plain is not None and released[0].count <= _FEW_ROWS and numpy_safe(keys[0]):
-            return _held(query.plain, plans[0], keys[0], released[0])
+        if query.plain is not None:
+            (only,) = released
+            if only.rows.count <= _FEW_ROWS and numpy_safe(only.block.keys):
+                return _held(query.plain, only)
         try:
             self._public.load(query.public_tables)
-            return self._run(query, plans, keys, released, names)
+            return self._run(query, released, names)
         except _FAILURES as error:
             raise_if_interrupted(error)
-            raise _failed(plans) from None
+            raise _failed(released) from None
 
-    def _run(
-        self,
-        query: Query,
-        plans: Sequence[BlockPlan],
-        keys: Sequence[Sequence[Column]],
-        released: Sequence[ReleasedRows],
-        names: Sequence[str],
-    ) -> Answer:
+    def _run(self, query: Query, released: Sequence[ReleasedBlock], names: Sequence[str]) -> Answer:
         stay = self._tenant.stay()
         stay.drop_unused()
         loaded: list[str] = []
         sources: list[_Source] = []
         try:
-            for plan, columns, rows in zip(plans, keys, released, strict=True):
+            for each in released:
                 # Released rows and public types decide, not how many groups stayed unreleased.
-                if rows.count <= _FEW_ROWS and (rows.keys is None or isinstance(rows.keys, dict)):
-                    sources.append(_source(plan, columns, rows))
+                keys = each.rows.keys
+                if each.rows.count <= _FEW_ROWS and (keys is None or isinstance(keys, dict)):
+                    sources.append(_source(each))
                 else:
-                    loaded.append(quote(plan.block.name))
-                    load(stay, plan, columns, rows)
+                    loaded.append(quote(each.block.name))
+                    load(stay, each)
             if query.tail_kind is TailKind.UNBOUNDED:
                 return self._run_apart(stay, query, sources, loaded, names)
             with Deadline(TIME_LIMIT_SECONDS, stay.cursor.interrupt):
@@ -156,13 +143,11 @@ def _stored(
     return answer.held() or answer
 
 
-def _held(
-    tail: PlainTail, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows
-) -> Answer:
+def _held(tail: PlainTail, released: ReleasedBlock) -> Answer:
     """The answer of a plain tail over a few released rows: no engine is needed for that."""
-    columns = released_columns(plan, keys)
-    lists = dict(zip((c.name for c in columns), _lists(plan, keys, released), strict=True))
-    order = list(range(released.count))
+    columns = released.block.released_columns
+    lists = dict(zip((c.name for c in columns), _lists(released), strict=True))
+    order = list(range(released.rows.count))
     for term in reversed(tail.order):
         values = lists[term.column]
         missing = [row for row in order if values[row] is None]
@@ -176,10 +161,10 @@ def _held(
     return HeldAnswer(list(tail.names), [types[name] for name in tail.columns], rows)
 
 
-def _failed(plans: Sequence[BlockPlan]) -> DataError:
+def _failed(released: Sequence[ReleasedBlock]) -> DataError:
     """The error of a tail that failed. What the engine says is withheld: it may quote values."""
     limits = f"a result beyond {MEMORY_LIMIT} or {TIME_LIMIT_SECONDS:.0f} seconds"
-    if not plans:
+    if not released:
         return DataError(
             "the query failed on the public tables",
             code="tail_failed",

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpsql.core.schema import Column
 from dpsql.engines.constants import FailingConstant, failing_constant
 from dpsql.engines.sandbox import Apart, ApartFailed, Limits
 from dpsql.errors import QueryRefused
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.public_tables import PublicTables
 from dpsql.pipeline.rooms import Tenant
-from dpsql.pipeline.tail_tables import released_columns
 from dpsql.sql.tail.bind_check import constant_fails, tail_sql
 
 PLAN_LIMITS: Final = Limits(1 << 30, "500MB", 10.0)
@@ -27,9 +25,7 @@ class TailChecker:
         self._public = public
         self._apart = apart
 
-    def check(
-        self, query: Query, plans: Sequence[BlockPlan], keys: Sequence[Sequence[Column]]
-    ) -> None:
+    def check(self, query: Query, blocks: Sequence[PreparedBlock]) -> None:
         """Refuse a tail that fails whatever is released. Nothing is run but its constants.
 
         Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
@@ -37,9 +33,8 @@ class TailChecker:
         """
         if query.tail_kind is TailKind.SURE:
             return
-        columns = [released_columns(*pair) for pair in zip(plans, keys, strict=True)]
         try:
-            found = self._failing(query, tail_sql(query, plans, columns))
+            found = self._failing(query, tail_sql(query, blocks))
         except ApartFailed:
             raise QueryRefused(
                 "the query is too large to be planned",

@@ -10,9 +10,8 @@ from typing import Any
 from dpsql.core.quoting import ROW_ID, literal, quote
 from dpsql.core.schema import Column, is_text
 from dpsql.engines.base import ArrowStream
-from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.rooms import Stay
 from dpsql.results.rows import unnest
 
@@ -26,26 +25,15 @@ class _Source:
     parameters: list[list[object]]
 
 
-def released_columns(plan: BlockPlan, keys: Sequence[Column]) -> list[Column]:
-    """The columns of a block's released table: keys, aggregates and their supports, noise."""
-    block = plan.block
-    columns = [Column(block.key_column(i), key.type) for i, key in enumerate(keys)]
-    for index, aggregate in enumerate(block.aggregates):
-        whole = plan.is_whole(aggregate)
-        columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
-        columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
-    asked = range(len(block.noise_columns))
-    return columns + [Column(block.noise_column(index), "DOUBLE") for index in asked]
-
-
-def _lists(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> list[list[Any]]:
+def _lists(released: ReleasedBlock) -> list[list[Any]]:
     """The released columns as lists, in the order of what was released, never of the engine."""
-    values: list[list[Any]] = [column.tolist() for column in released.values.values()]
-    if released.keys is None:
-        return [*_domain_lists(plan.block, keys, released.row_ids.tolist()), *values]
-    assert isinstance(released.keys, dict)
-    key_lists = [released.keys[column.name].tolist() for column in keys]
-    return _sorted_lists(key_lists, values, released.count)
+    block, rows = released.block, released.rows
+    values: list[list[Any]] = [column.tolist() for column in rows.values.values()]
+    if rows.keys is None:
+        return [*_domain_lists(block.plan.block, block.keys, rows.row_ids.tolist()), *values]
+    assert isinstance(rows.keys, dict)
+    key_lists = [rows.keys[column.name].tolist() for column in block.keys]
+    return _sorted_lists(key_lists, values, rows.count)
 
 
 def _domain_lists(
@@ -62,39 +50,41 @@ def _domain_lists(
     return [[group[i] for group in chosen] for i in range(len(keys))]
 
 
-def _source(plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> _Source:
+def _source(released: ReleasedBlock) -> _Source:
     """A small release as a common table expression over lists of values."""
-    block, columns = plan.block, released_columns(plan, keys)
-    if released.keys is None:
-        values: list[list[Any]] = [column.tolist() for column in released.values.values()]
-        lists = [released.row_ids.tolist(), *values]
-        unnested = [ROW_ID, *(quote(column.name) for column in columns[len(keys) :])]
-        types = ["BIGINT", *(column.type for column in columns[len(keys) :])]
-        selected = ", ".join([*_domain_keys(block, keys, ROW_ID), *unnested[1:]])
+    block, columns = released.block, released.block.released_columns
+    if released.rows.keys is None:
+        values: list[list[Any]] = [column.tolist() for column in released.rows.values.values()]
+        lists = [released.rows.row_ids.tolist(), *values]
+        drawn = columns[len(block.keys) :]
+        unnested = [ROW_ID, *(quote(column.name) for column in drawn)]
+        types = ["BIGINT", *(column.type for column in drawn)]
+        selected = ", ".join([*_domain_keys(block.plan.block, block.keys, ROW_ID), *unnested[1:]])
         rows = f"SELECT {selected} FROM ({unnest(unnested, types)})"
     else:
-        lists = _lists(plan, keys, released)
+        lists = _lists(released)
         rows = unnest([quote(c.name) for c in columns], [c.type for c in columns])
     names = ", ".join(quote(column.name) for column in columns)
     name = quote(block.name)
     return _Source(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
 
 
-def load(stay: Stay, plan: BlockPlan, keys: Sequence[Column], released: ReleasedRows) -> None:
+def load(stay: Stay, released: ReleasedBlock) -> None:
     """Store a large release as a table, sorted by what was released, never in engine order."""
-    block = plan.block
-    values = {ROW_ID: released.row_ids, **released.values}
-    columns = [f"v.{quote(name)}" for name in released.values]
+    block, rows = released.block.plan.block, released.rows
+    values = {ROW_ID: rows.row_ids, **rows.values}
+    columns = [f"v.{quote(name)}" for name in rows.values]
     selected = [quote(block.key_column(i)) for i in range(len(block.keys))]
     source, order = "", [*(f"{column} DESC" for column in columns[:1]), *selected]
     stream: ArrowStream | None = None
-    if released.keys is None:
+    if rows.keys is None:
+        keys = released.block.keys
         selected, order = _domain_keys(block, keys, f"v.{ROW_ID}"), [f"v.{ROW_ID}"]
-    elif isinstance(released.keys, dict):
-        values |= released.keys
+    elif isinstance(rows.keys, dict):
+        values |= rows.keys
     else:
-        stream, source = released.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
-    names = ", ".join(quote(column.name) for column in released_columns(plan, keys))
+        stream, source = rows.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
+    names = ", ".join(quote(column.name) for column in released.block.released_columns)
     query = f"SELECT {', '.join([*selected, *columns])} FROM __dpsql_values v{source}"
     with stay.registered(values=values, keys=stream):
         stay.cursor.execute(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
-from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, Candidate, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Query
 from dpsql.mechanisms.promise import Promise, Promising
 from dpsql.mechanisms.set_union import SetUnion
@@ -80,15 +81,15 @@ class Explanation:
     worth ``reserved_epsilon``, at the delta of ``reserved`` plus ``conversion_delta``.
     ``answered`` is when the account paid for a release of these blocks that the ledger would give
     again at no cost (a UTC time in ISO 8601), if it did. ``limits`` are those of the policy on the
-    work of reading private rows, if any are read.
+    work of reading private rows, if any are read. A statement that is no query has its text alone.
     """
 
     query: str
-    tail: str
-    blocks: tuple[BlockExplanation, ...]
-    reserved: PrivacyLoss
-    reserved_epsilon: float
-    conversion_delta: float
+    tail: str = ""
+    blocks: tuple[BlockExplanation, ...] = ()
+    reserved: PrivacyLoss = ZERO
+    reserved_epsilon: float = 0.0
+    conversion_delta: float = 0.0
     answered: str | None = None
     limits: Limits | None = None
 
@@ -128,15 +129,12 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
     )
 
 
-def explain(query: Query, plan: PrivacyPlan, statements: tuple[str, ...]) -> Explanation:
+def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) -> Explanation:
     """The explanation of a planned statement."""
     return Explanation(
         query=query.text,
         tail=query.tail,
-        blocks=tuple(
-            explain_block(block, statement)
-            for block, statement in zip(plan.blocks, statements, strict=True)
-        ),
+        blocks=tuple(explain_block(block.plan, block.statement) for block in blocks),
         reserved=plan.reserved,
         reserved_epsilon=plan.epsilon(plan.reserved),
         conversion_delta=plan.conversion_delta,

@@ -185,7 +185,7 @@ def _texts(sides: list[_Said]) -> Iterator[Finding]:
 def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
     for name, left, right in (
         ("names", one.names, other.names),
-        ("key types", one.keys, other.keys),
+        ("key types", *([block.keys for block in side.blocks] for side in (one, other))),
         ("tail", one.query.tail, other.query.tail),
     ):
         if left != right:
@@ -206,7 +206,8 @@ def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
 
 
 def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
-    for (plan, _, keys), _ in zip(one.blocks(), other.blocks(), strict=True):
+    for block, _ in zip(one.blocks, other.blocks, strict=True):
+        plan, keys = block.plan, block.keys
         statement = seams.statement_of(plan)
         found = []
         for connection in pair.sides:
@@ -361,7 +362,7 @@ def _told(pair: Pair, statement: Statement) -> Outcome:
             outcome.findings.append(found)
             heard.append("raw")
         finally:
-            connection._session.clear()
+            connection._statements.reset()
     outcome.seconds = (time.process_time() - began) / 2
     if heard[0] != heard[1] and "BUDGET" not in statement.text:
         outcome.findings.append(Finding("schema", "told differently", heard[1][:200]))

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import dpsql
-from dpsql.connection.connection import _Arguments
+from dpsql.connection.statements import Arguments
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, canonical
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.prepare import Prepared
-from dpsql.pipeline.read import read_and_release
+from dpsql.pipeline.read import read_exact
+from dpsql.pipeline.release import release_block
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 
@@ -33,8 +34,9 @@ def prepare(
     """The statement made ready, as a connection does it."""
     given = dict(parameters)
     mechanism = given.pop("mechanism", None)
-    asked = _Arguments(values, mechanism, given)  # type: ignore[arg-type]
-    return connection._preparer.prepare(connection._question(text, asked))
+    asked = Arguments(values, mechanism, given)  # type: ignore[arg-type]
+    question = connection._statements.question(text, asked)
+    return connection._answerer.preparer.prepare(question)
 
 
 def statement_of(plan: BlockPlan) -> str:
@@ -60,7 +62,7 @@ def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: A
     named = () if plan.declared else keys
     if plan.declared:
         measures = [*(k.name for k in keys), *measures]
-    connection._engine.run().exact(statement, named, measures)
+    connection._answerer.engine.run().exact(statement, named, measures)
 
 
 def rows(
@@ -90,19 +92,20 @@ def engine_message(connection: dpsql.Connection, statement: str) -> str:
 
 
 def _cursor(connection: dpsql.Connection) -> Any:
-    return connection._engine._cursor()  # type: ignore[attr-defined]
+    return connection._answerer.engine._cursor()  # type: ignore[attr-defined]
 
 
 def release(connection: dpsql.Connection, prepared: Prepared) -> None:
     """Read and release every block as it is answered, noise included."""
-    for block in prepared.blocks():
-        read_and_release(connection._engine.run(), *block, connection._source, lambda _: None)
+    for block in prepared.blocks:
+        with read_exact(connection._answerer.engine.run(), block, lambda _: None) as exact:
+            release_block(block, exact, connection._answerer.source)
 
 
 def forget(connection: dpsql.Connection) -> None:
     """Undo SET, and forget what was planned."""
-    connection._session.clear()
-    connection._preparer._remembered.clear()
+    connection._statements.reset()
+    connection._answerer.preparer._remembered.clear()
 
 
 # -- what can be taken away ------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def ask(connection: dpsql.Connection, sql: str = QUESTION) -> str | int:
 
 def reads(connection: dpsql.Connection) -> bool:
     """Whether a statement of the connection over private rows has been begun."""
-    run = connection._run
+    run = connection._answerer._run
     return run is not None and bool(run._cursors)  # type: ignore[attr-defined]
 
 
@@ -158,7 +158,7 @@ KEPT_IN_A_ROOM = f"SELECT k, n::DECIMAL(9, 2) AS m FROM {GROUPS} ORDER BY k"
 def room_of(connection: dpsql.Connection) -> Room | None:
     """The room a connection has at this moment."""
     gc.collect()
-    tenant = connection._tail.tenant
+    tenant = connection._answerer.tails.tenant
     stay = tenant._stay or (tenant._last and tenant._last())
     return stay.room if isinstance(stay, Stay) else None
 
@@ -235,7 +235,7 @@ def test_a_room_is_empty_for_the_next_one_whatever_the_last_one_left(
     ana = open_one()
     answer = ana.sql(IN_A_ROOM["released rows"])
     assert len(answer.fetchall()) == 7
-    pool = ana._tail.tenant._pool
+    pool = ana._answerer.tails.tenant._pool
     (room,) = pool._free
     assert names_in(room) == []
     room.database.execute("CREATE TABLE left_over AS SELECT 1 AS one")

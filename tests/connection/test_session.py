@@ -104,7 +104,7 @@ def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection)
     small = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=2)
     large = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=80)
     assert small.blocks[0].columns[0].noise_scale < large.blocks[0].columns[0].noise_scale / 30
-    assert len(connection._preparer._remembered) <= 256
+    assert len(connection._answerer.preparer._remembered) <= 256
 
 
 @pytest.mark.few(1)
@@ -167,7 +167,7 @@ def test_a_failing_tail_costs_its_release_and_names_no_value(connection) -> None
 
 
 def test_the_engines_message_never_reaches_the_caller(connection) -> None:
-    engine = connection._engine
+    engine = connection._answerer.engine
     assert isinstance(engine, DuckDBEngine)
     with pytest.raises(dpsql.EngineError) as caught:
         engine.run().exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"])
@@ -503,12 +503,14 @@ def test_locked_connections_reach_no_file_setting_or_object(room, sql, shared) -
 
 
 def inside(connection: Connection, room: str) -> duckdb.DuckDBPyConnection:
-    engine = connection._engine
+    engine = connection._answerer.engine
     assert isinstance(engine, DuckDBEngine)
     if room == "twin":
         assert engine._twin is not None
         return engine._twin._connection.cursor()
-    held = engine._connection if room == "private" else connection._tail.tenant.stay().cursor
+    held = (
+        engine._connection if room == "private" else connection._answerer.tails.tenant.stay().cursor
+    )
     return held.cursor()
 
 
@@ -527,7 +529,7 @@ def test_the_twin_and_the_tail_hold_no_private_rows(connection) -> None:
     connection.sql(f"SELECT name, n FROM shops JOIN ({counts}) USING (k)")
     connection.sql("SELECT upper(s), count(*) FROM visits GROUP BY 1")
     twin = inside(connection, "twin")
-    alone = Twin(connection._engine.schema(), evidence_for(duckdb.__version__))
+    alone = Twin(connection._answerer.engine.schema(), evidence_for(duckdb.__version__))
     alone.examine("visits", ["1"])  # which fills it, from the schema and nothing else
     rows = "SELECT hash(COLUMNS(*)) FROM visits"
     assert twin.execute(rows).fetchall() == alone._connection.execute(rows).fetchall()

@@ -350,7 +350,7 @@ def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
         owner.execute("SET default_collation = 'NOCASE'; SET integer_division = true")
         owner.execute("SET lock_configuration = true")
         with dpsql.connect(path, policy("t"), ledger, "ana") as con:
-            engine = con._engine
+            engine = con._answerer.engine
             assert isinstance(engine, DuckDBEngine)
             assert settings_of(engine._connection) == SETTINGS
             assert len(con.sql("SELECT k, COUNT(DISTINCT unit) FROM t GROUP BY k").fetchall()) == 2

@@ -203,7 +203,7 @@ def test_what_fails_even_where_the_policy_keeps_accounts_open_for_resources(
     ],
 )
 @pytest.mark.parametrize(
-    "where", ["dpsql.pipeline.read.release", "dpsql.connection.connection.pack"]
+    "where", ["dpsql.pipeline.release.release", "dpsql.connection.answering.pack"]
 )
 def test_errors_of_ours_on_private_rows_are_failures(
     where: str, error: Exception, code: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
@@ -250,7 +250,7 @@ def test_ctrl_c_is_no_failure(
 
     with opened() as con:
         with monkeypatch.context() as patch:
-            patch.setattr("dpsql.pipeline.read.release", fail)
+            patch.setattr("dpsql.pipeline.release.release", fail)
             with pytest.raises(error):
                 con.sql(QUESTION)
         assert con.budget().unsettled == 1

@@ -270,7 +270,7 @@ def test_the_history_is_told_page_by_page_for_one_account_or_for_all(used) -> No
 def test_values_of_parameters_and_failed_questions_are_in_the_history(world, database) -> None:
     with dpsql.connect(database, "policies.yaml", "budget.db", "ana") as connection:
         connection.sql("SELECT COUNT(*) AS n FROM visits WHERE colour = ?", ["\x1b[2Jred"])
-        paying = connection._payer
+        paying = connection._answerer.payer
     with ledger() as opened:
         opened.reserve(
             paying.path,

@@ -257,7 +257,7 @@ def test_the_harness_notices_what_fails_after_payment(
     def fails(*_: object) -> None:
         raise dpsql.DataError("broken", code="tail_failed")
 
-    monkeypatch.setattr("dpsql.connection.connection.pack", fails)
+    monkeypatch.setattr("dpsql.connection.answering.pack", fails)
     asked = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) count(*) FROM visits"
     assert failures(paid, [asked], monkeypatch) == (0, [f"engine_failed: {asked}"])
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.connection.connection import Connection
+from dpsql.connection.answering import Answerer
 from dpsql.engines.duckdb import DuckDBRun
 from dpsql.policy.model import AccountPolicy
 from dpsql.results.result import FREE
@@ -47,7 +47,7 @@ def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
     with connect(tmp_path) as opened:
         opened.sql("SELECT count(*) FROM visits")
         before = opened.budget()
-        monkeypatch.setattr(Connection, "_paying_ledger", None)
+        monkeypatch.setattr(Answerer, "paying_ledger", None)
         monkeypatch.setattr(DuckDBRun, "exact", None)  # these are all reads of private rows
         monkeypatch.setattr(DuckDBRun, "stage", None)
         answer = opened.sql(sql)
@@ -155,7 +155,9 @@ def test_a_private_table_that_is_declared_public_would_be_found(tmp_path) -> Non
             assert opened.sql(sql).fetchall()
 
 
-def test_statements_without_tables_leave_nothing_for_the_next_one(connection: Connection) -> None:
+def test_statements_without_tables_leave_nothing_for_the_next_one(
+    connection: dpsql.Connection,
+) -> None:
     connection.sql("SELECT 42 AS secret_of_another_statement")
     for name in ("answer_0", "secret_of_another_statement", "tail"):
         with pytest.raises(dpsql.UnknownName):

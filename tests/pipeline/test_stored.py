@@ -18,10 +18,10 @@ from support import ANALYST, connect, policy
 
 import dpsql
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
-from dpsql.connection.connection import _Arguments
+from dpsql.connection.statements import Arguments
 from dpsql.ledger import Ledger
 from dpsql.pipeline.release_codec import pack
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline.tail import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -234,22 +234,23 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
     """Row numbers are true ranks: what the ledger keeps is the same whatever they and their order
     are."""
     asked = f"SELECT {key}, count(*) AS n FROM visits GROUP BY {key}"
-    question = connection._question(asked, _Arguments((), "gaussian_positive_counts", {}))
-    prepared = connection._preparer.prepare(question)
-    (plan,), (columns,) = prepared.plan.blocks, prepared.keys
+    found = connection._statements.question(asked, Arguments((), "gaussian_positive_counts"))
+    prepared = connection._answerer.preparer.prepare(found)
+    (block,) = prepared.blocks
+    columns = block.keys
     names = {"k": [1, 5, 3], "s": ["b", None, "a"], "d": ["2024-01-03", "2024-01-01", None]}[key]
-    value = plan.block.aggregate_column(0)
+    value = block.plan.block.aggregate_column(0)
 
     def packed(ids: list[int], order: list[int]) -> bytes | None:
         chosen = [names[place] for place in order]
         if key == "d":
-            keys = connection._tail.keys.keys_of_texts(columns, [chosen], ids)
+            keys = connection._answerer.tails.keys.keys_of_texts(columns, [chosen], ids)
         else:
             masked = np.ma.array(chosen, mask=[n is None for n in chosen], dtype=object)
             keys = {columns[0].name: masked}
         drawn = {value: np.array([10, 20, 30])[order]}
         rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
-        return pack(connection._tail.keys, prepared.plan.blocks, prepared.keys, [rows])
+        return pack(connection._answerer.tails.keys, [ReleasedBlock(block, rows)])
 
     first = packed([1, 2, 3], [0, 1, 2])
     assert first is not None
@@ -362,25 +363,27 @@ class Tampered:
 
     def __init__(self, connection: dpsql.Connection) -> None:
         self.connection = connection
-        self.ledger = connection._paying_ledger()
+        self.ledger = connection._answerer.paying_ledger()
         self.kept: dict[str, Any] = {}
         for asked in [*QUESTIONS, DAYS]:
             connection.sql(asked)
-            prepared = connection._preparer.prepare(question(connection, asked))
-            self.kept[asked] = self.ledger.stored(connection._payer.analyst, prepared.fingerprint)
+            prepared = connection._answerer.preparer.prepare(question(connection, asked))
+            account = connection._answerer.payer.analyst
+            self.kept[asked] = self.ledger.stored(account, prepared.fingerprint)
             assert self.kept[asked] is not None
 
     def outcome(self, asked: str, payload: Any, monkeypatch: pytest.MonkeyPatch) -> str:
         """What becomes of a question whose release is this: an answer, or the code of an error."""
         kept = replace(self.kept[asked], payload=payload)
-        prepared = self.connection._preparer.prepare(question(self.connection, asked))
+        answerer = self.connection._answerer
+        prepared = answerer.preparer.prepare(question(self.connection, asked))
         with monkeypatch.context() as patched:
             patched.setattr(type(self.ledger), "stored", lambda *_: kept)
             try:
-                found = self.connection._stored(prepared)
+                found = answerer.stored(prepared)
                 if found is None:
                     return "another"
-                result = self.connection._present(prepared, *found)
+                result = answerer.present_stored(prepared, *found)
                 result.fetchall()
                 result.intervals()
             except dpsql.Error as error:
@@ -390,7 +393,7 @@ class Tampered:
 
 
 def question(connection: dpsql.Connection, text: str) -> Any:
-    return connection._question(text, _Arguments((), None, {}))
+    return connection._statements.question(text, Arguments())
 
 
 def steps_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -127,7 +127,7 @@ def run_refused(connection: dpsql.Connection, text: str) -> None:
     """Run what is not explained: it may be about the connection itself, and costs nothing."""
     with contextlib.suppress(dpsql.Error):
         connection.sql(text)
-    connection._session.clear()  # as SET may have set something
+    connection._statements.reset()  # as SET may have set something
 
 
 FAST = {
@@ -179,7 +179,7 @@ def test_the_checks_notice_a_broken_front_door(broken, text, connection, monkeyp
             raise RuntimeError
 
     check(connection, text)
-    connection._preparer._remembered.clear()
+    connection._answerer.preparer._remembered.clear()
     monkeypatch.setattr(f"dpsql.{broken}", comments if MARK in text else fails)
     with pytest.raises((AssertionError, RuntimeError)):
         check(connection, text)

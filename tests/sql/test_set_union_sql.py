@@ -27,12 +27,10 @@ from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
-from dpsql.pipeline import set_union as release_step
-from dpsql.pipeline.set_union import release_set_union
+from dpsql.pipeline import set_union as reading_step
+from dpsql.pipeline.set_union import read_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.rewrite.set_union import set_union_sql
@@ -263,23 +261,13 @@ def test_the_engine_computes_every_share_as_the_mechanism_does(mechanism: str) -
     assert [row[0] for row in LAB.rows(sizes)] == list(union_of(found).item_weights)
 
 
-def weighed(
-    engine: DuckDBEngine, found: Planned, monkeypatch: pytest.MonkeyPatch
-) -> NDArray[np.int64]:
+def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     """The weights that the release step would add noise to, in order of row id."""
     plan = found.plans[0]
-    seen: list[NDArray[np.int64]] = []
-
-    def select(self: SetUnion, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        seen.append(scores)
-        return Selected(np.arange(0, dtype=np.intp), None)
-
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
-    with monkeypatch.context() as patch, engine.run().stage() as stage:
-        patch.setattr(SetUnion, "select", select)
+    with engine.run().stage() as stage:
         statements = set_union_sql(plan, SCHEMA["r"], SALT)
-        release_set_union(plan, statements, stage, columns, SeededSource(1))
-    return seen[0]
+        return read_set_union(union_of(found), statements, stage, columns).weights
 
 
 def engine_of(rows: Sequence[tuple[int, int]]) -> DuckDBEngine:
@@ -306,7 +294,7 @@ def crowd(units: int, keys: int, most: int, seed: int) -> list[tuple[int, int]]:
 def test_weights_of_the_stages_are_those_of_the_mechanism_on_the_same_pairs(
     mechanism: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_step, "_PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(reading_step, "_PAIRS_AT_ONCE", at_once)
     rows = crowd(200, 60, 9, 3)
     found = asked(["a"], "", mechanism, 5)
     LAB.fill([(u, k, None, None) for u, k in rows])
@@ -314,7 +302,7 @@ def test_weights_of_the_stages_are_those_of_the_mechanism_on_the_same_pairs(
         expected = policy_weights(union_of(found), found.statements[0])
     else:
         expected = fixed_weights(found.statements[0])
-    staged = weighed(engine_of(rows), found, monkeypatch)
+    staged = weighed(engine_of(rows), found)
     assert sorted(k[0] for k in expected) == [k[0] for k in sorted(expected)]
     wanted = [expected[key] for key in sorted(expected)]
     assert np.abs(staged - np.array(wanted)).max() <= (union_of(found).norm == 2)
@@ -322,9 +310,7 @@ def test_weights_of_the_stages_are_those_of_the_mechanism_on_the_same_pairs(
 
 
 @pytest.mark.parametrize("mechanism", ["weighted_gaussian_set_union", "weighted_laplace_set_union"])
-def test_fixed_weights_are_what_units_of_each_size_give(
-    mechanism: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fixed_weights_are_what_units_of_each_size_give(mechanism: str) -> None:
     rows = crowd(100, 30, 6, 4)
     found = asked(["a"], "", mechanism, 6)
     sizes = Counter(u for u, _ in rows)
@@ -332,7 +318,7 @@ def test_fixed_weights_are_what_units_of_each_size_give(
     expected = Counter({k: 0 for _, k in rows})
     for unit, key in rows:
         expected[key] += shares[sizes[unit] - 1]
-    staged = weighed(engine_of(rows * 3), found, monkeypatch)
+    staged = weighed(engine_of(rows * 3), found)
     assert staged.tolist() == [expected[key] for key in sorted(expected)]
 
 
@@ -343,7 +329,7 @@ def test_fixed_weights_are_what_units_of_each_size_give(
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("delta", [0.05, 1e-6])
 def test_a_unit_with_new_keys_has_one_named_with_probability_delta_at_most_and_nearly(
-    mechanism: str, delta: float, monkeypatch: pytest.MonkeyPatch
+    mechanism: str, delta: float
 ) -> None:
     groups, worst = 6, 0.0
     found = planned(
@@ -358,7 +344,7 @@ def test_a_unit_with_new_keys_has_one_named_with_probability_delta_at_most_and_n
     others = [(u, k) for u in range(50) for k in range(4)]
     for new in range(1, groups + 4):
         rows = [*others, *((1000, 100 + k) for k in range(new))]
-        weights = weighed(engine_of(rows), found, monkeypatch)[4:]
+        weights = weighed(engine_of(rows), found)[4:]
         assert len(weights) == min(new, groups)
         each = union.noise.sf(union.threshold - int(weights.max()))
         named = -math.expm1(len(weights) * math.log1p(-each))
@@ -613,7 +599,7 @@ def audit_epsilon(mechanism: str, copies: int, runs: int, monkeypatch: pytest.Mo
     heavy = [(10_000 + copy, k) for copy in range(copies) for k in (0, 1)]
     named = []
     for rows in ([*others, *heavy], others):
-        weights = weighed(engine_of(rows), found, monkeypatch)
+        weights = weighed(engine_of(rows), found)
         draws = [union.select(weights, source).indices.tolist() for _ in range(runs)]
         named.append([0 in drawn and 1 in drawn for drawn in draws])
     none = [[not hit for hit in hits] for hits in named]

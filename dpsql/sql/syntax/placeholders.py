@@ -12,7 +12,7 @@ from sqlglot import exp
 from dpsql.core.plain import NotPlain, plain, plain_items, type_name
 from dpsql.errors import ParameterError, ProgrammingError
 from dpsql.sql.syntax.parse import MAX_LENGTH, parse, place_of
-from dpsql.sql.syntax.text import put
+from dpsql.sql.syntax.text import put, to_sql
 
 Values = Sequence[object] | Mapping[str, object]
 
@@ -48,8 +48,8 @@ def bind_values(tree: exp.Query, values: Values, text: str) -> exp.Query:
     """
     if not values and not tree.find(exp.Placeholder):
         return tree
-    marks = sorted(tree.find_all(exp.Placeholder), key=lambda mark: mark.meta.get("start", 0))
-    names = _names(marks, values, text)
+    marks = _marks(tree)
+    names = _names(marks, text)
     given = _given(plain_values(values))
     missing = [mark for mark, name in zip(marks, names, strict=True) if name not in given]
     if missing:
@@ -77,12 +77,30 @@ def parameter_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(mark.name) for mark in marks if mark.this))
 
 
+def query_parameters(text: str) -> tuple[str, ...]:
+    """The names of a query's parameters in their order, each once; ``?`` are counted from 1.
+
+    Raises as ``parse`` does, and ``ProgrammingError`` for parameters of several styles.
+    """
+    return tuple(dict.fromkeys(_names(_marks(parse(text)), text)))
+
+
+def literals(values: Values) -> dict[str, str]:
+    """The SQL of the values of query parameters, by name. They must be plain ones."""
+    return {name: to_sql(_literal(value)) for name, value in _given(values).items()}
+
+
 def values_key(values: Values) -> object:
     """The values as a key to remember a statement by; types tell 1, 1.0 and TRUE apart."""
     return tuple((name, type(value), repr(value)) for name, value in _given(values).items())
 
 
-def _names(marks: list[exp.Placeholder], values: Values, text: str) -> list[str]:
+def _marks(tree: exp.Query) -> list[exp.Placeholder]:
+    """The query parameters of a query, in the order of its text."""
+    return sorted(tree.find_all(exp.Placeholder), key=lambda mark: mark.meta.get("start", 0))
+
+
+def _names(marks: list[exp.Placeholder], text: str) -> list[str]:
     """What each parameter is called; plain question marks count from 1."""
     written = [str(mark.name) if mark.this else "" for mark in marks]
     if "" in written and any(written):

@@ -8,38 +8,23 @@ from collections.abc import Sequence
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.errors import Place, QueryRefused
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query
 
 _SHOWN = 300  # characters of a reason, which may quote a long constant
 
 
-def check_sql(
-    query: Query,
-    plans: Sequence[BlockPlan],
-    statements: Sequence[str],
-    released: Sequence[Sequence[Column]],
-) -> str:
+def check_sql(query: Query, blocks: Sequence[PreparedBlock]) -> str:
     """The tail over its blocks' generated statements, with NULL for what noise would fill in.
 
-    ``released`` are the columns of the released tables. The result has the answer's columns.
+    The result has the answer's columns.
     """
-    sources = [
-        _released(plan, statement, columns)
-        for plan, statement, columns in zip(plans, statements, released, strict=True)
-    ]
-    ctes = f"WITH {', '.join(sources)} " if sources else ""
-    return f"{ctes}SELECT * FROM ({query.tail})"
+    return _over(query, [_released(block) for block in blocks])
 
 
-def tail_sql(query: Query, plans: Sequence[BlockPlan], released: Sequence[Sequence[Column]]) -> str:
+def tail_sql(query: Query, blocks: Sequence[PreparedBlock]) -> str:
     """The tail over nothing but the types of the released tables: to be planned, never run."""
-    sources = []
-    for plan, columns in zip(plans, released, strict=True):
-        typed = ", ".join(map(_typed_null, columns))
-        sources.append(f"{quote(plan.block.name)} AS (SELECT {typed})")
-    ctes = f"WITH {', '.join(sources)} " if sources else ""
-    return f"{ctes}SELECT * FROM ({query.tail})"
+    return _over(query, [_typed(block) for block in blocks])
 
 
 def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefused:
@@ -62,14 +47,25 @@ def _place(text: str, constant: str) -> Place | None:
     return Place.in_text(text, *found[0].span()) if len(found) == 1 else None
 
 
-def _released(plan: BlockPlan, statement: str, columns: Sequence[Column]) -> str:
+def _over(query: Query, tables: Sequence[str]) -> str:
+    """The tail as a whole statement over these definitions of the released tables."""
+    ctes = f"WITH {', '.join(tables)} " if tables else ""
+    return f"{ctes}SELECT * FROM ({query.tail})"
+
+
+def _released(block: PreparedBlock) -> str:
     # Keys of a declared domain are positions in the statement; their type is the column's.
-    computed = 0 if plan.declared else len(plan.block.keys)
+    computed = 0 if block.plan.declared else len(block.keys)
     selected = [
         quote(column.name) if index < computed else _typed_null(column)
-        for index, column in enumerate(columns)
+        for index, column in enumerate(block.released_columns)
     ]
-    return f"{quote(plan.block.name)} AS (SELECT {', '.join(selected)} FROM ({statement}))"
+    return f"{quote(block.name)} AS (SELECT {', '.join(selected)} FROM ({block.statement}))"
+
+
+def _typed(block: PreparedBlock) -> str:
+    typed = ", ".join(map(_typed_null, block.released_columns))
+    return f"{quote(block.name)} AS (SELECT {typed})"
 
 
 def _typed_null(column: Column) -> str:

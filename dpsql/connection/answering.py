@@ -1,0 +1,297 @@
+"""Answers questions: the story of a query, in order.
+
+:meth:`Answerer.answer` tells it. Nothing private is read before the worst case is reserved, and
+nothing is shown before the actual cost is settled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dpsql.accounting.zcdp import ZERO, Amount
+from dpsql.budget import BudgetReport, budget_report, payer
+from dpsql.budget.question import plan_record
+from dpsql.core.schema import Column
+from dpsql.engines.base import Engine, Run
+from dpsql.errors import EngineError, InterfaceError
+from dpsql.ledger import Cause, Charge, Ledger
+from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
+from dpsql.pipeline.prepare import Prepared, Preparer, Question
+from dpsql.pipeline.read import read_exact
+from dpsql.pipeline.release import release_block
+from dpsql.pipeline.release_codec import pack, unpack
+from dpsql.pipeline.released import ReleasedBlock
+from dpsql.pipeline.set_union import Percent
+from dpsql.pipeline.tail import Tails
+from dpsql.pipeline.trace import trace_from
+from dpsql.policy.limits import ResourceFailures
+from dpsql.policy.model import Policy
+from dpsql.results.explanation import Explanation
+from dpsql.results.result import FREE, Cost, Noise, Result
+from dpsql.sql.syntax.placeholders import Values, literals
+
+_logger = logging.getLogger(__name__)
+_CAUSES: Final = {
+    "engine_failed": Cause.ENGINE,
+    "time_limit": Cause.TIME,
+    "memory_limit": Cause.MEMORY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """The released blocks of a question, and as what the ledger keeps them if it does."""
+
+    blocks: tuple[ReleasedBlock, ...]
+    payload: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """That reading or releasing failed: the code of what the analyst is told, and nothing else."""
+
+    code: str
+
+
+class Answerer:
+    """Answers the questions of one account, one at a time. Not safe for threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Ledger | None,
+        analyst: str,
+        session: str,
+        progress: Percent,
+    ) -> None:
+        self.engine = engine
+        self.policy = policy
+        self.payer = payer(policy, analyst, session)
+        self.tails = Tails.of(engine, policy)
+        composition = policy.account(analyst).composition
+        self.preparer = Preparer(engine, policy, composition, self.tails, trace_from(os.environ))
+        self.source: EntropySource = OSEntropy()
+        self._ledger = ledger
+        self._analyst = analyst
+        self._session = session
+        self._progress = progress
+        self._run: Run | None = None  # that reads private rows at this moment
+        self._stopped: Exception | None = None  # what the listener to the progress raised
+        self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
+
+    def answer(self, question: Question) -> Result:
+        """Answer a question, from the ledger if it has the release, else with a new one.
+
+        Whatever can be refused is refused while the question is prepared; it costs nothing then.
+        """
+        began = time.monotonic()
+        prepared = self.preparer.prepare(question)
+        if not prepared.blocks:
+            return self._answered(prepared, self._present(prepared, (), FREE), began)
+        stored = None if question.fresh or prepared.fresh else self.stored(prepared)
+        if stored is not None:
+            return self._answered(prepared, self.present_stored(prepared, *stored), began)
+        charge = self._reserve(prepared, question)
+        found = self._read_and_release(prepared)
+        if isinstance(found, _Failure):
+            # Raised outside of any handler, so that not even its context quotes a row.
+            error = self._failed(charge, found)
+            _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
+            raise error
+        cost = self._settle(prepared, charge, found)
+        return self._answered(prepared, self._present(prepared, found.blocks, cost), began)
+
+    def explain(self, question: Question) -> Explanation:
+        """The plan, and whether the ledger has a release of it to give again."""
+        prepared = self.preparer.prepare(question)
+        explanation = self._explained(prepared)
+        if self._ledger is None or prepared.fresh or not prepared.blocks:
+            return explanation
+        stored = self.stored(prepared)
+        return explanation if stored is None else replace(explanation, answered=stored[1])
+
+    def describe(self, question: Question) -> tuple[Column, ...]:
+        """The columns of the answer. Reads nothing private and costs nothing."""
+        return self.preparer.prepare(question).shown
+
+    def types_of(self, values: Values) -> dict[str, str | None]:
+        """The types that the values of query parameters have in a statement; None for NULL."""
+        written = literals(values)
+        if not written:
+            return {}
+        bound = self.engine.bind(f"SELECT {', '.join(written.values())}")
+        named = zip(written.items(), bound, strict=True)
+        return {name: None if sql == "NULL" else column.type for (name, sql), column in named}
+
+    def budget(self, *, compare: bool = False) -> BudgetReport:
+        """What the account has spent and has left. Raises ``InterfaceError`` without a ledger."""
+        ledger = self.paying_ledger()
+        return budget_report(self.policy, self._analyst, ledger, self._session, compare=compare)
+
+    def interrupt(self) -> None:
+        """End what another thread is answering; it fails."""
+        run = self._run
+        if run is not None:
+            run.interrupt()
+        self.tails.interrupt()
+
+    def close(self) -> None:
+        """Leave the room of the tails; answers that are still referred to stay readable."""
+        self.tails.tenant.close()
+
+    def paying_ledger(self) -> Ledger:
+        """The ledger. Raises ``InterfaceError`` if there is none."""
+        if self._ledger is None:
+            raise InterfaceError(
+                "the connection has no ledger, so it can only explain",
+                code="no_ledger",
+                hint="Leave out `ledger=None`, or pass the ledger's path to connect().",
+            )
+        return self._ledger
+
+    # -- the steps, in order ------------------------------------------------------------------
+
+    def stored(self, prepared: Prepared) -> tuple[tuple[ReleasedBlock, ...], str] | None:
+        """The release that was given for this question, in any session, and when it was paid."""
+        kept = self.paying_ledger().stored(self.payer.analyst, prepared.fingerprint)
+        if kept is None:
+            return None
+        released = unpack(self.tails.keys, prepared.blocks, kept.payload)
+        return None if released is None else (released, kept.settled)
+
+    def _reserve(self, prepared: Prepared, question: Question) -> Charge:
+        """Charge the worst case, before any private row is read."""
+        self._record_failures()
+        return self.paying_ledger().reserve(
+            self.payer.path,
+            Amount.charge(prepared.plan.reserved),
+            query=prepared.fingerprint,
+            plan=plan_record(prepared.plan, question.text, question.values),
+            limits=self.payer.limits,
+        )
+
+    def _read_and_release(self, prepared: Prepared) -> _Release | _Failure:
+        """Read the private rows of all blocks and draw what comes out of them.
+
+        Whatever fails here may have failed because of what the rows hold, an error of ours too. So
+        nothing of it is told but a code. Raises what the listener to the progress raised.
+        """
+        self._stopped = None
+        run = self._run = self.engine.run(self.policy.limits.seconds)
+        released: list[ReleasedBlock] = []
+        try:
+            with run:
+                for block in prepared.blocks:
+                    with read_exact(run, block, self._report_progress) as exact:
+                        released.append(release_block(block, exact, self.source))
+                return _Release(tuple(released), pack(self.tails.keys, released))
+        except Exception as error:
+            if error is self._stopped:
+                raise
+            return _Failure(_code(error, run.expired))
+        finally:
+            self._run = None
+
+    def _settle(self, prepared: Prepared, charge: Charge, release: _Release) -> Cost:
+        """Commit the actual charge, which depends on the released rows alone, and keep them."""
+        loss = sum((each.rows.loss for each in release.blocks), ZERO)
+        settled = charge.lowered_to(Amount.charge(loss))
+        self.paying_ledger().settle(charge, settled, release.payload)
+        return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
+
+    def present_stored(
+        self, prepared: Prepared, released: tuple[ReleasedBlock, ...], answered: str
+    ) -> Result:
+        """The answer from a release that was paid for at some time."""
+        return self._present(prepared, released, replace(FREE, answered=answered))
+
+    def _present(
+        self, prepared: Prepared, released: tuple[ReleasedBlock, ...], cost: Cost
+    ) -> Result:
+        """Run the tail over what was released."""
+        query = prepared.query
+        answer = self.tails.runner.run(query, released, prepared.names)
+        counts = tuple(each.rows.count for each in released)
+        return Result(
+            answer,
+            lambda: self._explained(prepared),
+            cost,
+            Noise(query.outputs, query.supports, prepared.plan.blocks, counts),
+        )
+
+    def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
+        """Log what an answer cost, and how long it took; what was asked is told by its digest."""
+        paid, stored = result.cost.settled, ", stored" if result.cost.stored else ""
+        _logger.info(
+            "%s: answered %s%s, cost rho %.6g, epsilon %.6g, delta %.6g, in %.3f seconds",
+            *(self.payer.path, _short(prepared), stored),
+            *(paid.rho, paid.epsilon, paid.delta, time.monotonic() - began),
+        )
+        return result
+
+    def _explained(self, prepared: Prepared) -> Explanation:
+        """The plan, and how much work it may be."""
+        explanation = prepared.explain()
+        return replace(explanation, limits=self.policy.limits if explanation.blocks else None)
+
+    def _report_progress(self, percent: int) -> None:
+        try:
+            self._progress(percent)
+        except Exception as error:
+            self._stopped = error
+            raise
+
+    # -- failures -----------------------------------------------------------------------------
+
+    def _failed(self, charge: Charge, failure: _Failure) -> EngineError:
+        """What the analyst is told of a failure with a fixed text, once the ledger knows.
+
+        The ledger suspends the analyst's account: one failure may tell something of the rows, a
+        second must not.
+        """
+        kept, account, code = "What it had reserved stays spent.", self.payer.analyst, failure.code
+        if code == "interrupted":
+            return EngineError("the query was interrupted", code="interrupted", hint=kept)
+        keeps = self.policy.limits.resource_failures is ResourceFailures.KEEP
+        if code == "engine_failed" or not keeps:
+            self._failures.append((charge, _CAUSES[code]))
+            self._record_failures()
+            kept += (
+                f" The account {account} gets no answer to a new question until the owner has "
+                f"looked and reopens it: dpsql budget owner reopen {account}"
+            )
+        if code == "time_limit":
+            seconds = f"{self.policy.limits.seconds:g}"
+            reason = f"the query ran into the policy's limit of {seconds} seconds"
+            return EngineError(reason, code="time_limit", hint=kept)
+        if code == "memory_limit":
+            reason = "the query ran into the limit of memory"
+            return EngineError(reason, code="memory_limit", hint=kept)
+        return EngineError(EngineError.FIXED_REASON, code="engine_failed", hint=kept)
+
+    def _record_failures(self) -> None:
+        """Tell the ledger of failures it does not know yet; until it does, nothing is asked."""
+        while self._failures:
+            charge, cause = self._failures[0]
+            self.paying_ledger().fail(charge, self.payer.analyst, cause)
+            self._failures.pop(0)
+            _logger.warning("%s: account suspended, cause %s", self.payer.analyst, cause.value)
+
+
+def _short(prepared: Prepared) -> str:
+    """What a log calls a question: the start of its fingerprint."""
+    return prepared.fingerprint[:12] if prepared.blocks else "from public tables"
+
+
+def _code(error: Exception, expired: bool) -> str:
+    """What happened to a query, told by the kind of an error: its text may quote rows."""
+    if isinstance(error, MemoryError):
+        return "memory_limit"
+    if not isinstance(error, EngineError):
+        return "engine_failed"  # an error of ours, for reasons that rows may have
+    return "time_limit" if expired and error.code == "interrupted" else error.code

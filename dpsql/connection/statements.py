@@ -1,0 +1,228 @@
+"""Answers statements: gives questions to the answerer, and obeys or looks up all others itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from dpsql.connection import listings
+from dpsql.connection.answering import Answerer
+from dpsql.connection.listings import Layer, Listing
+from dpsql.core.plain import NotPlain, plain, plain_text, type_name
+from dpsql.core.schema import Column
+from dpsql.errors import Error, ParameterError, Place, ProgrammingError
+from dpsql.pipeline.prepare import Question
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Overrides
+from dpsql.policy.resolve import check_setting, resolve
+from dpsql.results.description import AnswerColumn, Description, QueryParameter
+from dpsql.results.explanation import Explanation
+from dpsql.results.result import Result
+from dpsql.results.rows import HeldAnswer
+from dpsql.sql.syntax.parse import not_text
+from dpsql.sql.syntax.placeholders import Values, plain_values, query_parameters
+from dpsql.sql.syntax.statements import (
+    Describe,
+    Explain,
+    Reset,
+    Select,
+    Set,
+    Show,
+    Shown,
+    read_statement,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What comes beside the text of a statement."""
+
+    values: Values = ()
+    mechanism: str | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    fresh: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        values: object,
+        mechanism: object,
+        parameters: Mapping[str, object],
+        fresh: object = False,
+    ) -> Arguments:
+        """What a program passed, as values of built-in types. Raises what ``sql`` does."""
+        return cls(
+            plain_values(values),
+            None if mechanism is None else plain_text("mechanism", mechanism),
+            parameters,
+            _boolean("fresh", fresh),
+        )
+
+    def refuse(self) -> None:
+        """Refuse to be given to a statement that has no use for it."""
+        if self.values or self.mechanism is not None or self.parameters or self.fresh:
+            raise ProgrammingError(
+                "this statement takes no values and no privacy parameters",
+                code="arguments_not_taken",
+                hint="They belong to SELECT and EXPLAIN SELECT. For the rest of the connection, "
+                "write SET epsilon = 0.5.",
+            )
+
+
+class Statements:
+    """Answers the statements of one connection, and keeps what SET has set. Not safe for threads.
+
+    ``given`` are the privacy parameters that the connection was opened with.
+    """
+
+    def __init__(self, answerer: Answerer, given: Overrides) -> None:
+        self._answerer = answerer
+        self._policy = answerer.policy
+        self._given = given
+        self._set: dict[str, object] = {}
+
+    def result(self, text: str, asked: Arguments) -> Result:
+        """Answer a statement of any kind. Raises as ``Connection.sql`` does."""
+        statement = read_statement(text)
+        match statement:
+            case Select():
+                return self._answerer.answer(self.question(statement.text, asked))
+            case Explain():
+                explanation = self._explanation(statement, asked)
+                return self._listed(listings.plan(str(explanation)), explanation)
+            case _:
+                asked.refuse()
+                return self._listed(self._listing(statement), Explanation(text))
+
+    def explanation(self, text: str, asked: Arguments) -> Explanation:
+        """Explain a query, with or without the word EXPLAIN in front of it."""
+        statement = read_statement(text)
+        if isinstance(statement, Explain):
+            return self._explanation(statement, asked)
+        return self._answerer.explain(self.question(text, asked))
+
+    def description(self, text: str, values: Values | None) -> Description:
+        """Describe a statement of any kind; nothing is set, read or paid for."""
+        statement = read_statement(text)
+        match statement:
+            case Select():
+                return self._described(statement.text, values)
+            case Explain():
+                with _placed_after(statement.before):
+                    inner = self._described(statement.text, values)
+                return Description(_answer_columns(listings.PLAN), inner.parameters)
+            case _:
+                Arguments(values or ()).refuse()
+                return Description(_answer_columns(self._listed_columns(statement)), ())
+
+    def question(self, text: str, asked: Arguments) -> Question:
+        """What a query asks under the privacy parameters in force."""
+        given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
+        settings = resolve(self._policy, *given)
+        return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
+
+    def reset(self) -> None:
+        """Forget all that SET has set."""
+        self._set.clear()
+
+    def _explanation(self, statement: Explain, asked: Arguments) -> Explanation:
+        with _placed_after(statement.before):
+            return self._answerer.explain(self.question(statement.text, asked))
+
+    def _described(self, text: str, values: Values | None) -> Description:
+        names = query_parameters(text)
+        given = dict.fromkeys(names) if values is None else values
+        columns = self._answerer.describe(self.question(text, Arguments(given)))
+        types = self._answerer.types_of(given)
+        parameters = tuple(QueryParameter(name, types[name]) for name in names)
+        return Description(_answer_columns(columns), parameters)
+
+    def _listed_columns(self, statement: Set | Reset | Show | Describe) -> tuple[Column, ...]:
+        """The columns of what a statement lists, after the checks it would make."""
+        match statement:
+            case Set(name, value, place):
+                _checked(self._policy, name, value, place)
+            case Show(Shown.BUDGET):
+                return listings.BUDGET
+            case Show(Shown.TABLES):
+                return listings.TABLES
+            case Describe():
+                return self._listing(statement).columns
+        return listings.PARAMETERS
+
+    def _listed(self, listing: Listing, explanation: Explanation) -> Result:
+        columns = listing.columns
+        rows = HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
+        return Result(rows, lambda: explanation)
+
+    def _listing(self, statement: Set | Reset | Show | Describe) -> Listing:
+        """Obey or look up; nothing here reads a row or costs anything."""
+        match statement:
+            case Set(name, value, place):
+                self._set[name] = _checked(self._policy, name, value, place)
+                return listings.parameters(self._policy, self._layers(), name)
+            case Reset(name):
+                self._set.pop(name, None)
+                return listings.parameters(self._policy, self._layers(), name)
+            case Show(Shown.BUDGET):
+                return listings.budget(self._answerer.budget())
+            case Show(Shown.TABLES):
+                return listings.tables(self._policy)
+            case Show(Shown.PARAMETERS):
+                return listings.parameters(self._policy, self._layers())
+            case Describe(table, place):
+                schema = self._answerer.engine.schema()
+                return listings.describe(self._policy, schema, table, place)
+        raise AssertionError("every statement has been answered")
+
+    def _layers(self) -> tuple[Layer, ...]:
+        """What was given to the connection, from far to near."""
+        return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
+
+
+@contextmanager
+def _placed_after(before: str) -> Iterator[None]:
+    """Have the places of errors count from the start of a text of which only the end is read."""
+    try:
+        yield
+    except Error as error:
+        if error.place is not None and error.place.source == "query":
+            error.place = error.place.after(before)
+        raise
+
+
+def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
+    return tuple(AnswerColumn(column.name, column.type) for column in columns)
+
+
+def statement_text(text: object) -> str:
+    """The text of a statement as a built-in one. Raises ``SQLSyntaxError`` for what is no text."""
+    try:
+        found = plain(text)
+    except NotPlain:
+        found = None
+    if not isinstance(found, str):
+        raise not_text()
+    return found
+
+
+def _boolean(name: str, value: object) -> bool:
+    try:
+        found = plain(value)
+    except NotPlain:
+        found = None
+    if not isinstance(found, bool):
+        raise ParameterError(
+            f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
+        )
+    return found
+
+
+def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
+    """The value of a parameter, checked as an argument of ``connect`` is; errors have a place."""
+    try:
+        return check_setting(policy, name, value)
+    except ParameterError as error:
+        error.place = place
+        raise

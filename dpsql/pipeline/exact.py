@@ -1,0 +1,53 @@
+"""What was read of a private block, and what may still be read of the groups that come out.
+
+None of it is released: these values go from :mod:`dpsql.pipeline.read` to
+:mod:`dpsql.pipeline.release` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays
+from dpsql.ir.measures import Ranked
+from dpsql.mechanisms.quantiles import Histograms
+
+HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
+"""The values of groups given by their row ids, in this order; 0 is a group without rows."""
+KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
+"""The keys of groups given by their row ids: in this order, or a stream with the row ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactBlock:
+    """The exact rows of a block's groups.
+
+    ``histograms`` reads the values of groups for quantiles, None where none are asked for.
+    ``keys_of`` reads the keys of released groups, None where ``rows`` has those of all groups.
+    """
+
+    rows: ExactRows
+    histograms: HistogramsOf | None = None
+    keys_of: KeysOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExactUnion:
+    """The weights of all keys of a set union, in the order of their row ids, which start at 1.
+
+    ``named`` reads the keys with some row ids.
+    """
+
+    weights: NDArray[np.int64]
+    named: Callable[[NDArray[np.int64]], ExactRows]
+
+
+def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:
+    """The keys at these positions, or the stream of all that were read."""
+    if isinstance(exact.keys, dict):
+        return {name: values[indices] for name, values in exact.keys.items()}
+    return exact.keys
