@@ -72,9 +72,9 @@ class Answerer:
         self.engine = engine
         self.policy = policy
         self.payer = payer(policy, analyst, session)
+        trace, composition = trace_from(os.environ), policy.account(analyst).composition
         self.room = TailRoom(engine)
-        composition = policy.account(analyst).composition
-        self.preparer = Preparer(engine, policy, composition, self.room, trace_from(os.environ))
+        self.preparer = Preparer(engine, policy, composition, self.room, trace)
         self.source: EntropySource = OSEntropy()
         self._ledger = ledger
         self._analyst = analyst
