@@ -26,6 +26,7 @@ from dpsql.ir.measures import Lattice
 from dpsql.mechanisms.set_union_weights import STEPS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.blocks.quantiles import points_for
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions import proven_integers as ranged
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
@@ -178,16 +179,16 @@ def test_every_intermediate_keeps_to_its_range(sums, rows) -> None:
 
 def unclamped_product(self: Ranged, other: Ranged | int) -> Ranged:
     low, high = ranged._ends(other)
-    return self._with("*", other, self.low * low, self.high * high)
+    return self._with(ranged._joined_by("*"), other, self.low * low, self.high * high)
 
 
 def unsigned_remainder(self: Ranged, divisor: Ranged | int) -> Ranged:
-    return self._with("%", divisor, 0, ranged._ends(divisor)[1] - 1)
+    return self._with(DUCKDB.remainder, divisor, 0, ranged._ends(divisor)[1] - 1)
 
 
 def floored_quotient(self: Ranged, divisor: Ranged | int) -> Ranged:
     high = ranged._ends(divisor)[1]
-    return self._with("//", divisor, self.low // high, self.high // high)
+    return self._with(DUCKDB.divided, divisor, self.low // high, self.high // high)
 
 
 def widened_too_late(self: Ranged) -> Ranged:
@@ -312,7 +313,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
     for name, whole, lattice in grids():
         if whole != integral:
             continue
-        found = clamped_step(lattice, "v", numbers_of(tree, table))
+        found = clamped_step(lattice, "v", numbers_of(tree, table), DUCKDB)
         rows = ENGINE.execute(
             f"SELECT v::DOUBLE, {found.sql}, typeof({found.sql}) FROM n"
         ).fetchall()
@@ -331,7 +332,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm) -> None:
-    share = _share(norm)
+    share = _share('"__dpsql_size"', norm, DUCKDB)
     assert (share.low, share.high, share.type) == (0, STEPS, "BIGINT")
     sizes = ", ".join(f"({size})" for size in (1, 2, 3, STEPS, STEPS + 1, 2**40))
     rows = ENGINE.execute(

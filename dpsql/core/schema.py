@@ -147,6 +147,11 @@ def is_integer(type_text: str) -> bool:
     return base_type(type_text) in INTEGER_BITS
 
 
+def is_huge_integer(type_text: str) -> bool:
+    """True for the integer types of more than 64 bits, signed or not."""
+    return INTEGER_BITS.get(base_type(type_text), (True, 0))[1] > 64
+
+
 def is_float(type_text: str) -> bool:
     """True for FLOAT and DOUBLE, the types that can hold NaN and infinities."""
     return base_type(type_text) in _FLOATS

@@ -27,6 +27,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import MISREAD, parse
@@ -155,8 +156,10 @@ class Preparer:
         return Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
 
     def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
+        dialect = dialect_named(self._engine.dialect)
         return tuple(
-            rewrite(block, block.block.source.table, secrets.randbits(62)) for block in plan.blocks
+            rewrite(block, block.block.source.table, secrets.randbits(62), dialect)
+            for block in plan.blocks
         )
 
     def _checked_names(

@@ -24,9 +24,10 @@ from support import SALT, TABLES, Planned, planned, policy
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
-from dpsql.sql.rewrite.set_union import PAIRS_BETWEEN, set_union_sql
+from dpsql.sql.rewrite.set_union import set_union_sql
 from dpsql.sql.syntax.text import pretty
 
 PLACE = Path(__file__).parent / "golden"
@@ -72,7 +73,7 @@ def written(case: Case) -> str:
         parts.append(f"-- with: {given}\n")
     parts.append(f"{case.statement};\n\n")
     for plan in _WORLDS[case.world](case.statement, case.parameters).plans:
-        whole = rewrite(plan, plan.block.source.table, SALT)
+        whole = rewrite(plan, plan.block.source.table, SALT, DUCKDB)
         steps = ((name, sql) for name, sql in _steps(plan) if sql not in whole)
         for name, sql in (("as one", whole), *steps):
             digest = hashlib.sha256(sql.encode()).hexdigest()[:16]
@@ -84,17 +85,18 @@ def _steps(plan: BlockPlan) -> Iterator[tuple[str, str]]:
     """The statements of the steps that a block is read in, if it is not read at once."""
     table = plan.block.source.table
     if isinstance(plan.selection, SetUnion):
-        union = set_union_sql(plan, table, SALT)
+        union = set_union_sql(plan, table, SALT, DUCKDB)
         yield from ((f"table {name}", sql) for name, sql in union.tables)
-        yield ("some pairs", PAIRS_BETWEEN) if union.weights is None else ("weights", union.weights)
+        yield from (("some pairs", sql) for sql in [union.pairs] if sql is not None)
+        yield from (("weights", sql) for sql in [union.weights] if sql is not None)
         yield "named keys", union.named
     if plan.quantiles:
-        steps = rewrite_quantiles(plan, table, SALT)
+        steps = rewrite_quantiles(plan, table, SALT, DUCKDB)
         keys = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
         yield "groups", steps.groups
-        yield "stored groups", stored_groups(keys)
-        yield "few chosen groups", chosen_groups(keys, 1)
-        yield "many chosen groups", chosen_groups(keys, 1000)
+        yield "stored groups", stored_groups(keys, DUCKDB)
+        yield "few chosen groups", chosen_groups(keys, 1, DUCKDB)
+        yield "many chosen groups", chosen_groups(keys, 1000, DUCKDB)
         yield from ((f"values {i}", sql) for i, (_, sql) in enumerate(steps.counts))
 
 
