@@ -184,7 +184,7 @@ def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str 
     return f"Did you mean `{by_fold[close[0]]}`?" if close else None
 
 
-def _check_minimum(minimum: int, value: float | int | None) -> None:
+def check_minimum(minimum: int, value: float | int | None) -> None:
     if value is None or value < minimum:
         raise ParameterError(
             f"min_units_per_group must be at least {minimum}, but is {_show(value)}",

@@ -12,8 +12,8 @@ from dpsql.policy.parameters import (
     Overrides,
     Parameters,
     Setting,
-    _check_minimum,
     check_maximum,
+    check_minimum,
     check_value,
 )
 
@@ -46,7 +46,7 @@ def check_setting(policy: Policy, name: str, value: object) -> Setting:
     if isinstance(checked, ContributionBounding):
         return checked
     if name == "min_units_per_group":
-        _check_minimum(policy.defaults.min_units_per_group, checked)
+        check_minimum(policy.defaults.min_units_per_group, checked)
     else:
         check_maximum(policy.maxima, name, checked)
     return checked

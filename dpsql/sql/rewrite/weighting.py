@@ -24,7 +24,7 @@ def weighted(
     The FROM clause has the keys, ``columns`` and the unit's weight, an integer. A unit with more
     than ``bounding.kept`` pairs keeps its first ones in the order of a salted hash; only such units
     are sorted, which is faster than one window over all. A unit that has n pairs left weighs
-    ``weight_of(groups, n)`` in each. Checked by ``tests/test_sensitivity.py``.
+    ``weight_of(groups, n)`` in each. Checked by ``tests/sql/test_sensitivity.py``.
     """
     derived, unit = rows.dialect.derived, rows.unit
     size, all_pairs, all_sizes = (rows.internal(name) for name in ("size", "pairs", "sizes"))
