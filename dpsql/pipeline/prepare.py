@@ -111,6 +111,7 @@ class Preparer:
         self, engine: Engine, policy: Policy, composition: Composition, tail: TailRoom
     ) -> None:
         self._engine = engine
+        self._dialect = dialect_named(engine.dialect)
         self._policy = policy
         self._composition = composition
         self._tail = tail
@@ -140,7 +141,13 @@ class Preparer:
         with _understood():
             tree = bind_values(parse(text), question.values, text)
             query = validate(
-                tree, text, self._policy, schema, question.parameters, self._engine.bind
+                tree,
+                text,
+                self._policy,
+                schema,
+                question.parameters,
+                self._engine.bind,
+                self._dialect,
             )
         plan = plan_query(query, question.mechanism, self._composition)
         refuse_unknown_noise(plan.blocks)
@@ -156,9 +163,8 @@ class Preparer:
         return Prepared(query, plan, statements, keys, names, fingerprint(plan.blocks))
 
     def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
-        dialect = dialect_named(self._engine.dialect)
         return tuple(
-            rewrite(block, block.block.source.table, secrets.randbits(62), dialect)
+            rewrite(block, block.block.source.table, secrets.randbits(62), self._dialect)
             for block in plan.blocks
         )
 
@@ -180,7 +186,7 @@ class Preparer:
         The types of plain columns are known from the catalog.
         """
         block = plan.block
-        computed = examined_expressions(block)
+        computed = examined_expressions(block, self._dialect)
         types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [

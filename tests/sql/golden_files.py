@@ -24,6 +24,7 @@ from support import SALT, TABLES, Planned, planned, policy
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
@@ -72,31 +73,37 @@ def written(case: Case) -> str:
         given = ", ".join(f"{name!r}: {value!r}" for name, value in case.parameters.items())
         parts.append(f"-- with: {given}\n")
     parts.append(f"{case.statement};\n\n")
-    for plan in _WORLDS[case.world](case.statement, case.parameters).plans:
-        whole = rewrite(plan, plan.block.source.table, SALT, DUCKDB)
-        steps = ((name, sql) for name, sql in _steps(plan) if sql not in whole)
-        for name, sql in (("as one", whole), *steps):
-            digest = hashlib.sha256(sql.encode()).hexdigest()[:16]
-            parts.append(f"-- {plan.block.name}, {name}: {digest}\n{_laid_out(sql)};\n\n")
+    for name, sql in statements(case, DUCKDB):
+        digest = hashlib.sha256(sql.encode()).hexdigest()[:16]
+        parts.append(f"-- {name}: {digest}\n{_laid_out(sql)};\n\n")
     return "".join(parts)
 
 
-def _steps(plan: BlockPlan) -> Iterator[tuple[str, str]]:
+def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """What is generated for a case: for every block one statement, and steps that differ."""
+    for plan in _WORLDS[case.world](case.statement, dialect, case.parameters).plans:
+        whole = rewrite(plan, plan.block.source.table, SALT, dialect)
+        steps = ((name, sql) for name, sql in _steps(plan, dialect) if sql not in whole)
+        for name, sql in (("as one", whole), *steps):
+            yield f"{plan.block.name}, {name}", sql
+
+
+def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, str]]:
     """The statements of the steps that a block is read in, if it is not read at once."""
     table = plan.block.source.table
     if isinstance(plan.selection, SetUnion):
-        union = set_union_sql(plan, table, SALT, DUCKDB)
+        union = set_union_sql(plan, table, SALT, dialect)
         yield from ((f"table {name}", sql) for name, sql in union.tables)
         yield from (("some pairs", sql) for sql in [union.pairs] if sql is not None)
         yield from (("weights", sql) for sql in [union.weights] if sql is not None)
         yield "named keys", union.named
     if plan.quantiles:
-        steps = rewrite_quantiles(plan, table, SALT, DUCKDB)
+        steps = rewrite_quantiles(plan, table, SALT, dialect)
         keys = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
         yield "groups", steps.groups
-        yield "stored groups", stored_groups(keys, DUCKDB)
-        yield "few chosen groups", chosen_groups(keys, 1, DUCKDB)
-        yield "many chosen groups", chosen_groups(keys, 1000, DUCKDB)
+        yield "stored groups", stored_groups(keys, dialect)
+        yield "few chosen groups", chosen_groups(keys, 1, dialect)
+        yield "many chosen groups", chosen_groups(keys, 1000, dialect)
         yield from ((f"values {i}", sql) for i, (_, sql) in enumerate(steps.counts))
 
 
@@ -121,15 +128,15 @@ def _small_schema() -> Schema:
     return schema_of(*tables)
 
 
-def _small(statement: str, parameters: dict[str, object]) -> Planned:
-    return planned(statement, _small_schema(), policy(), **parameters)  # type: ignore[arg-type]
+def _small(statement: str, dialect: Dialect, parameters: dict[str, object]) -> Planned:
+    return planned(statement, _small_schema(), policy(), dialect=dialect, **parameters)  # type: ignore[arg-type]
 
 
-def _lineage(statement: str, parameters: dict[str, object]) -> Planned:
-    return planned_here(statement, **parameters)
+def _lineage(statement: str, dialect: Dialect, parameters: dict[str, object]) -> Planned:
+    return planned_here(statement, dialect=dialect, **parameters)
 
 
-_WORLDS: dict[str, Callable[[str, dict[str, object]], Planned]] = {
+_WORLDS: dict[str, Callable[[str, Dialect, dict[str, object]], Planned]] = {
     "small": _small,
     "lineage": _lineage,
 }

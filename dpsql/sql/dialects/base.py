@@ -3,7 +3,8 @@
 The rewriting knows which rows it reads, what a unit may contribute and how measures are summed. How
 any of it is spelled is asked of a :class:`Dialect`: there is no other place that knows an engine.
 Left to the rewriting is what all engines spell and mean alike: SELECT, JOIN … ON and USING, GROUP
-BY, HAVING, UNION ALL, CASE, COALESCE, COUNT, window functions, ``+ - *``, comparisons, IS NULL.
+BY, HAVING, set operations, CASE, COALESCE, COUNT, MIN, MAX, window functions, ``+ - *``, ``/`` of
+DOUBLEs, comparisons, IS NULL.
 
 Text goes in and text comes out. Texts that are given to a method are generated too: names that
 :meth:`Dialect.quote` made, and expressions over them. No method copies what an analyst wrote: that
@@ -124,10 +125,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def sum(self, sql: str) -> str:
-        """The sum of integers over the rows of a group, exact and of the wide type.
+        """The sum over the rows of a group of integers, or of decimals whose sum is known to fit.
 
-        NULLs are left out; of no value it is NULL. It must not wrap around, and not depend on the
-        order of rows.
+        It is exact, of the wide type for integers, without NULLs, and NULL for no value. It must
+        not wrap around, and not depend on the order of rows.
         """
 
     @abstractmethod

@@ -18,7 +18,6 @@ from typing import TypeAlias
 
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
 
 MOST_ROWS = 2**40
 """Rows that there can be, and units: beyond any one machine's disk."""
@@ -40,7 +39,7 @@ class Ranged:
     high: int
     wide: bool = False
     parts: tuple[Ranged, ...] = field(default=(), compare=False, repr=False)
-    dialect: Dialect = field(default=DUCKDB, compare=False, repr=False, kw_only=True)
+    dialect: Dialect = field(compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
@@ -219,14 +218,12 @@ class Ranged:
         return low <= self.low * factor and self.high * factor <= high
 
 
-def column(
-    name: str, low: int, high: int, *, wide: bool = False, dialect: Dialect = DUCKDB
-) -> Ranged:
+def column(name: str, low: int, high: int, *, wide: bool = False, dialect: Dialect) -> Ranged:
     """A column, or an expression whose values are made sure of elsewhere."""
     return Ranged(name, low, high, wide, dialect=dialect)
 
 
-def count(of: str, *, dialect: Dialect = DUCKDB) -> Ranged:
+def count(of: str, *, dialect: Dialect) -> Ranged:
     """How many rows have a value: ``count(of)``."""
     return Ranged(f"count({of})", 0, MOST_ROWS, dialect=dialect)
 

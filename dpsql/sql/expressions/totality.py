@@ -19,17 +19,17 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
 
 
-def total(node: exp.Expr, table: Table, dialect: Dialect = DUCKDB) -> exp.Expr:
+def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """The expression made total; parts that cannot fail are left alone, which keeps them fast.
 
     >>> from dpsql.core.schema import Column
+    >>> from dpsql.sql.dialects.duckdb import DUCKDB
     >>> import sqlglot
     >>> table = Table("t", (Column("a", "BIGINT"), Column("s", "VARCHAR")))
     >>> def show(text: str) -> None:
-    ...     print(total(sqlglot.parse_one(text, read="duckdb"), table).sql("duckdb"))
+    ...     print(total(sqlglot.parse_one(text, read="duckdb"), table, DUCKDB).sql("duckdb"))
     >>> show("a > 3 AND s = 'x'")
     a > 3 AND s = 'x'
     >>> show("NOT (a > 3 AND CAST(s AS INT) > 3)")
@@ -40,22 +40,22 @@ def total(node: exp.Expr, table: Table, dialect: Dialect = DUCKDB) -> exp.Expr:
     return _total(node.copy(), _Setting(table, dialect))
 
 
-def total_condition(node: exp.Expr, table: Table, dialect: Dialect = DUCKDB) -> exp.Expr:
+def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """The condition of a WHERE made total: a truth value or NULL on every row."""
     return _truth(node.copy(), _Setting(table, dialect))
 
 
-def total_sql(node: exp.Expr, table: Table, dialect: Dialect = DUCKDB) -> str:
+def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
     """The SQL of an expression made total."""
     return dialect.expression(total(node, table, dialect))
 
 
-def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect = DUCKDB) -> str:
+def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
     """The SQL of the condition of a WHERE made total."""
     return dialect.expression(total_condition(node, table, dialect))
 
 
-def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect = DUCKDB) -> bool:
+def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:
     """True for conditions that need no change, and whose types are certain to fit."""
     at = _Setting(table, dialect)
     return _is_logic(node, at) and _cannot_fail(node, at)
