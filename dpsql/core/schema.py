@@ -190,7 +190,7 @@ def same_values(one: str, other: str) -> bool:
 
 
 def canonical(sql: str, type_text: str) -> str:
-    """SQL for one spelling of all values that compare as equal to the value of ``sql``.
+    """DuckDB's SQL for one spelling of all values that compare as equal to the value of ``sql``.
 
     Grouping keeps the spelling that it meets first (0.0 or -0.0, NaN with or without a sign, 30
     days or a month), which depends on all rows and on the plan that the engine chose for them.
