@@ -15,6 +15,7 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
 
 _GENERATOR: Final = DuckDB()
+_WIDEST: Final = (-(2**127) + 1, 2**127 - 1)
 _COMPARED_AS_THEY_ARE: Final = frozenset(
     {"BOOLEAN", "BLOB", "DATE", "DECIMAL", "ENUM", "HUGEINT", "TIME", "TIMESTAMP", "UHUGEINT"}
     | {"TIMESTAMP WITH TIME ZONE", "UUID"}
@@ -94,7 +95,7 @@ class DuckDBDialect(Dialect):
     @property
     def widest(self) -> tuple[int, int]:
         """HUGEINT without its minimum, short of which the engine's products stop."""
-        return -(2**127) + 1, 2**127 - 1
+        return _WIDEST
 
     def integer_type(self, *, wide: bool) -> str:
         """HUGEINT has 128 bits."""

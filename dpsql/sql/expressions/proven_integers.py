@@ -58,7 +58,7 @@ class Ranged:
 
     def _made(self, text: str, low: int, high: int, wide: bool, *parts: Ranged | int) -> Ranged:
         """An expression built of this one and of others."""
-        built_of = tuple(part for part in (self, *parts) if isinstance(part, Ranged))
+        built_of = (self, *[part for part in parts if isinstance(part, Ranged)])
         return Ranged(text, low, high, wide, built_of, dialect=self.dialect)
 
     # -- arithmetic ---------------------------------------------------------------------------
