@@ -194,8 +194,9 @@ class Dialect(ABC):
     def ascending(self, sql: str) -> str:
         """A term of ORDER BY: an order that depends on values alone, equal only where grouped.
 
-        NULLs come at one end, always the same. An order of collations would not do where it makes
-        values equal that GROUP BY tells apart: which of a unit's keys come first would be open.
+        Values may be of any type. NULLs come at one end, always the same. A collation would not do
+        where it makes values equal that GROUP BY tells apart: which of a unit's keys come first
+        would be open.
         """
 
     @abstractmethod
@@ -213,7 +214,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def derived(self, sql: str, alias: str = "") -> str:
-        """A statement as rows that a FROM clause reads, which may have an alias."""
+        """A statement as rows of a FROM clause, which may have an alias, and others beside it."""
 
     @abstractmethod
     def materialized(self, name: str, sql: str) -> str:
