@@ -72,9 +72,9 @@ class Answerer:
         self.engine = engine
         self.policy = policy
         self.payer = payer(policy, analyst, session)
+        trace, composition = trace_from(os.environ), policy.account(analyst).composition
         self.tails = Tails.of(engine, policy)
-        composition = policy.account(analyst).composition
-        self.preparer = Preparer(engine, policy, composition, self.tails, trace_from(os.environ))
+        self.preparer = Preparer(engine, policy, composition, self.tails, trace)
         self.source: EntropySource = OSEntropy()
         self._ledger = ledger
         self._analyst = analyst

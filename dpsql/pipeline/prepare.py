@@ -27,6 +27,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import MISREAD, parse
@@ -108,11 +109,6 @@ def _understood() -> Iterator[None]:
         )
 
 
-def _statement(plan: BlockPlan) -> str:
-    """The generated SQL of a block, with a salt that no other run has."""
-    return rewrite(plan, plan.block.source.table, secrets.randbits(62))
-
-
 def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
     """The answer's columns where these are released columns of a block under other names."""
     types = {column.name: column.type for column in block.released_columns}
@@ -132,6 +128,7 @@ class Preparer:
         trace: Trace | None = None,
     ) -> None:
         self._engine = engine
+        self._dialect = dialect_named(engine.dialect)
         self._policy = policy
         self._composition = composition
         self._tails = tails
@@ -150,7 +147,7 @@ class Preparer:
         if known is None:
             prepared = self._plan(question, stages)
         else:
-            blocks = (replace(b, statement=_statement(b.plan)) for b in known.blocks)
+            blocks = (replace(b, statement=self._statement(b.plan)) for b in known.blocks)
             prepared = replace(known, blocks=tuple(blocks))
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.tail)
@@ -175,7 +172,13 @@ class Preparer:
                 stages.tree(tree)
             tree = bind_values(tree, question.values, text)
             query = validate(
-                tree, text, self._policy, schema, question.parameters, self._engine.bind
+                tree,
+                text,
+                self._policy,
+                schema,
+                question.parameters,
+                self._engine.bind,
+                self._dialect,
             )
         if stages is not None:
             stages.blocks(query)
@@ -193,8 +196,12 @@ class Preparer:
             columns = self._engine.bind(check_sql(query, blocks))
         return Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
 
+    def _statement(self, plan: BlockPlan) -> str:
+        """The generated SQL of a block, with a salt that no other run has."""
+        return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
+
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
-        statement = _statement(plan)
+        statement = self._statement(plan)
         return PreparedBlock(plan, statement, self._key_columns(plan, statement, text))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
@@ -203,7 +210,7 @@ class Preparer:
         The types of plain columns are known from the catalog.
         """
         block = plan.block
-        computed = examined_expressions(block)
+        computed = examined_expressions(block, self._dialect)
         types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [

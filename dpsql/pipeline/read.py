@@ -13,7 +13,6 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Rows, Stage
 from dpsql.ir.measures import Ranked
@@ -22,6 +21,8 @@ from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
 from dpsql.pipeline.set_union import Percent, read_set_union
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.rewrite.quantile_histograms import (
     GROUPS,
     HistogramSQL,
@@ -42,36 +43,37 @@ def read_exact(
     if bounded and not plan.quantiles:
         yield ExactBlock(_exact_rows(rows, plan, block.statement, block.keys))
         return
+    dialect = dialect_named(rows.dialect)
     with rows.stage() as stage:
         if isinstance(plan.selection, SetUnion):
-            union = set_union_sql(plan, plan.block.source.table, _salt())
+            union = set_union_sql(plan, plan.block.source.table, _salt(), dialect)
             yield read_set_union(plan.selection, union, stage, block.keys, progress)
         else:
-            yield _staged(block, stage)
+            yield _staged(block, stage, dialect)
 
 
-def _staged(block: PreparedBlock, stage: Stage) -> ExactBlock:
+def _staged(block: PreparedBlock, stage: Stage, dialect: Dialect) -> ExactBlock:
     """The exact rows of a block whose groups are stored first, for more to be asked of them."""
     plan, statement, histograms = block.plan, block.statement, None
     if plan.quantiles:
-        steps = rewrite_quantiles(plan, plan.block.source.table, _salt())
+        steps = rewrite_quantiles(plan, plan.block.source.table, _salt(), dialect)
         statement, histograms = steps.groups, _histograms(steps, stage)
     stage.store(GROUPS, statement)
     if plan.declared:
-        stored = f"SELECT * FROM {quote(GROUPS)}"
+        stored = f"SELECT * FROM {dialect.quote(GROUPS)}"
         return ExactBlock(_exact_rows(stage, plan, stored, block.keys), histograms)
     # However many groups there are, keys are read of those alone that come out.
     measures = _measure_columns(plan)
-    exact = stage.exact(stored_groups(measures), (), measures)
-    return ExactBlock(exact, histograms, _keys_of(block.keys, stage))
+    exact = stage.exact(stored_groups(measures, dialect), (), measures)
+    return ExactBlock(exact, histograms, _keys_of(block.keys, stage, dialect))
 
 
-def _keys_of(keys: Sequence[Column], stage: Stage) -> KeysOf:
+def _keys_of(keys: Sequence[Column], stage: Stage, dialect: Dialect) -> KeysOf:
     """How to read the keys of groups that are stored in ``stage``."""
     names = [key.name for key in keys]
 
     def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
-        sql = chosen_groups(names, len(ids))
+        sql = chosen_groups(names, len(ids), dialect)
         exact = stage.keys(sql, keys, ids)
         return keys_at(exact, np.searchsorted(exact.row_ids, ids))
 

@@ -12,7 +12,7 @@ from dpsql.engines.base import ExactRows, Stage
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.exact import ExactUnion
-from dpsql.sql.rewrite.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
+from dpsql.sql.rewrite.set_union import PAIRS, UNITS, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
 Percent = Callable[[int], None]
@@ -40,10 +40,11 @@ def read_set_union(
         progress.reach((_STORED if sql.weights is None else 100) * number // len(sql.tables))
     for name in sql.scratch:
         stage.drop(name)
-    if sql.weights is None:
-        weights = _weighed(union, stage, rows[UNITS], rows[PAIRS], progress)
-    else:
+    if sql.weights is not None:
         (weights,) = stage.integers(sql.weights)
+    else:
+        assert sql.pairs is not None
+        weights = _weighed(union, stage, sql.pairs, rows[UNITS], rows[PAIRS], progress)
 
     def named(ids: NDArray[np.int64]) -> ExactRows:
         return stage.keys(sql.named, keys, ids)
@@ -66,7 +67,7 @@ class _Progress:
 
 
 def _weighed(
-    union: SetUnion, stage: Stage, units: int, pairs: int, progress: _Progress
+    union: SetUnion, stage: Stage, between: str, units: int, pairs: int, progress: _Progress
 ) -> NDArray[np.int64]:
     """The keys' weights after a policy's pass over all units, some of them at a time."""
 
@@ -75,8 +76,7 @@ def _weighed(
 
     step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
     batches = (
-        UnitItems(*stage.integers(PAIRS_BETWEEN, first, first + step))
-        for first in range(0, units, step)
+        UnitItems(*stage.integers(between, first, first + step)) for first in range(0, units, step)
     )
     weights = union.weigh(batches, tell, units)
     progress.reach(100)  # where there are no units

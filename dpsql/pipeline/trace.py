@@ -91,7 +91,7 @@ class StatementTrace:
         self._write("tree", [repr(tree)])
 
     def blocks(self, query: Query) -> None:
-        """Write what the private blocks ask for, and what is left over them."""
+        """Write what each private block asks for."""
         for number, block in enumerate(query.blocks, 1):
             self._write(f"block {number}", map(self._redacted, _block_parts(block)))
 

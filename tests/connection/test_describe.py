@@ -12,7 +12,7 @@ import pytest
 from support import connect, policy, world_file
 
 import dpsql
-import dpsql.engines.duckdb as engine_module
+from dpsql.engines.duckdb import DuckDBRun
 
 PRIVATE = [
     "SELECT count(*) FROM visits",
@@ -62,21 +62,26 @@ def test_columns_are_those_that_the_answer_has(sql: str, connection: dpsql.Conne
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Grows with every read of private rows."""
-    seen: list[int] = []
-    real = engine_module._discreetly
+    seen: list[str] = []
 
-    def watched(*arguments: Any, **named: Any) -> Any:
-        seen.append(1)
-        return real(*arguments, **named)
+    def watch(name: str) -> None:
+        real = getattr(DuckDBRun, name)
 
-    monkeypatch.setattr(engine_module, "_discreetly", watched)
+        def watched(*arguments: Any, **named: Any) -> Any:
+            seen.append(name)
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(DuckDBRun, name, watched)
+
+    watch("exact")
+    watch("stage")
     return seen
 
 
 def test_nothing_private_is_read_and_nothing_is_spent(
-    connection: dpsql.Connection, reads: list[int]
+    connection: dpsql.Connection, reads: list[str]
 ) -> None:
     before = connection.budget()
     for sql in [*PRIVATE, *PUBLIC, *LISTINGS]:

@@ -33,6 +33,7 @@ from dpsql.pipeline import set_union as reading_step
 from dpsql.pipeline.set_union import read_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 MECHANISMS = [
@@ -266,7 +267,7 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     plan = found.plans[0]
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
     with engine.run().stage() as stage:
-        statements = set_union_sql(plan, SCHEMA["r"], SALT)
+        statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
         return read_set_union(union_of(found), statements, stage, columns).weights
 
 
