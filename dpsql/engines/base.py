@@ -92,6 +92,10 @@ class Stage(Protocol):
 class Rows(Protocol):
     """Where generated SQL over private rows runs."""
 
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect that generated SQL is to be written in."""
+
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
@@ -127,6 +131,10 @@ class Run(Rows, Protocol):
 
 class Engine(Protocol):
     """A database that holds the owner's tables, open for reading only."""
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect that generated SQL is to be written in."""
 
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         """Give up every way to change settings or to reach files and the network; idempotent.

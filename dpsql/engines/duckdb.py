@@ -51,6 +51,7 @@ _GUESSED = Remark(
 
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
+_DIALECT = "duckdb"
 _NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
 
 
@@ -195,6 +196,10 @@ class DuckDBEngine:
                 self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
             return self._twin
 
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
     def run(self, seconds: float | None = None) -> DuckDBRun:
         return DuckDBRun(self._cursor, self.schema(), seconds)
 
@@ -240,6 +245,10 @@ class DuckDBRun:
     def __exit__(self, *_: object) -> None:
         if self._deadline is not None:
             self._deadline.__exit__()
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
