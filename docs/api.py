@@ -90,7 +90,7 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
     Of an engine, those that its owner calls: what :class:`Engine` asks for is for dpsql itself.
     """
-    protocol = set(vars(Engine)) - {"schema", "close"} if cls is dpsql.DuckDBEngine else set()
+    protocol = set(dir(Engine)) - {"schema", "close"} if cls is dpsql.DuckDBEngine else set()
     seen: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("dpsql"):
