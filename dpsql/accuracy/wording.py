@@ -24,7 +24,7 @@ import numpy as np
 from dpsql.accuracy.appearance import Appearance, appearance, large_enough
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.formatting import level, ordinal, printable
-from dpsql.ir.measures import AggregateKind, MeasureKind, Quantile
+from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.mechanisms.histogram import KnownDomain
@@ -33,16 +33,6 @@ from dpsql.mechanisms.set_union import SetUnion, Weighting
 
 MAX_PARTS = 4
 _UNBOUNDED = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
-_NOUNS = {
-    AggregateKind.COUNT_UNITS: "count",
-    AggregateKind.COUNT: "count",
-    AggregateKind.SUM: "sum",
-    AggregateKind.AVG: "average",
-    AggregateKind.VAR_POP: "variance",
-    AggregateKind.VAR_SAMP: "variance",
-    AggregateKind.STDDEV_POP: "standard deviation",
-    AggregateKind.STDDEV_SAMP: "standard deviation",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +108,10 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
     (only,) = shown
     kind = plan.block.aggregates[only.aggregate].kind
     if kind.composed:
-        yield f"{often} intervals hold the true {_NOUNS[kind]}{condition}."
+        yield f"{often} intervals hold the true {kind.value.noun}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))
-        yield f"{often} {_NOUNS[kind]}s are within ± {margin} of the true ones{condition}."
+        yield f"{often} {kind.value.noun}s are within ± {margin} of the true ones{condition}."
 
 
 def _says_something(part: Part, shown: Shown) -> bool:
