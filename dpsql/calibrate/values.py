@@ -10,7 +10,7 @@ from typing import TypeVar
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.promise import Promise, Promising
+from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import Entry, Sizes
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
@@ -153,7 +153,7 @@ def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) ->
         source=selection.source,
         drawn=drawn,
         loss=None if math.isinf(rho) else PrivacyLoss(rho, selection.delta),
-        promise=selection.promise(sizes.k) if isinstance(selection, Promising) else None,
+        promise=selection.promise(sizes.k),
         notes=notes,
     )
 
