@@ -49,6 +49,7 @@ tpch: $(READY)
 
 # The pictures, tables and reference pages of docs that are made from the package itself.
 pictures: $(READY)
+	$(BIN)/python docs/packages.py
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/errors.py

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, PrivacyLoss
+from dpsql import parse_policy
+from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import payer
 from dpsql.interfaces.demo.data import database
 from dpsql.ledger import Ledger, Renewal
-from dpsql.policy.load import parse_policy
 
 POLICY = parse_policy("""
 version: 1

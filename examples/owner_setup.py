@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, Budget, Composition
+from dpsql import check_policy, load_policy
+from dpsql.accounting import Amount, Budget, Composition
 from dpsql.interfaces.demo.data import database
 from dpsql.ledger import Head, Ledger, Renewal
-from dpsql.policy.conformance import check_policy
-from dpsql.policy.load import load_policy
 
 # What the owner makes of the draft by `dpsql init`. Bounds are what the Bureau of Transportation
 # Statistics allows for, not what the table holds.

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import dpsql
-from dpsql.policy.load import parse_policy
+from dpsql import parse_policy
 
 POLICY = """
 version: 1

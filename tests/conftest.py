@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from postgres import Server
 
 
-FEW = 4
+FEW = 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from test_grouping_sets import QUESTIONS
 MARK = "zqmark"
 """A word that stands in no corpus: where it comes out again, text of the query does."""
 
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parent / "sql"
 CORPUS = [
     *(attack.sql for attack in ATTACKS if len(attack.sql) < 2000),
     *(_HERE / "equivalence.sql").read_text().splitlines(),

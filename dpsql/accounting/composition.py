@@ -173,8 +173,8 @@ def optimal(epsilon: float, queries: int, delta: float) -> float:
     l <= i, p = 1 - q = e^epsilon/(1 + e^epsilon). For E >= 0 only i <= m/2 matter. Durfee & Rogers
     2019, Lemma A.1, print the same delta at the corners E = (m - 2i) epsilon only; between two
     corners it is linear in exp(E), which is what is solved here, so no corner has to be rounded up
-    to. Computed to 50 digits and rounded up. Checked by ``tests/test_composition.py`` against an
-    enumeration of all answers of randomized response.
+    to. Computed to 50 digits and rounded up. Checked by ``tests/accounting/test_composition.py``
+    against an enumeration of all answers of randomized response.
     """
     _check(epsilon, queries, delta)
     with localcontext(Context(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)):

@@ -132,7 +132,7 @@ def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
     They are multiples of 10**-6 by :func:`charged`. Where a common step of theirs is too fine to
     compute with, each is rounded up to a coarser one, which only makes the result larger. With one
     epsilon alone it is :func:`dpsql.accounting.composition.optimal`. Checked by
-    ``tests/test_analyses.py`` against an enumeration of all answers.
+    ``tests/accounting/test_analyses.py`` against an enumeration of all answers.
     """
     if len(epsilons) == 1:
         ((epsilon, count),) = epsilons.items()

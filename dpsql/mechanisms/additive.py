@@ -58,7 +58,7 @@ class IndependentNoise:
 
     Guarantee: groups * rho(Δ∞) zCDP, for any change of each value by at most ``sensitivity``
     (Canonne, Kamath & Steinke 2020, Thm 4 for the Gaussian; composition over groups for both).
-    Checked by ``tests/test_mechanisms.py``.
+    Checked by ``tests/mechanisms/test_mechanisms.py``.
     """
 
     noise: DiscreteGaussian | DiscreteLaplace
@@ -92,7 +92,7 @@ class CorrelatedGaussian:
     For values that a unit can only raise, by at most Δ∞ each, in any subset of the d groups.
     Guarantee: Δ∞²(d + √d)/(8σ²) zCDP: the change 2v_i - Δ∞ in half-steps is absorbed by Z_i and
     the constant Δ∞ by Z (Lebeda & Retschmeier 2024, Algorithm 2 and Section 7; discrete because
-    all shifts are whole half-steps). Checked by ``tests/test_mechanisms.py``.
+    all shifts are whole half-steps). Checked by ``tests/mechanisms/test_mechanisms.py``.
     """
 
     name: ClassVar[str] = "correlated_gaussian"
@@ -178,7 +178,7 @@ def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> Indepen
     """Independent Gaussian noise that takes ``distance`` (squared) out of ``one_shot_distance``.
 
     A discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
-    ``calibration.lattice_gaussian_delta``). Checked by ``tests/test_one_shot_noise.py``.
+    ``calibration.lattice_gaussian_delta``). Checked by ``tests/mechanisms/test_one_shot_noise.py``.
     """
     variance = groups * sensitivity**2 / distance + SMOOTHING_VARIANCE
     return IndependentNoise(DiscreteGaussian(math.sqrt(variance) * (1 + 1e-12)), sensitivity)
@@ -191,7 +191,7 @@ def one_shot_correlated_gaussian(
     """Correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
 
     In half-steps the noises of the groups and the shared one each move by at most Δ∞. Checked by
-    ``tests/test_one_shot_noise.py``.
+    ``tests/mechanisms/test_one_shot_noise.py``.
     """
     root = math.sqrt(groups)
 
@@ -215,7 +215,8 @@ def one_shot_correlated_gaussian(
 def one_shot_laplace(epsilon: float, sensitivity: int, groups: int) -> IndependentNoise:
     """Independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
 
-    Each of them loses at most sensitivity/scale. Checked by ``tests/test_one_shot_noise.py``.
+    Each of them loses at most sensitivity/scale. Checked by
+    ``tests/mechanisms/test_one_shot_noise.py``.
     """
     scale = groups * sensitivity / epsilon * (1 + 1e-12)
     return IndependentNoise(DiscreteLaplace(max(scale, MIN_SCALE)), sensitivity)

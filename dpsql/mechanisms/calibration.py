@@ -61,7 +61,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     ``sensitivity`` is in l2; sigma is in its units, never below the exact root and above it by a
     relative 1e-7 at most for epsilon >= 0.001. For the integers see ``lattice_gaussian_sigma``.
     Guarantee: (epsilon, delta)-DP (Balle & Wang 2018, Theorem 8; Gopi et al. 2020, Proposition
-    2.2). Checked by ``tests/test_set_union.py``. Raises ParameterError for an epsilon or
+    2.2). Checked by ``tests/mechanisms/test_set_union.py``. Raises ParameterError for an epsilon or
     sensitivity that is not finite and positive, or a delta outside (0, 1).
     """
     checked_positive(epsilon, "epsilon")

@@ -40,7 +40,7 @@ class GumbelTopKChosenKBar(Usual):
     After Durfee & Rogers 2019, Algorithm 6, with two corrections. It prints the smallest of scores
     plus Gumbel noise, which is not bounded-range, as Gumbel noise is not symmetric; this takes the
     largest of the negated scores plus noise. And it prints h_(i) where the threshold of k_bar = i
-    starts from h_(i+1). Checked by ``tests/test_choose_k_bar.py``.
+    starts from h_(i+1). Checked by ``tests/mechanisms/test_choose_k_bar.py``.
     """
 
     name: ClassVar[str] = "gumbel_top_k_chosen_k_bar"

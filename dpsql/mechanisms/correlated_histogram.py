@@ -73,7 +73,7 @@ def correlated_delta(
     breaks; and it is not needed. Hiding the fresh counts that the other side would have shown costs
     at most 1 - psi and leaves two Gaussians thinned by the same event, so the third family of the
     theorem, 1 - psi(k-j) + delta_gauss(gamma(j)), holds in both directions.
-    Checked by ``tests/test_correlated_histogram.py``.
+    Checked by ``tests/mechanisms/test_correlated_histogram.py``.
     """
     check_parameters(epsilon, sparsity)
     checked_positive(sigma, "sigma")

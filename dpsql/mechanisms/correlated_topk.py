@@ -144,7 +144,7 @@ class CorrelatedTopK(AboveBase):
     at least 1 (see ``GaussianTopK``). A fresh group leaves at most k_bar - 1 old ones, which pays
     for the 3e-7. If Δ∞ > 1 groups may leave while others enter, hence 2 k_bar.
     (3) T comes from the exact law of the maximum in place of Lemma 7.6.
-    Checked by ``tests/test_correlated_histogram.py``.
+    Checked by ``tests/mechanisms/test_correlated_histogram.py``.
     """
 
     name: ClassVar[str] = "correlated_top_k"

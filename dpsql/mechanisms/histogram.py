@@ -51,7 +51,7 @@ class PositiveCounts(Usual):
     1 - (1 - P[Z > T - 1 - floor])^groups <= δ, by the exact tail of the sampled distribution
     (Rogers 2024, Theorem 7; Lebeda & Retschmeier 2024, Section 6 for the floor). A group that one
     unit alone brings above the floor has at most floor + 1 units. Checked by
-    ``tests/test_boundary_delta.py``.
+    ``tests/mechanisms/test_boundary_delta.py``.
     """
 
     source: ClassVar[str] = "Rogers 2024, Theorem 7"

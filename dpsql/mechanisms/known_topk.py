@@ -29,7 +29,7 @@ class KnownDomainTopK(Usual):
     ε²/8-zCDP. Sampling is exact (``gumbel_order``).
 
     Source: Rivera Cardoso & Rogers 2022, Algorithm 5 (its τ is 2/ε) and Theorem 8.
-    Checked by ``tests/test_known_topk.py``.
+    Checked by ``tests/mechanisms/test_known_topk.py``.
     """
 
     name: ClassVar[str] = "known_domain_top_k"

@@ -18,7 +18,7 @@ class Promise:
     In steps of the score. ``gap`` is None where k groups always come out.
 
     After Durfee & Rogers 2019, Lemma 8.1, which states the two separately and bounds each pick
-    alone; the mechanisms say how theirs are derived. Checked by ``tests/test_promise.py``.
+    alone; the mechanisms say how theirs are derived. Checked by ``tests/accuracy/test_promise.py``.
     """
 
     beta: float

@@ -79,7 +79,7 @@ class ExponentialQuantile:
 
     Source: Smith 2011, Algorithm 2, with points of a grid for real numbers, a distance that is 0
     for every rank a repeated value has, and the tight range. Checked by
-    ``tests/test_quantiles.py``.
+    ``tests/mechanisms/test_quantiles.py``.
     """
 
     name: ClassVar[str] = "exponential_mechanism"

@@ -144,7 +144,7 @@ def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) ->
     1 - delta be the chance that none of the others, which only the unit has, is released. With the
     unit an event has probability at most 1 - psi plus e^(j/b) times that without it. Without the
     unit it has A <= e^(j/b) B, where B psi is at most that with the unit: A exceeds e^epsilon times
-    that by at most A (1 - psi). Checked by ``tests/test_calibrate.py``.
+    that by at most A (1 - psi). Checked by ``tests/calibrate/test_calibrate.py``.
     """
     return _positive_counts(one_shot_laplace(epsilon, 1, sizes.groups), sizes, delta)
 

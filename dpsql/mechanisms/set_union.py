@@ -73,7 +73,7 @@ class SetUnion(Usual):
     noise on the weights of items both neighbours have, which differ by at most the sensitivity
     (Gopi et al. 2020, Theorems 4.1, 5.1, B.1 and B.2). The printed Algorithm 6 takes its cutoff
     from the Laplace threshold; here it is the Gaussian one's. Checked by
-    ``tests/test_set_union.py``.
+    ``tests/mechanisms/test_set_union.py``.
     """
 
     weighting: Weighting

@@ -98,8 +98,8 @@ def descend(
     ``norm`` is 1 or 2 and ``cutoff`` is in steps. Memory is one number per item code and one batch.
     Guarantee: adding or removing one unit moves the result by at most STEPS in l1 (norm 1), or by
     at most ``l2_sensitivity`` in l2 (norm 2); see the module for the proof. Checked by
-    ``tests/test_set_union.py``. Raises InternalError for rows out of order or too many of a unit,
-    OperationalError beyond MAX_UNITS or MAX_ITEMS.
+    ``tests/mechanisms/test_set_union.py``. Raises InternalError for rows out of order or too many
+    of a unit, OperationalError beyond MAX_UNITS or MAX_ITEMS.
     """
     gaps: Gaps = np.empty(0, dtype=np.int64 if norm == 1 else np.float64)
     size = 0

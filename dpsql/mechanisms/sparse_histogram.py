@@ -80,7 +80,7 @@ def sparse_histogram_delta(
     """The delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
 
     Lebeda & Retschmeier 2024, Lemma 2.6 (add the deltas) or 2.7 (exact). Raises ParameterError
-    for parameters out of range. Checked by ``tests/test_sparse_histogram.py``.
+    for parameters out of range. Checked by ``tests/mechanisms/test_sparse_histogram.py``.
     """
     check_parameters(epsilon, groups)
     checked_positive(sigma, "sigma")
@@ -289,7 +289,7 @@ class SparseHistogram(Usual):
     Gaussian with scale σ√j (Poisson summation; ``mechanisms.sampling.difference``). With further
     values it is that of continuous noise (``calibration.lattice_gaussian_delta``) on all of them:
     drawing theirs for the released groups only has the same law. It states no zCDP cost. Checked by
-    ``tests/test_sparse_histogram.py``.
+    ``tests/mechanisms/test_sparse_histogram.py``.
     """
 
     name: ClassVar[str] = "gaussian_sparse_histogram"

@@ -46,7 +46,7 @@ class GaussianTopK(AboveBase):
     discrete Gaussian conditioned on a log-concave event has variance at most that of a discrete
     Gaussian with the same mean (their densities cross twice), hence at most σ²(1 + 3e-7) for
     σ >= 1 (Poisson summation), and the Rényi divergence of a shift is bounded by that variance.
-    Checked by ``tests/test_numerical_guarantee.py`` and ``tests/test_boundary_delta.py``.
+    Checked by ``tests/mechanisms/test_numerical_guarantee.py`` and ``test_boundary_delta.py``.
     """
 
     name: ClassVar[str] = "gaussian_top_k"
@@ -124,7 +124,7 @@ class GumbelTopK(AboveBase):
     domain, of scores above the base, loses all of a top of ties when one raised group lifts the
     base, so there K = k_bar however few groups a unit touches (Rogers 2024, Theorem 9, prints k_bar
     and proves with the bound on groups). The strict domain is never the better of the two.
-    Checked by ``tests/test_numerical_guarantee.py`` and ``tests/test_boundary_delta.py``.
+    Checked by ``tests/mechanisms/test_numerical_guarantee.py`` and ``test_boundary_delta.py``.
     """
 
     name: ClassVar[str] = "gumbel_top_k"

@@ -85,7 +85,7 @@ class LaplaceTopK(AboveBase):
     Durfee & Rogers 2019, Lemma 6.1, whose (δ/4)(3 + ln(Δ0/δ)) bounds the same probability for
     continuous noise. If the base rises with a unit, one of the groups it raised is not in both
     tops, so scores and base together change by one in at most ``groups`` places.
-    Checked by ``tests/test_topk_laplace.py``.
+    Checked by ``tests/mechanisms/test_topk_laplace.py``.
     """
 
     name: ClassVar[str] = "laplace_top_k"
@@ -158,7 +158,7 @@ class FixedThreshold(Usual):
     unit together, and each changes by at most one (Lebeda & Retschmeier 2024, Lemma 4.1), so this
     is a composition of k (ε1, δ1)-DP answers. Their Algorithm 8 prints a comparison of the *true*
     score with the threshold before drawing noise; it must be with the base, as in Definition F.1.
-    Checked by ``tests/test_topk_laplace.py``.
+    Checked by ``tests/mechanisms/test_topk_laplace.py``.
     """
 
     name: ClassVar[str] = "fixed_threshold"

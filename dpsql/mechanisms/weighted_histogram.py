@@ -167,7 +167,7 @@ def weighted_histogram_delta(
 
     ``threshold`` is in steps, above any floor; ``others`` as in ``WeightedSparseHistogram``. Raises
     ParameterError for an epsilon out of range and for noise of 4 steps or less. Checked by
-    ``tests/test_weighted_histogram.py``.
+    ``tests/mechanisms/test_weighted_histogram.py``.
     """
     check_parameters(epsilon, weights.groups)
     log_hidden = _lattice_log_hidden(noise, threshold, weights)
@@ -326,7 +326,7 @@ class WeightedPositiveCounts(_Weighted):
     Guarantee: δ-approximate G*STEPS²/(2σ²)-zCDP, with the smallest T for which the fresh groups of
     a unit of any size stay hidden with probability 1 - δ, by the exact tail of the sampled
     distribution (Rogers 2024, Theorem 7, with weights; see the module for the proof). Checked by
-    ``tests/test_weighted_histogram.py``.
+    ``tests/mechanisms/test_weighted_histogram.py``.
     """
 
     name: ClassVar[str] = "weighted_gaussian_positive_counts"
@@ -360,7 +360,7 @@ class WeightedSparseHistogram(_Weighted):
     integer for which the delta of the module's analysis is at most delta (Lebeda & Retschmeier
     2024, Lemma 2.7, with weights), the distance there being that of all values of the old groups:
     drawing further values for the released groups only has the same law. It states no zCDP cost.
-    Checked by ``tests/test_weighted_histogram.py``.
+    Checked by ``tests/mechanisms/test_weighted_histogram.py``.
     """
 
     name: ClassVar[str] = "weighted_gaussian_sparse_histogram"

@@ -123,7 +123,7 @@ def _packed_block(
     """One block in an order that its keys decide.
 
     Row numbers and their order stay behind: they are those of the exact rows, and would tell the
-    true ranks of groups, or how many there are. Checked by ``tests/test_stored.py``.
+    true ranks of groups, or how many there are. Checked by ``tests/pipeline/test_stored.py``.
     """
     found, dtypes = _key_lists(room, columns, rows)
     if found is None:

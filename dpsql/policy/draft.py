@@ -23,7 +23,7 @@ from dpsql.core.schema import (
     is_numeric,
     is_text,
 )
-from dpsql.policy.draft_options import _wrong
+from dpsql.policy.draft_options import wrong_option
 from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value
 
@@ -64,7 +64,7 @@ class Draft:
     def with_dataset(self, name: str) -> Draft:
         """What the budget belongs to. Raises ``ParameterError`` for what cannot be a name."""
         if not is_account_name(name):
-            raise _wrong(f"not a name: {name[:80]}", "Choose a plain name.")
+            raise wrong_option(f"not a name: {name[:80]}", "Choose a plain name.")
         return replace(self, dataset=name)
 
     def with_unit(self, table: Table, column: Column, name: str) -> Draft:
@@ -91,7 +91,7 @@ class Draft:
     def _undecided(self, table: Table) -> str:
         if self.decided(table):
             what = f"{printable(table.name)} is decided twice"
-            raise _wrong(what, "A table has a unit or a link, or is public, or is left out.")
+            raise wrong_option(what, "A table has a unit or a link, or is public, or is left out.")
         return fold(table.name)
 
     def with_column(self, table: Table, column: Column, known: ColumnPolicy) -> Draft:
@@ -101,7 +101,7 @@ class Draft:
         """
         if fold(table.name) in self.left_out:
             what = f"{printable(table.name)} is left out, so nothing is known of its columns"
-            raise _wrong(what, "Draft the table as well, or say nothing about it.")
+            raise wrong_option(what, "Draft the table as well, or say nothing about it.")
         key = (fold(table.name), fold(column.name))
         before = self.columns.get(key, ColumnPolicy())
         twice = (before.lower is not None and known.lower is not None) or (
@@ -109,7 +109,7 @@ class Draft:
         )
         if twice:
             what = f"{printable(table.name)}.{printable(column.name)} is decided twice"
-            raise _wrong(what, "Give a column its bounds once, and its domain once.")
+            raise wrong_option(what, "Give a column its bounds once, and its domain once.")
         merged = ColumnPolicy(
             before.lower if known.lower is None else known.lower,
             before.upper if known.upper is None else known.upper,
@@ -120,9 +120,11 @@ class Draft:
     def with_account(self, name: str, epsilon: float, delta: float) -> Draft:
         """An analyst's budget. Raises ``ParameterError`` for a name that cannot be or is taken."""
         if not is_account_name(name):
-            raise _wrong(f"not a name of an account: {name[:80]}", "Choose a plain name without /.")
+            raise wrong_option(
+                f"not a name of an account: {name[:80]}", "Choose a plain name without /."
+            )
         if name in self.accounts or any(look_alikes((*self.accounts, name))):
-            raise _wrong(f"the account {name} is given twice", "Keep one of the two.")
+            raise wrong_option(f"the account {name} is given twice", "Keep one of the two.")
         return replace(self, accounts={**self.accounts, name: (epsilon, delta)})
 
     def with_parameters(self, *, epsilon: float | None, delta: float | None) -> Draft:
@@ -154,7 +156,7 @@ _UNIT_NAMES: Final = (
 def guess_unit(table: Table) -> Column | None:
     """The column whose name most looks like a person's identifier, or None. Only a guess."""
     usable = {
-        _bare(column.name): column
+        bare_name(column.name): column
         for column in reversed(table.columns)
         if is_integer(column.type) or is_text(column.type) or base_type(column.type) == "UUID"
     }
@@ -168,7 +170,7 @@ def likely_units(table: Table) -> list[Column]:
 
 def guess_unit_name(table: Table, unit: Column) -> str:
     """``user_id`` -> ``user``; a bare ``id`` takes its table's name: ``patients``, ``patient``."""
-    bare = _bare(unit.name)
+    bare = bare_name(unit.name)
     if bare == "id":
         name = plain_name(fold(table.name), "unit")
         return name[:-1] if name.endswith("s") and len(name) > 3 else name
@@ -191,7 +193,7 @@ def plain_name(name: str, otherwise: str) -> str:
     return name if plain else otherwise
 
 
-def _bare(name: str) -> str:
+def bare_name(name: str) -> str:
     return fold(name).replace("_", "").replace(" ", "").replace("-", "")
 
 

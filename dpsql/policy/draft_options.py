@@ -33,7 +33,7 @@ def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
     found = known.get(fold(text.strip()))
     if found is None:
         spelled = tuple(f"{table.name}.{column.name}" for table, column in known.values())
-        raise _wrong(f"there is no column {text.strip()[:80]}", _known(text, spelled))
+        raise wrong_option(f"there is no column {text.strip()[:80]}", _known(text, spelled))
     return found
 
 
@@ -43,7 +43,7 @@ def column_in(table: Table, name: str) -> Column:
     if found is None:
         names = tuple(column.name for column in table.columns)
         what = f"{printable(table.name)} has no column {name.strip()[:80]}"
-        raise _wrong(what, _known(name, names))
+        raise wrong_option(what, _known(name, names))
     return found
 
 
@@ -52,7 +52,7 @@ def table_named(schema: Schema, text: str) -> Table:
     found = schema.get(fold(text.strip()))
     if found is None:
         names = tuple(table.name for table in schema.values())
-        raise _wrong(f"there is no table {text.strip()[:80]}", _known(text, names))
+        raise wrong_option(f"there is no table {text.strip()[:80]}", _known(text, names))
     return found
 
 
@@ -64,7 +64,7 @@ def bounds_of(text: str) -> ColumnPolicy:
     except ValueError:
         bounds = []
     if not bounds or not bounds[0] < bounds[1]:
-        raise _wrong(f"not bounds: {text[:80]}", "Write LOW:HIGH, such as 0:100.")
+        raise wrong_option(f"not bounds: {text[:80]}", "Write LOW:HIGH, such as 0:100.")
     return ColumnPolicy(bounds[0], bounds[1])
 
 
@@ -73,7 +73,7 @@ def domain_of(text: str, column: Column) -> ColumnPolicy:
     try:
         values = tuple(_value(part.strip(), column.type) for part in text.split(","))
     except ValueError:
-        raise _wrong(
+        raise wrong_option(
             f"{column.name} is {shown_type(column.type)}, and some values of its domain are not",
             "Write values with commas between them, such as a,b,c.",
         ) from None
@@ -86,7 +86,9 @@ def budget_of(text: str) -> tuple[float, float]:
     try:
         epsilon, delta = map(float, parts)
     except ValueError:
-        raise _wrong(f"not a budget: {text[:80]}", "Write EPSILON,DELTA, such as 3,1e-6.") from None
+        raise wrong_option(
+            f"not a budget: {text[:80]}", "Write EPSILON,DELTA, such as 3,1e-6."
+        ) from None
     check_value("epsilon", epsilon)
     check_value("delta", delta)
     return epsilon, delta
@@ -97,7 +99,7 @@ def _known(text: str, names: tuple[str, ...]) -> str:
     return suggestion(text.strip(), names) or shown
 
 
-def _wrong(reason: str, hint: str) -> ParameterError:
+def wrong_option(reason: str, hint: str) -> ParameterError:
     return ParameterError(reason, code="draft_unclear", hint=hint)
 
 

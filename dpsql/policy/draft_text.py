@@ -16,7 +16,14 @@ from dpsql.core.schema import (
 )
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
-from dpsql.policy.draft import MAX_NAME, Draft, _bare, guess_unit, guess_unit_name, numeric_columns
+from dpsql.policy.draft import (
+    MAX_NAME,
+    Draft,
+    bare_name,
+    guess_unit,
+    guess_unit_name,
+    numeric_columns,
+)
 from dpsql.policy.draft_options import _TRUTHS
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import PrivacyUnit
@@ -149,7 +156,7 @@ def _table(table: Table, draft: Draft) -> str:
         )
     if guess is None:
         return head + _undecided(table, draft)
-    caution = ", or does it number rows" if _bare(guess.name) == "id" else ""
+    caution = ", or does it number rows" if bare_name(guess.name) == "id" else ""
     question = f"    # GUESS: does each value of this column stand for one person{caution}?\n"
     unit = PrivacyUnit(guess_unit_name(table, guess), guess.name)
     return f"{head}  {name}:\n{question}{_unit(unit)}{_columns(table, draft)}"

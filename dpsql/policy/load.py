@@ -18,10 +18,10 @@ from dpsql.policy.model import (
     Policy,
 )
 from dpsql.policy.problems import (
-    _model_problems,
-    _null_problems,
-    _policy_error,
-    _unprotected_problems,
+    model_problems,
+    null_problems,
+    policy_error,
+    unprotected_problems,
 )
 from dpsql.policy.yaml_tree import YamlSyntaxError, read_tree
 
@@ -66,24 +66,24 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
     try:
         tree = read_tree(text)
     except YamlSyntaxError as error:
-        raise _policy_error("policy_syntax", [error.problem], text, source_name) from None
+        raise policy_error("policy_syntax", [error.problem], text, source_name) from None
     if tree.value is None and not tree.problems:
         raise PolicyError(
             f"{source_name} is empty",
             code="policy_empty",
             hint="Write a starting policy with `dpsql init`.",
         )
-    problems = [*tree.problems, *_null_problems(tree)]
+    problems = [*tree.problems, *null_problems(tree)]
     try:
         model = _File.model_validate(tree.value)
     except ValidationError as error:
-        problems += _model_problems(error, tree, {problem.path for problem in problems})
+        problems += model_problems(error, tree, {problem.path for problem in problems})
         if not any(problem.path[:1] == ("links",) for problem in problems):
-            problems += _unprotected_problems(tree)  # else they may only be linked wrongly
-        raise _policy_error("policy_invalid", problems, text, source_name) from None
-    problems += _unprotected_problems(tree)
+            problems += unprotected_problems(tree)  # else they may only be linked wrongly
+        raise policy_error("policy_invalid", problems, text, source_name) from None
+    problems += unprotected_problems(tree)
     if problems:
-        raise _policy_error("policy_invalid", problems, text, source_name)
+        raise policy_error("policy_invalid", problems, text, source_name)
     return model.policy()
 
 

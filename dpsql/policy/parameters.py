@@ -277,11 +277,11 @@ def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str 
     return f"Did you mean `{by_fold[close[0]]}`?" if close else None
 
 
-def check_least(name: str, least: int, value: float | int | None) -> None:
+def check_minimum(name: str, minimum: int, value: float | int | None) -> None:
     """Raise ParameterError (``parameter_out_of_range``) if the value is below the default."""
-    if value is None or value < least:
+    if value is None or value < minimum:
         raise ParameterError(
-            f"{name} must be at least {least}, but is {_show(value)}",
+            f"{name} must be at least {minimum}, but is {_show(value)}",
             code="parameter_out_of_range",
             hint=f"A query may raise the policy's defaults.{name}, never lower it.",
         )

@@ -57,7 +57,7 @@ _MISSING_HINTS: Final[Mapping[str, str]] = {
 }
 
 
-def _null_problems(tree: Tree) -> Iterator[Problem]:
+def null_problems(tree: Tree) -> Iterator[Problem]:
     """Every known name with nothing after it, except groups that may be empty."""
     for path in tree.names:
         section = _SECTIONS.get(_pattern(path[:-1]))
@@ -71,7 +71,7 @@ def _null_problems(tree: Tree) -> Iterator[Problem]:
         yield Problem(path, tree.name_span(path), f"{_label(path)}: has no value", hint)
 
 
-def _unprotected_problems(tree: Tree) -> Iterator[Problem]:
+def unprotected_problems(tree: Tree) -> Iterator[Problem]:
     """Every table that has neither a unit nor a link, and is not public."""
     document = tree.value if isinstance(tree.value, dict) else {}
     tables, links = document.get("tables"), document.get("links")
@@ -86,7 +86,7 @@ def _unprotected_problems(tree: Tree) -> Iterator[Problem]:
             yield Problem(path, tree.name_span(path), what, _UNIT_HINT)
 
 
-def _model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:
+def model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:
     for details in error.errors(include_url=False):
         path: Path = details["loc"]
         # What was reported as broken YAML is not reported again as a broken value.
@@ -158,7 +158,7 @@ def _label(path: Path) -> str:
     return ".".join(steps)
 
 
-def _policy_error(code: str, problems: list[Problem], text: str, source: str) -> PolicyError:
+def policy_error(code: str, problems: list[Problem], text: str, source: str) -> PolicyError:
     """One error for all problems: the first in front, all of them listed when there are several."""
     ordered = sorted(problems, key=lambda problem: problem.span)
     places = [replace(Place.in_text(text, *p.span), source=source) for p in ordered[:MAX_LISTED]]

@@ -12,8 +12,8 @@ from dpsql.policy.parameters import (
     Overrides,
     Parameters,
     Setting,
-    check_least,
     check_maximum,
+    check_minimum,
     check_value,
 )
 
@@ -46,7 +46,7 @@ def check_setting(policy: Policy, name: str, value: object) -> Setting:
     if isinstance(checked, str):
         return checked
     if spec.least:
-        check_least(name, getattr(policy.defaults, name), checked)
+        check_minimum(name, getattr(policy.defaults, name), checked)
     elif spec.maximum is not None:
         check_maximum(policy.maxima, name, checked)
     return checked

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 # What the other tests share (audit, support, fuzzing …) is imported by plain names.
-_TESTS = str(Path(__file__).resolve().parents[1])
-if _TESTS not in sys.path:
-    sys.path.insert(0, _TESTS)
+_TESTS = Path(__file__).resolve().parents[1]
+for _place in (str(_TESTS / "sql"), str(_TESTS)):
+    if _place not in sys.path:
+        sys.path.insert(0, _place)

@@ -36,9 +36,15 @@ def _constant(value: Any) -> Callable[[Any], Any]:
     return lambda original: lambda *args, **kwargs: value
 
 
-def _first(original: Any) -> Any:
-    """In place of a function that makes its first argument safe: the argument as it is."""
-    return lambda node, *args, **kwargs: node.copy()
+def _as_written(original: Any) -> Any:
+    """In place of a function that makes an expression safe: its SQL as it is."""
+
+    def sql(node: Any, *_: Any) -> str:
+        from dpsql.sql.syntax.text import to_sql
+
+        return to_sql(node)
+
+    return sql
 
 
 def _uncapped(original: Any) -> Any:
@@ -114,7 +120,7 @@ def _raises(original: Any) -> Any:
         from sqlglot import exp
 
         if tree.find(exp.Case):
-            raise KeyError("case")
+            raise RuntimeError("case")
         return original(tree, *args)
 
     return validate
@@ -133,9 +139,11 @@ def _burns(original: Any) -> Any:
     return validate
 
 
-TRY = (
-    Patch("dpsql.sql.expressions.totality", "total", _first),
-    Patch("dpsql.sql.expressions.totality", "total_condition", _first),
+TRY = (  # where private rows are read: what is examined before keeps it
+    Patch("dpsql.sql.rewrite.rows", "total_sql", _as_written),
+    Patch("dpsql.sql.rewrite.rows", "total_condition_sql", _as_written),
+    Patch("dpsql.sql.rewrite.rewrite", "total_sql", _as_written),
+    Patch("dpsql.sql.rewrite.quantile_histograms", "total_sql", _as_written),
 )
 EVIDENCE = Patch("dpsql.engines.evidence", "Evidence.objection", _constant(None))
 DRY_RUN = Patch("dpsql.engines.twin", "Twin._try", _constant(None))

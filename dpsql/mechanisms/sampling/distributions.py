@@ -145,7 +145,7 @@ class DiscreteGaussian(LatticeNoise):
     ``sigma`` is in units of the noised number, from MIN_SCALE to MAX_SCALE. Its variance is at most
     sigma**2. Raises ParameterError for any other sigma.
     Guarantee: adding it to a vector whose l2 norm changes by at most s is s**2/(2 sigma**2)-zCDP
-    (Canonne, Kamath & Steinke 2020, Thm 4). Checked by ``tests/test_noise.py``.
+    (Canonne, Kamath & Steinke 2020, Thm 4). Checked by ``tests/mechanisms/test_noise.py``.
     """
 
     sigma: float
@@ -234,7 +234,7 @@ class DiscreteLaplace(LatticeNoise):
 
     ``scale`` is in units of the noised number, from MIN_SCALE to MAX_SCALE. Raises ParameterError
     for any other. Guarantee: adding it to a number that changes by at most the integer s is
-    s/scale-DP and rho(s)-zCDP. Checked by ``tests/test_noise.py``.
+    s/scale-DP and rho(s)-zCDP. Checked by ``tests/mechanisms/test_noise.py``.
     """
 
     scale: float

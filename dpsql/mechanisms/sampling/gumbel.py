@@ -41,7 +41,7 @@ def gumbel_order(
     Guarantee: the ranking has exactly the stated law, total-variation error zero. With scores that
     change by at most 1, all in one direction, each place is an epsilon-bounded-range selection,
     epsilon**2/8-zCDP (Durfee & Rogers 2019). Raises ParameterError for values out of range.
-    Checked by ``tests/test_noise.py``.
+    Checked by ``tests/mechanisms/test_noise.py``.
     """
     _check(len(scores), epsilon, offsets, limit)
     n = len(scores)

@@ -6,7 +6,7 @@ ranges are known, and every step computes the range of its result, takes the nar
 that holds it, and refuses what fits neither. There is no expression without this.
 
 It holds for up to ``MOST_ROWS`` rows, and as many units, in every table that a query reads or makes
-on its way. Checked against the engine by ``tests/test_ranged.py``.
+on its way. Checked against the engine by ``tests/sql/test_ranged.py``.
 """
 
 from __future__ import annotations

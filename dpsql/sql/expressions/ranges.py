@@ -2,7 +2,7 @@
 
 This only decides where values are clamped, and every row is clamped, so an interval that is too
 narrow costs accuracy and never privacy. No data is read. NULL is left out of account: it takes no
-part in sums and averages. Checked against the engine by ``tests/test_aggregates.py``.
+part in sums and averages. Checked against the engine by ``tests/sql/test_aggregates.py``.
 """
 
 from __future__ import annotations

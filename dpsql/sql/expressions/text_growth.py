@@ -23,7 +23,7 @@ _TOGETHER = (exp.Concat, exp.DPipe)
 def refuse_growing_text(tree: exp.Query) -> None:
     """Refuse texts that are put together again and again: the engine does not count their memory.
 
-    Raises ``QueryRefused``. Checked by ``tests/test_tail_limits.py``.
+    Raises ``QueryRefused``. Checked by ``tests/pipeline/test_tail_limits.py``.
     """
     if tree.find(*_TOGETHER) is None:
         return

@@ -6,8 +6,8 @@ is skipped for every row as long as no row has k > 100, and one unit with such a
 condition from true to NULL for everybody else. So ``TRY`` is put around the largest parts that
 evaluate all of their operands (*strict* parts), and what stands above them (AND, OR, NOT, IS,
 BETWEEN, IN, CASE, COALESCE), which may skip operands, sees only values that cannot fail. Then an
-expression's value on a row depends on that row alone. Checked by ``tests/test_sensitivity.py`` and
-``tests/test_poison.py``.
+expression's value on a row depends on that row alone. Checked by ``tests/sql/test_sensitivity.py``
+and ``tests/sql/test_poison.py``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Writing R(u) for the rows of a relation that belong to unit u, a join of private
 its rows that belong to u are a function of R(u), S(u) and public rows. So the condition must hold
 an equality of the units (or along a link) wherever a pair of rows is joined, matched, or kept from
 being kept (ANTI): any further condition only compares rows of one unit. A join with public rows is
-legal if each of its rows holds a private row. Checked by ``tests/test_lineage_sensitivity.py``.
+legal if each of its rows holds a private row. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 
 Equalities add up: after ``a JOIN b ON a.x = b.x``, whatever is equal to a.x is equal to b.x. Only
 inner joins add to what holds in every row, as the condition of an outer or ANTI join is not true of

@@ -4,7 +4,7 @@ Any aggregate of one unit's rows may stand here, exactly: what leaves is bounded
 It must not fail and must not depend on the order of rows, which the engine chooses by looking at
 all of them. So sums of fractions are taken over decimals too few to overflow, and what MIN, MAX and
 the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CASE. Checked by
-``tests/test_lineage_sensitivity.py``.
+``tests/sql/test_lineage_sensitivity.py``.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def histogram_sql(plan: BlockPlan, table: Table, salt: int, groups: str) -> Hist
 
     Sensitivity: when one unit is added or removed, counts change in at most ``plan.groups`` groups
     (any number without a cap), and in each of them at most ``max_rows_contributed`` rows are added,
-    or as many taken away. Checked by ``tests/test_quantile_queries.py``.
+    or as many taken away. Checked by ``tests/sql/test_quantile_queries.py``.
     """
     if plan.bounding is not None and plan.bounding.weighted:
         # Units count in full here, in as many groups as they weigh.

@@ -44,7 +44,7 @@ def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
     added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
     with unlimited groups) by at most ``measure.sensitivity`` each. With weighted units it changes
     in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
-    ``tests/test_sensitivity.py``.
+    ``tests/sql/test_sensitivity.py``.
     """
     if isinstance(plan.selection, SetUnion):
         return set_union_sql(plan, table, salt).sql

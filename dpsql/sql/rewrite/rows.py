@@ -64,7 +64,7 @@ class PrivateRows:
         """A FROM clause that keeps, of each unit, its first keys in the order of a salted hash.
 
         A unit keeps at most ``plan.bounding.kept`` keys; which ones depends on its own rows alone,
-        even where hashes collide. Checked by ``tests/test_sensitivity.py``.
+        even where hashes collide. Checked by ``tests/sql/test_sensitivity.py``.
         """
         bounding = self.plan.bounding
         keys = self.keys

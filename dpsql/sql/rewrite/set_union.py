@@ -65,7 +65,7 @@ def set_union_sql(plan: BlockPlan, table: Table, salt: int) -> SetUnionSQL:
 
     Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
     at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
-    ``tests/test_set_union_sql.py``.
+    ``tests/sql/test_set_union_sql.py``.
     """
     union, rows = plan.selection, PrivateRows(plan, table, salt)
     assert isinstance(union, SetUnion)

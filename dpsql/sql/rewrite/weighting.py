@@ -29,7 +29,7 @@ def weighted(
     The FROM clause has the keys, ``columns`` and WEIGHT. A unit with more than ``bounding.kept``
     pairs keeps its first ones in the order of a salted hash; only such units are sorted, which is
     faster than one window over all. A unit that has n pairs left weighs ``weight_of(groups, n)`` in
-    each. Checked by ``tests/test_sensitivity.py``.
+    each. Checked by ``tests/sql/test_sensitivity.py``.
     """
     sizes = (
         f"SELECT {UNIT}, count(*) AS {_SIZE} FROM {_PAIRS} GROUP BY {UNIT} "

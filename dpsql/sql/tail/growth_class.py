@@ -146,7 +146,7 @@ _SURE_OTHERS = (
 def tail_kind(tree: exp.Query) -> TailKind:
     """The kind of a finished tail: bounded only if every node of it is on the list.
 
-    Checked by ``tests/test_tail_limits.py``, which measures what bounded tails take.
+    Checked by ``tests/pipeline/test_tail_limits.py``, which measures what bounded tails take.
     """
     nodes = list(tree.walk())
     if not all(map(_is_bounded, nodes)) or doublings(tree) > MAX_DOUBLINGS:

@@ -1,0 +1,219 @@
+"""Killed processes, crowds, full and failing disks: what was shown is spent, and verify passes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ledger_worker import ACCOUNT, COST, LABELS, RESERVED
+from ledgers import RHO, sum_of_events
+
+from dpsql.accounting.zcdp import Amount
+from dpsql.errors import BudgetExceeded
+from dpsql.ledger import Ledger
+
+WORKER = Path(__file__).parents[1] / "ledger_worker.py"
+
+
+class Workers:
+    """Runs tasks of ``ledger_worker`` in forks of one process."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    def run(self, *tasks: list[Any]) -> list[tuple[int, list[list[str]]]]:
+        """Run tasks side by side; for each its status and the words of its lines."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(tasks, default=str) + "\n")
+        self.process.stdin.flush()
+        answers = json.loads(self.process.stdout.readline())
+        return [(status, [line.split() for line in lines]) for status, lines in answers]
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    made = Workers()
+    yield made
+    made.process.communicate()
+
+
+def shown_in(lines: list[list[str]]) -> dict[str, str]:
+    """What was shown, by question."""
+    shown: dict[str, str] = {}
+    for word, *rest in lines:
+        if word == "shown":
+            shown[rest[0]] = shown.get(rest[0], "") + rest[1]
+    return shown
+
+
+def check_after_crash(ledger: Ledger, shown: dict[str, str]) -> None:
+    """Everything shown was paid for, and is what a retry will be given."""
+    assert ledger.verify().sound
+    assert ledger.total(ACCOUNT) == sum_of_events(ledger, ACCOUNT)
+    assert ledger.total(ACCOUNT).amount.rho >= COST * len(shown)
+    for query, answer in shown.items():
+        found = ledger.stored(ACCOUNT, query)
+        assert found is not None
+        assert found.payload.decode().startswith(answer)
+        assert found.charged == Amount(rho=COST, delta=1)
+
+
+def crash_everywhere(workers: Workers, place: str | Path, statements: bool) -> set[str]:
+    """Kill an analyst of two questions at every failpoint in turn; return where that was."""
+    died: set[str] = set()
+    moment = 0
+    while True:
+        queries = [f"q{moment}a", f"q{moment}b"]
+        ((status, lines),) = workers.run(["crash", place, moment, queries, statements])
+        with Ledger.open(place) as ledger:
+            check_after_crash(ledger, shown_in(lines))
+            spent = ledger.total(ACCOUNT).amount.rho
+            kept = {query for query in queries if ledger.stored(ACCOUNT, query)}
+        ((again, retried),) = workers.run(["crash", place, -1, queries, False])
+        assert again == 0
+        answers = shown_in(retried)
+        assert all(answers[q].startswith(shown) for q, shown in shown_in(lines).items())
+        with Ledger.open(place) as ledger:
+            check_after_crash(ledger, answers)
+            paid = ledger.total(ACCOUNT).amount.rho - spent
+            assert paid == COST * (2 - len(kept))  # what was settled before costs nothing again
+        if status == 0:
+            assert moment > 10
+            return died
+        assert status == signal.SIGKILL
+        died.add(" ".join(lines[-1][1:]))
+        moment += 1
+
+
+@pytest.mark.slow
+def test_an_analyst_killed_at_any_labelled_moment_has_paid_for_what_was_shown(
+    workers: Workers, place: str | Path
+) -> None:
+    assert crash_everywhere(workers, place, statements=False) == set(LABELS)
+
+
+@pytest.mark.slow
+def test_an_analyst_killed_between_any_two_statements_has_paid_for_what_was_shown(
+    workers: Workers, place: str | Path
+) -> None:
+    died = crash_everywhere(workers, place, statements=True)
+    words = {"BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT"}
+    assert {f"{side} {word}" for side in ("before", "after") for word in words} <= died
+    assert set(LABELS) <= died
+
+
+def test_a_ledger_that_settles_after_showing_fails_these_checks(path: Path) -> None:
+    """The checks above can fail: here an answer is shown and its charge lost."""
+    with Ledger.open(path) as ledger:
+        RHO.reserve(ledger, RESERVED, 1, RHO.account(ACCOUNT))
+        check_after_crash(ledger, {})
+        with pytest.raises(AssertionError):
+            check_after_crash(ledger, {"q": "answer"})
+
+
+def crowd(workers: Workers, place: str | Path, processes: int, times: int, most: int) -> None:
+    """Four analysts in many processes, under limits of their own and one of the dataset."""
+    with Ledger.open(place) as ledger:
+        owner = ledger.owner("olga")
+        owner.create("sales")
+        owner.set_limits("sales", Amount(rho=most, delta=10**9))
+    each = most // 3
+    accounts = [f"sales/a{i % 4}" for i in range(processes)]
+    done = workers.run(*(["crowd", place, account, each, times] for account in accounts))
+    assert [status for status, _ in done] == [0] * processes
+    granted = [int(lines[-1][1]) for _, lines in done]
+    assert sum(granted) == most
+    with Ledger.open(place) as ledger:
+        assert ledger.verify().sound
+        assert ledger.total("sales") == sum_of_events(ledger, "sales")
+        assert ledger.total("sales").amount == Amount(rho=most, delta=most)
+        by_account = [
+            sum(count for count, paid in zip(granted, accounts, strict=True) if paid == account)
+            for account in sorted(set(accounts))
+        ]
+        totals = [ledger.total(account).queries for account in sorted(set(accounts))]
+        assert totals == by_account
+        assert max(totals) <= each
+        with pytest.raises(BudgetExceeded):
+            RHO.reserve(ledger, 1, 1, RHO.account("sales/a0"))
+
+
+def test_a_few_processes_reach_the_limit_exactly_and_never_pass_it(
+    workers: Workers, place: str | Path
+) -> None:
+    crowd(workers, place, processes=4, times=20, most=50)
+
+
+@pytest.mark.slow
+def test_sixteen_processes_of_64_queries_reach_the_limit_exactly_and_never_pass_it(
+    workers: Workers, place: str | Path
+) -> None:
+    crowd(workers, place, processes=16, times=64, most=600)
+
+
+def check_after_starving(place: Path, lines: list[list[str]], codes: set[str]) -> None:
+    """The ledger is sound, holds all it granted, and works again."""
+    granted = [int(rest[0]) for word, *rest in lines if word == "granted"]
+    settled = [int(rest[0]) for word, *rest in lines if word == "settled"]
+    assert lines[-1][0] == "refused"
+    assert lines[-1][1] in codes
+    with Ledger.open(place) as ledger:
+        assert ledger.verify().sound
+        entries = {entry.entry: entry for entry in ledger.history(ACCOUNT, 10**6)}
+        assert set(granted) <= set(entries)
+        assert all(entries[entry].charged == Amount(rho=COST, delta=1) for entry in settled)
+        unsettled = len(set(granted)) - len(settled)
+        assert ledger.spent(ACCOUNT).amount.rho >= COST * len(settled) + COST * unsettled
+        RHO.reserve(ledger, 1, 1, RHO.account(ACCOUNT))
+
+
+def test_a_file_that_may_not_grow_refuses_charges_and_loses_none(
+    workers: Workers, path: Path
+) -> None:
+    ((status, lines),) = workers.run(["starve", path, "size"])
+    assert status == 0
+    check_after_starving(path, lines, {"ledger_io_error", "ledger_disk_full"})
+
+
+def test_a_disk_that_cannot_sync_refuses_charges_and_loses_none(
+    workers: Workers, path: Path
+) -> None:
+    ((status, lines),) = workers.run(["starve", path, "fsync"])
+    assert status == 0
+    assert [word for word, *_ in lines] == ["granted", "refused"]
+    check_after_starving(path, lines, {"ledger_io_error"})
+
+
+def test_a_full_disk_refuses_charges_and_loses_none(workers: Workers, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(small)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk; a limit on the file's size is tested too")
+    try:
+        path, ballast = small / "ledger", small / "ballast"
+        ballast.write_bytes(bytes(200_000))
+        Ledger.open(path).close()
+        ((status, lines),) = workers.run(["starve", path, "disk"])
+        assert status == 0
+        assert len(lines) > 10
+        with Ledger.open(path) as ledger:  # reading and verifying need no room
+            assert ledger.verify().sound
+        ballast.unlink()
+        check_after_starving(path, lines, {"ledger_disk_full"})
+    finally:
+        subprocess.run(["umount", str(small)], check=True)

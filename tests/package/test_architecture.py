@@ -1,0 +1,140 @@
+"""The package keeps its shape: imports in one direction, libraries where they belong."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "dpsql"
+
+# From the outside in. What stands in a layer may import from its own part and from layers below it.
+LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "dpsql": (
+        ("__main__",),
+        ("interfaces", "notebook", "__init__"),
+        ("dbapi",),
+        ("export", "render"),
+        ("connection",),
+        ("pipeline",),
+        ("budget",),
+        ("results",),
+        ("planner", "sql", "calibrate"),
+        ("accuracy",),
+        ("ir",),
+        ("policy",),
+        ("mechanisms",),
+        ("ledger",),
+        ("engines",),
+        ("accounting",),
+        ("core",),
+        ("errors",),
+    ),
+    "dpsql.sql": (
+        ("blocks",),
+        ("rewrite", "tail"),
+        ("lineage",),
+        ("expressions",),
+        ("syntax",),
+        ("__init__",),
+    ),
+    "dpsql.interfaces": (("cli",), ("shell",), ("demo",), ("sqlalchemy",), ("__init__",)),
+}
+LIBRARIES = {
+    "sqlglot": {"pipeline", "sql", "ir"},
+    "duckdb": {"engines", "pipeline", "results", "interfaces"},
+    "sqlalchemy": {"interfaces"},
+    "sqlite3": {"ledger"},
+    "matplotlib": {"render", "results", "notebook"},
+    "IPython": {"notebook"},
+    "psycopg": {"ledger"},
+    "pydantic": {"policy"},
+    "ruamel": {"policy"},
+    "rich": {"render", "interfaces", "export"},
+    "click": {"interfaces"},
+    "prompt_toolkit": {"interfaces"},
+    "pygments": {"interfaces"},
+}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its full name; a package is its ``__init__``."""
+    paths = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in PACKAGE.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for name, path in sorted(paths.items())}
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """The modules that one imports, in functions too, type checking included."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(modules()[module].read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} uses a relative import"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names.update(n if n in modules() else str(node.module) for n in whole)
+    return frozenset(names - {module})
+
+
+def parts_of(module: str, package: str) -> str:
+    """Which part of a package a module is in: ``__init__`` for the package itself."""
+    return module.removeprefix(package).lstrip(".").split(".")[0] or "__init__"
+
+
+def climbing(package: str) -> Iterator[str]:
+    rank = {name: place for place, layer in enumerate(LAYERS[package]) for name in layer}
+    inside = [m for m in modules() if f"{m}.".startswith(f"{package}.")]
+    for module in inside:
+        for other in imported(module) & {*inside}:
+            one, two = parts_of(module, package), parts_of(other, package)
+            # Whatever is imported, the package itself comes with it: it is no arrow of its own.
+            if one != two and two != "__init__" and not rank[one] < rank[two]:
+                yield f"{module} imports {other}"
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_point_inwards(package: str) -> None:
+    assert list(climbing(package)) == []
+
+
+def circles() -> list[list[str]]:
+    """Modules that import each other, however many stand between them."""
+    reached: dict[str, set[str]] = {}
+    for module in modules():
+        found, todo = set(), [module]
+        while todo:
+            fresh = {n for n in imported(todo.pop()) if n in modules()} - found
+            found |= fresh
+            todo += fresh
+        reached[module] = found
+    mutual = {m: sorted(n for n in reached[m] if m in reached[n]) for m in reached}
+    return sorted({tuple(names) for names in mutual.values() if names})  # type: ignore[arg-type]
+
+
+def test_no_modules_import_each_other() -> None:
+    # ``import dpsql`` alone is for what is at hand in the package: its version.
+    assert [names for names in circles() if set(names) != {"dpsql"}] == []
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_is_used_only_where_it_belongs(library: str) -> None:
+    users = {
+        parts_of(module, "dpsql")
+        for module in modules()
+        if any(name.split(".")[0] == library for name in imported(module))
+    }
+    assert users <= LIBRARIES[library]
+
+
+def test_no_seedable_randomness_in_the_product() -> None:
+    for module, path in modules().items():
+        text = path.read_text("utf-8")
+        assert "numpy.random" not in text, module
+        assert "np.random" not in text, module
+        assert not imported(module) & {"random"}, module
