@@ -70,7 +70,8 @@ class ParameterSpec:
     ``type`` is of its values, ``limits`` are dpsql's own. ``option`` explains it beside an option,
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
     ``unlimited``: no number is a value too. ``least``: a policy's default is the least that a query
-    may use. ``choices`` says what the words of a choice mean.
+    may use. ``choices`` says what the words of a choice mean. ``in_plan``: all that it does shows
+    in the plan; any other is part of what tells one question from another.
     """
 
     name: str
@@ -82,6 +83,7 @@ class ParameterSpec:
     unlimited: bool = False
     least: bool = False
     choices: str = ""
+    in_plan: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -97,6 +99,7 @@ _TABLE: Final = (
         default="Privacy loss of one query: smaller is more private, and noisier.",
         maximum="The most a query may cost, as ε.",
         limits=EPSILON_LIMITS,
+        in_plan=True,
     ),
     ParameterSpec(
         "delta",
@@ -105,6 +108,7 @@ _TABLE: Final = (
         default="Chance that the guarantee of one query fails: far below 1 / number of units.",
         maximum="The most a query may cost, as δ.",
         limits=DELTA_LIMITS,
+        in_plan=True,
     ),
     ParameterSpec(
         "max_groups_contributed",
@@ -113,6 +117,7 @@ _TABLE: Final = (
         default="Groups one unit may influence, or `unlimited` (top-k and declared keys).",
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
+        in_plan=True,
     ),
     ParameterSpec(
         "max_rows_contributed",
@@ -127,6 +132,7 @@ _TABLE: Final = (
         option="How many of the largest groups a top-k looks at.",
         default="How many of the largest groups a top-k looks at.",
         maximum="The most groups a top-k may look at.",
+        in_plan=True,
     ),
     ParameterSpec(
         "min_units_per_group",
@@ -144,6 +150,7 @@ _TABLE: Final = (
         "full and `weight` keeps more, each for less.",
         choices="`sample` keeps max_groups_contributed groups of a unit, `weight` keeps more, "
         "each at less than full weight.",
+        in_plan=True,
     ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
