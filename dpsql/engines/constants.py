@@ -150,7 +150,8 @@ def _is_sure(node: _Node) -> bool:
         return False
     source, target = child["value"]["type"]["id"], node["return_type"]["id"]
     plain = node["return_type"]["type_info"] is None
-    return plain and (source == target or (source == "INTEGER" and target in _TAKES_INTEGERS))
+    known = _TAKES_INTEGERS if source == "INTEGER" else {"DECIMAL": {"DOUBLE"}}.get(source, ())
+    return plain and (source == target or target in known)
 
 
 def _doubtful(node: _Node) -> Iterator[_Cast]:

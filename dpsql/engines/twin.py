@@ -22,6 +22,7 @@ from dpsql.engines.edges import edge_sql, edges_of
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
+from dpsql.engines.watch import Watch
 from dpsql.errors import QueryRefused
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
@@ -52,6 +53,7 @@ class Twin:
         for table in self._empty:
             columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
             self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+        self._watch = Watch(_SECONDS, self._connection.interrupt)
         lock_down(self._connection, _REORDERING)
 
     def bind(self, sql: str) -> tuple[Column, ...]:
@@ -106,18 +108,13 @@ class Twin:
         computed = f"SELECT hash({', '.join(expressions)}) FROM {source}"
         if not _ONE_TABLE.fullmatch(source):
             computed += f" LIMIT {_TRIED}"
-        timer = threading.Timer(_SECONDS, self._connection.interrupt)
-        timer.daemon = True
-        timer.start()
         try:
-            self._connection.execute(computed).fetchnumpy()
+            with self._watch.over():
+                self._connection.execute(computed).fetchnumpy()
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Join fewer tables, on fewer columns.") from None
         except duckdb.Error as error:
             raise _fails(first_line(error)) from None
-        finally:
-            timer.cancel()
-            timer.join()  # or it would interrupt what comes next
 
     def _fill(self) -> None:
         """Give every table its synthetic rows, if they have none yet."""
