@@ -16,7 +16,8 @@ from dpsql.engines import duckdb as engine_module
 from dpsql.policy.model import AccountPolicy
 from dpsql.results.result import FREE
 from dpsql.sql.blocks import validate
-from dpsql.sql.lineage.resolver import Lineage, Scope
+from dpsql.sql.lineage.resolver import Lineage
+from dpsql.sql.lineage.tables import Scope
 
 PING = "SELECT 1"
 ANSWERS = {

@@ -27,8 +27,9 @@ from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 from dpsql.sql.expressions import totality
 from dpsql.sql.lineage import joins, preaggregate
-from dpsql.sql.lineage import resolver as lineage
+from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
+from dpsql.sql.lineage.tables import Scope, Tables
 
 World = Mapping[str, Sequence[Row]]
 UNITS = ("people", "visits", "orders", "logins", "badges")
@@ -358,7 +359,7 @@ UNEVEN: World = {"visits": [(1, 1, "1", 1, x) for x in (1e17, 1.0, -1e17, 1.0)]}
 @pytest.mark.parametrize("sql", [REORDERED[0], *REORDERED[4:7]])
 def test_the_order_shows_where_equal_values_keep_their_looks(sql, monkeypatch) -> None:
     assert not reordered(SIGNED, sql)
-    monkeypatch.setattr(lineage.Lineage, "one_spelling", lambda self, rows, node: rows)
+    monkeypatch.setattr(Operators, "one_spelling", lambda self, rows, node: rows)
     assert reordered(SIGNED, sql)
 
 
@@ -505,12 +506,12 @@ def test_the_audit_notices_conditions_that_ask_for_private_rows(clause, monkeypa
     assert not caught(world, sql.format("shops"))
     with pytest.raises(QueryRefused, match="over a private table"):
         plan_of(sql.format("orders"))
-    known = lineage.Lineage._may_be_private
+    known = Tables.may_be_private
 
-    def unless_a_query(self: lineage.Lineage, source: exp.Expr, scope: lineage.Scope) -> bool:
+    def unless_a_query(self: Tables, source: exp.Expr, scope: Scope) -> bool:
         return not isinstance(source, exp.Select) and known(self, source, scope)
 
-    monkeypatch.setattr(lineage.Lineage, "_may_be_private", unless_a_query)
+    monkeypatch.setattr(Tables, "may_be_private", unless_a_query)
     assert caught(world, sql.format("orders"))
 
 
@@ -542,10 +543,10 @@ def test_the_audit_notices_rows_made_distinct_across_units(monkeypatch) -> None:
     sql = "SELECT k, count(*) FROM (SELECT DISTINCT uid, k FROM visits) GROUP BY k"
     assert not caught(CROWD, sql)
 
-    def across(self: lineage.Lineage, rows: Relation, node: exp.Expr) -> Relation:
+    def across(self: Operators, rows: Relation, node: exp.Expr) -> Relation:
         return replace(rows, sql=f"(SELECT DISTINCT ON (k) uid, k FROM {rows.sql} ORDER BY uid)")
 
-    monkeypatch.setattr(lineage.Lineage, "_distinct", across)
+    monkeypatch.setattr(Operators, "distinct", across)
     assert caught(CROWD, sql)
 
 

@@ -7,22 +7,22 @@ LIMIT, window functions) is left standing on those columns, as part of the publi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
-from dpsql.errors import QueryRefused, UnknownName
+from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
 from dpsql.sql.blocks.aggregates import Aggregates
-from dpsql.sql.blocks.noise_columns import is_noise_call
+from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.expressions.call import is_aggregate
-from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
-from dpsql.sql.lineage.relation import Identity, Relation
-from dpsql.sql.lineage.resolver import Lineage
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
+from dpsql.sql.lineage.names import Names, aliases_of, generated_column
+from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.sql.syntax.options import Asked
-from dpsql.sql.syntax.parse import place_of, refuse_deep
+from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.text import output_name, put
 
 _CLAUSES = frozenset(
@@ -40,7 +40,6 @@ _CLAUSES = frozenset(
     }
     | {"distinct", "windows", "with_"}
 )
-_MAX_EXPANSION = 10_000  # nodes
 Descend = Callable[[exp.Query], None]
 
 
@@ -49,16 +48,18 @@ def build_block(
     *,
     name: str,
     relation: Relation,
-    lineage: Lineage,
+    names: Names,
+    link_keys: Collection[Origin],
     asked: Asked,
     descend: Descend,
 ) -> Block:
     """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
 
-    ``relation`` is what its FROM clause means. ``descend`` is called for every subquery of the tail
-    part. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
+    ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
+    by which tables are linked. ``descend`` is called for every subquery of the tail part. Raises
+    ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
     """
-    return _BlockBuilder(select, name, relation, lineage, asked, descend).build()
+    return _BlockBuilder(select, name, relation, names, link_keys, asked, descend).build()
 
 
 class _BlockBuilder:
@@ -67,7 +68,8 @@ class _BlockBuilder:
         select: exp.Select,
         name: str,
         relation: Relation,
-        lineage: Lineage,
+        names: Names,
+        link_keys: Collection[Origin],
         asked: Asked,
         descend: Descend,
     ) -> None:
@@ -75,17 +77,16 @@ class _BlockBuilder:
         self.select = select
         self.name = name
         self.relation = relation
-        self.lineage = lineage
+        self.names = names
+        self.link_keys = link_keys
         self.asked = asked
-        self.text = lineage.text
+        self.text = names.text
         self.descend = descend
         self.policy = relation.policy
         self.table = relation.table
         self.unit_column = relation.unit
         self.aggregates = Aggregates(relation, asked.parameters, self.text)
         self.keys: list[Key] = []
-        self.expanded = 0
-        self.ambiguous: set[str] = set()  # aliases of several select items that differ
 
     def build(self) -> Block:
         self._check_clauses()
@@ -119,7 +120,7 @@ class _BlockBuilder:
         present = {clause for clause, value in self.select.args.items() if value}
         unknown = sorted(present - _CLAUSES)
         if unknown:
-            raise self._refuse(
+            raise self.names.refuse(
                 f"{unknown[0].rstrip('_').upper()} is not available over a private table",
                 "clause_not_allowed",
                 self.select.args[unknown[0]],
@@ -128,7 +129,7 @@ class _BlockBuilder:
             )
         distinct = self.select.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
-            raise self._refuse(
+            raise self.names.refuse(
                 "DISTINCT ON picks rows and is not available over a private table",
                 "clause_not_allowed",
                 distinct,
@@ -139,99 +140,28 @@ class _BlockBuilder:
 
     def _resolve_columns(self) -> None:
         """Give every column its catalog spelling; replace references to select aliases."""
-        defined: dict[str, exp.Expr] = {}
+        aliases = Aliases(self.select, self.relation, self.names)
         for item in self.select.expressions:
-            self._resolve_within(item, defined)
+            aliases.resolve(item)
             if isinstance(item, exp.Alias):
-                name = fold(item.alias)
-                if defined.setdefault(name, item.this) != item.this:
-                    self.ambiguous.add(name)
+                aliases.define(item)
         where = self.select.args.get("where")
         if where is not None:
-            self._resolve_within(where, {})
+            aliases.resolve(where, aliased=False)
         for clause in ("group", "having", "qualify", "windows"):
             value = self.select.args.get(clause)
             for node in value if isinstance(value, list) else [value]:
                 if node is not None:
-                    self._resolve_within(node, defined)
+                    aliases.resolve(node)
         having, group = self.select.args.get("having"), self.select.args.get("group")
         # GROUP BY ALL would have to group by what HAVING names, too.
-        if having is not None and defined and not (group is not None and group.args.get("all")):
-            self._prefer_aliases(having, self._key_expressions(), defined)
+        if having is not None and aliases and not (group is not None and group.args.get("all")):
+            aliases.prefer(having, self._key_expressions())
         order = self.select.args.get("order")
         if order is not None:
             for term in order.expressions:
-                if not self._names_an_alias(term.this, defined):
-                    self._resolve_within(term, defined)
-
-    def _names_an_alias(self, node: exp.Expr, defined: dict[str, exp.Expr]) -> bool:
-        return isinstance(node, exp.Column) and not node.table and fold(node.name) in defined
-
-    def _resolve_within(self, root: exp.Expr, defined: dict[str, exp.Expr]) -> None:
-        for node in [n for n in outside_subqueries(root) if isinstance(n, exp.Column)]:
-            # Noise is known of aggregates only, so there an alias comes before a column.
-            column = self.relation.matches(node.table, node.name) and not is_noise_call(node.parent)
-            if not column and self._names_an_alias(node, defined):
-                put(node, self._definition(node, fold(node.name), defined))
-            elif not column and self._in_expression():
-                raise self._correlated(node)
-            else:
-                self.lineage.resolve_column(node, self.relation)
-
-    def _prefer_aliases(
-        self, node: exp.Expr, keys: list[exp.Expr], defined: dict[str, exp.Expr]
-    ) -> None:
-        """Names in HAVING, after their resolution as columns: what is neither a key nor inside an
-        aggregate means the select item of that name, as in DuckDB."""
-        if isinstance(node, exp.Query) or is_aggregate(node) or any(node == key for key in keys):
-            return
-        name = fold(output_name(node)) if isinstance(node, exp.Column) else ""
-        if name in defined and "table" not in node.meta:
-            put(node, self._definition(node, name, defined))
-            return
-        for child in list(node.iter_expressions()):
-            self._prefer_aliases(child, keys, defined)
-
-    def _definition(self, node: exp.Expr, name: str, defined: dict[str, exp.Expr]) -> exp.Expr:
-        """What stands for an alias."""
-        if name in self.ambiguous:
-            raise UnknownName(
-                f"{name} is the name of several columns of the answer",
-                code="ambiguous_column",
-                place=place_of(self.text, node),
-                hint="Give each column a name of its own.",
-            )
-        return exp.paren(self._expansion(defined[name]))
-
-    def _in_expression(self) -> bool:
-        """True if the SELECT stands in an expression, where it can see an outer query's columns."""
-        around = self.select.parent
-        while isinstance(around, exp.Subquery | exp.Paren):
-            around = around.parent
-        sources = exp.From | exp.Join | exp.CTE | exp.SetOperation
-        return around is not None and not isinstance(around, sources)
-
-    def _correlated(self, node: exp.Column) -> QueryRefused:
-        return self._refuse(
-            f"there is no column {node.name} here, and a subquery over private rows cannot depend "
-            "on a row of the outer query",
-            "subquery_over_private_rows",
-            node,
-            hint="GROUP BY the compared columns in a subquery of its own, and join its answer.",
-        )
-
-    def _expansion(self, definition: exp.Expr) -> exp.Expr:
-        """A copy to stand for an alias. Aliases of aliases can double at every step."""
-        self.expanded += sum(1 for _ in definition.walk())
-        if self.expanded > _MAX_EXPANSION:
-            raise self._refuse(
-                "the aliases stand for too large expressions",
-                "query_too_large",
-                self.select,
-                hint="An alias of an alias is written out each time: use fewer levels of them.",
-            )
-        copy: exp.Expr = definition.copy()
-        return copy
+                if not aliases.has(term.this):
+                    aliases.resolve(term)
 
     # -- the private half ---------------------------------------------------------------------
 
@@ -248,14 +178,14 @@ class _BlockBuilder:
             check_row_expression(expression, self.text)
             columns = list(expression.find_all(exp.Column))
             if self.relation.identity_of(expression) is not Identity.NONE:
-                raise self._refuse(
+                raise self.names.refuse(
                     f"grouping by {output_name(expression)} would release the privacy unit itself",
                     "groups_by_unit",
                     expression,
                     hint="Count units with COUNT(DISTINCT ...) per some other column.",
                 )
             if self._is_link_key(expression):
-                raise self._refuse(
+                raise self.names.refuse(
                     f"each value of {output_name(expression.unnest())} belongs to one "
                     f"{self.relation.unit_name}, so its group would be too small to release",
                     "groups_by_unit",
@@ -263,7 +193,7 @@ class _BlockBuilder:
                     hint="Group by what many share: another column, or ranges of this one.",
                 )
             if not columns:
-                raise self._refuse(
+                raise self.names.refuse(
                     "a GROUP BY key must depend on a column",
                     "constant_key",
                     expression,
@@ -281,7 +211,7 @@ class _BlockBuilder:
         """
         column = key.unnest()
         field = self.relation.field_of(column.name) if isinstance(column, exp.Column) else None
-        return field is not None and field.origin in self.lineage.link_keys
+        return field is not None and field.origin in self.link_keys
 
     def _check_spelling(self, key: exp.Expr) -> None:
         """Refuse keys whose values may be equal and look different; a cast gives them one look."""
@@ -289,7 +219,7 @@ class _BlockBuilder:
         for column in columns:
             found = self.relation.field_of(column.name)
             if found is not None and not has_one_spelling(found.type):
-                raise self._refuse(
+                raise self.names.refuse(
                     f"column {output_name(column)} is of type {found.type}, by which rows cannot "
                     "be grouped",
                     "key_type",
@@ -311,14 +241,14 @@ class _BlockBuilder:
         if group.args.get("all"):
             return [item for item in items if not _has_aggregate(item)]
         if not any(group.args.values()):
-            raise self._refuse(
+            raise self.names.refuse(
                 "GROUP BY names no keys",
                 "empty_group_by",
                 self.select,
                 hint="Name the keys, write GROUP BY ALL, or leave it out for one row in all.",
             )
         if any(value for clause, value in group.args.items() if clause != "expressions"):
-            raise self._refuse(
+            raise self.names.refuse(
                 "this form of GROUP BY is not available",
                 "group_by_form",
                 group,
@@ -337,7 +267,7 @@ class _BlockBuilder:
         if isinstance(expression, exp.Literal) and expression.is_int:
             position = int(expression.this)
             if not 1 <= position <= len(items):
-                raise self._refuse(
+                raise self.names.refuse(
                     f"GROUP BY {position}: the select list has {len(items)} columns",
                     "unknown_ordinal",
                     expression,
@@ -358,11 +288,7 @@ class _BlockBuilder:
             for node in value if isinstance(value, list) else [value]:
                 if node is not None:
                     self._replace(node)
-        return {
-            fold(item.alias): item.this
-            for item in self.select.expressions
-            if isinstance(item, exp.Alias)
-        }
+        return aliases_of(self.select)
 
     def _named_outputs(self) -> None:
         """Alias every select item, so that answers keep the names DuckDB would give them."""
@@ -383,11 +309,11 @@ class _BlockBuilder:
             return
         key = self._key_index(node)
         if key is not None:
-            put(node, _column(f"{INTERNAL_PREFIX}k{key}"))
+            put(node, generated_column(f"{INTERNAL_PREFIX}k{key}"))
             return
         if is_aggregate(node):
             index = self.aggregates.add(node)
-            put(node, _column(f"{INTERNAL_PREFIX}a{index}"))
+            put(node, generated_column(f"{INTERNAL_PREFIX}a{index}"))
             return
         if isinstance(node, exp.Column) and not self._is_output_alias(node):
             raise self._ungrouped(node)
@@ -410,7 +336,7 @@ class _BlockBuilder:
     def _ungrouped(self, node: exp.Column) -> QueryRefused:
         if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
             return self._raw_rows(node)
-        return self._refuse(
+        return self.names.refuse(
             f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
             "column_not_grouped",
             node,
@@ -418,7 +344,7 @@ class _BlockBuilder:
         )
 
     def _raw_rows(self, node: exp.Expr) -> QueryRefused:
-        return self._refuse(
+        return self.names.refuse(
             "rows of a private table cannot be released",
             "raw_rows",
             node,
@@ -487,15 +413,6 @@ class _BlockBuilder:
             self.select.set("distinct", None)  # its columns are the keys: groups are distinct
         self.select.set("group", None)
 
-    def _refuse(
-        self, reason: str, code: str, node: object, hint: str | None = None
-    ) -> QueryRefused:
-        return refusal(self.text, reason, code, node, hint)
-
 
 def _has_aggregate(node: exp.Expr) -> bool:
     return any(isinstance(part, exp.AggFunc) for part in outside_subqueries(node))
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))

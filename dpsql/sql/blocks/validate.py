@@ -24,8 +24,10 @@ from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCT
 from dpsql.sql.expressions.call import refuse_bounds
 from dpsql.sql.expressions.legality import refuse_written_out
 from dpsql.sql.expressions.text_growth import refuse_growing_text
+from dpsql.sql.lineage.operators import Bind
 from dpsql.sql.lineage.relation import Relation
-from dpsql.sql.lineage.resolver import Bind, Cte, Lineage, Scope
+from dpsql.sql.lineage.resolver import Lineage
+from dpsql.sql.lineage.tables import Cte, Scope
 from dpsql.sql.syntax.options import refuse_options, take_options
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import to_sql
@@ -122,7 +124,7 @@ class _Splitter:
     """Walks a statement, turning private SELECTs into blocks as it finds them."""
 
     def __init__(self, policy: Policy, parameters: Parameters, lineage: Lineage) -> None:
-        self.text = lineage.text
+        self.text = lineage.names.text
         self.policy = policy
         self.parameters = parameters
         self.lineage = lineage
@@ -140,7 +142,7 @@ class _Splitter:
             elif expand_grouping_sets(query, private, self.text):
                 self._visit_children(query, ctes)
             else:
-                self._build(query, self.lineage.settled(private), ctes)
+                self._build(query, self.lineage.operators.settled(private), ctes)
         elif isinstance(query, exp.SetOperation | exp.Subquery | exp.Values):
             self._visit_children(query, ctes)
         else:
@@ -206,7 +208,7 @@ class _Splitter:
             return
         policy = self.policy.table(table.name) if plain else None
         if policy is None:
-            raise self.lineage.unknown_table(table)
+            raise self.lineage.tables.unknown(table)
         if not policy.public:
             # Reached only where a private table stands in a position no SELECT accounts for.
             raise QueryRefused(
@@ -218,14 +220,15 @@ class _Splitter:
         self.public_tables.add(fold(policy.name))
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
-        self.lineage.count_generated(private.sql)
+        self.lineage.operators.count_generated(private.sql)
         asked = take_options(select, self.text, self.policy, self.parameters)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(
             select,
             name=f"{INTERNAL_PREFIX}released_{len(self.blocks)}",
             relation=private,
-            lineage=self.lineage,
+            names=self.lineage.names,
+            link_keys=self.lineage.tables.link_keys,
             asked=asked,
             descend=subqueries.append,
         )

@@ -14,6 +14,7 @@ the rows that find no match; and only columns that are compared as what they are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -102,6 +103,37 @@ def kind_of(join: exp.Join, text: str) -> str:
             hint="Available: INNER, LEFT, RIGHT, SEMI and ANTI JOIN.",
         )
     return found
+
+
+def refuse_many(rows: Relation, most: int, join: exp.Join, text: str) -> None:
+    """Refuse joins of more private tables than the policy allows. Raises ``QueryRefused``."""
+    if rows.joined > most:
+        raise refusal(
+            text,
+            f"more than {most} private tables are joined",
+            "too_many_relations",
+            join,
+            hint="Each counts as often as it is read, also through a CTE. Aggregate per unit "
+            "or per group first, or ask the data owner to raise limits.private_relations in "
+            "the policies file.",
+        )
+
+
+def refuse_right_after_comma(joins: Sequence[exp.Join], text: str) -> None:
+    """Refuse a RIGHT JOIN in a FROM with commas. Raises ``QueryRefused``."""
+    right = next((join for join in joins if join.side == "RIGHT"), None)
+    if right is not None and any(map(_is_comma, joins)):
+        raise refusal(
+            text,
+            "RIGHT JOIN after a comma is not available over private rows",
+            "join_kind",
+            right,
+            hint="Write JOIN … ON instead of the comma.",
+        )
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(name) for name in ("on", "using", "method", "side", "kind"))
 
 
 def _keeps_public(join: exp.Join, text: str) -> Exception:

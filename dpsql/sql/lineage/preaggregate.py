@@ -10,22 +10,20 @@ the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CAS
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.core.quoting import quote
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import Call, is_aggregate, read_call
-from dpsql.sql.expressions.legality import check_row_expression, refusal
+from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.ranges import interval_of, is_integral, is_number, is_truth
 from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.lineage.names import Names, generated_column
+from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
 from dpsql.sql.syntax.text import output_name, put
-
-if TYPE_CHECKING:
-    from dpsql.sql.lineage.resolver import Lineage
 
 _EXACT = f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"  # sums of that many rows have 38 digits at most
 _BIGINT = (-(2**63), 2**63 - 1)
@@ -34,19 +32,50 @@ _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
 _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
 
 
+def keys_with_unit(names: Names, select: exp.Select, source: Relation) -> list[exp.Expr] | None:
+    """The GROUP BY keys of a SELECT, ordinals and aliases replaced; None if the unit is not one.
+
+    Raises ``QueryRefused`` or ``UnknownName`` with the place of what is no column.
+    """
+    keys = [_key(names, key, select, source) for key in _written_keys(select)]
+    if not any(isinstance(key, exp.Column) and source.is_unit(key.name) for key in keys):
+        return None
+    return keys
+
+
+def _written_keys(select: exp.Select) -> list[exp.Expr]:
+    group = select.args["group"]
+    if group.args.get("all"):
+        items = [item.unalias() for item in select.expressions]
+        return [item for item in items if item.find(exp.AggFunc) is None]
+    return list(group.expressions)
+
+
+def _key(names: Names, key: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
+    items = [item.unalias() for item in select.expressions]
+    if isinstance(key, exp.Literal) and key.is_int and 1 <= int(key.this) <= len(items):
+        key = items[int(key.this) - 1]
+    return names.over_aliases(key.unnest(), select, source).unnest()
+
+
 def per_unit(
-    lineage: Lineage, select: exp.Select, source: Relation, keys: list[exp.Expr]
+    names: Names,
+    operators: Operators,
+    select: exp.Select,
+    source: Relation,
+    keys: list[exp.Expr],
 ) -> Relation:
     """The relation of a SELECT that groups ``source`` by ``keys``, one of which is the unit.
 
     Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used.
     """
-    return _PerUnit(lineage, select, source, keys).relation()
+    return _PerUnit(names, operators, select, source, keys).relation()
 
 
 @dataclass
 class _PerUnit:
-    lineage: Lineage
+    names: Names
+    operators: Operators
     select: exp.Select
     source: Relation
     keys: list[exp.Expr]
@@ -55,7 +84,7 @@ class _PerUnit:
     def relation(self) -> Relation:
         self._check()
         for key in self.keys:
-            check_row_expression(key, self.lineage.text)
+            check_row_expression(key, self.names.text)
             self._column(total_sql(key, self.source.table), self._key_field(key))
         grouped_by = len(self.columns)
         items = [self._item(item) for item in self.select.expressions]
@@ -63,16 +92,15 @@ class _PerUnit:
         condition = None if having is None else exp.Where(this=self._over_groups(having.this))
         groups = self._groups(grouped_by)
         if condition is not None:
-            groups = self.lineage.filtered(groups, condition)
-        return self.lineage.projected(exp.Select(expressions=items), groups)
+            groups = self.operators.filtered(groups, condition)
+        return self.operators.projected(exp.Select(expressions=items), groups)
 
     def _check(self) -> None:
         group = self.select.args["group"]
         unusual = {name for name, value in group.args.items() if value} - {"expressions", "all"}
         extra = {name for name, value in self.select.args.items() if value} - _ALLOWED
         if extra or unusual or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
-            raise refusal(
-                self.lineage.text,
+            raise self.names.refuse(
                 "a subquery that groups by the privacy unit has plain keys, aggregates and HAVING",
                 "clause_not_allowed",
                 group if unusual or not extra else self.select.args[min(extra)],
@@ -81,14 +109,14 @@ class _PerUnit:
     def _column(self, text: str, known: Field) -> exp.Column:
         """The column of the groups that holds the value of ``text``."""
         found = self.columns.setdefault(text, known)
-        return exp.column(exp.to_identifier(found.column, quoted=True))
+        return generated_column(found.column)
 
     def _groups(self, grouped_by: int) -> Relation:
         """The grouped rows: keys and aggregates under names of their own."""
         selected = ", ".join(f"{text} AS {quote(f.column)}" for text, f in self.columns.items())
         keys = ", ".join(str(position + 1) for position in range(grouped_by))
         sql = f"(SELECT {selected} FROM {self.source.sql} GROUP BY {keys})"
-        types = self.lineage.bind(f"SELECT * FROM {sql}")
+        types = self.operators.bind(f"SELECT * FROM {sql}")
         fields = tuple(
             _typed(known, column.type)
             for known, column in zip(self.columns.values(), types, strict=True)
@@ -98,10 +126,10 @@ class _PerUnit:
         groups = Relation(
             sql, fields, source.unit_name, unit, None, source.tables, joined=source.joined
         )
-        return self.lineage.one_spelling(groups, self.select.args["group"])
+        return self.operators.one_spelling(groups, self.select.args["group"])
 
     def _key_field(self, key: exp.Expr) -> Field:
-        name = self.lineage.new_column()
+        name = self.names.new_column()
         known = self.source.field_of(key.name) if isinstance(key, exp.Column) else None
         if known is None:
             identity = self.source.identity_of(key)
@@ -117,7 +145,7 @@ class _PerUnit:
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """An expression over keys and aggregates, as one over the columns of the groups."""
-        holder = exp.Paren(this=self.lineage.over_aliases(node, self.select, self.source))
+        holder = exp.Paren(this=self.names.over_aliases(node, self.select, self.source))
         self._replace(holder.this)
         over: exp.Expr = holder.this
         return over
@@ -130,8 +158,7 @@ class _PerUnit:
             text, known = self._aggregate(node)
             put(node, self._column(text, known))
         elif isinstance(node, exp.Column):
-            raise refusal(
-                self.lineage.text,
+            raise self.names.refuse(
                 f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
                 "column_not_grouped",
                 node,
@@ -144,7 +171,7 @@ class _PerUnit:
         """An aggregate's SQL, and what is known of its value."""
         call = self._call(node)
         function = call.function
-        name = self.lineage.new_column()
+        name = self.names.new_column()
         if isinstance(function, exp.Count | exp.CountIf):
             return self._count(call), Field("", name, name, "", _COUNTED)
         argument = call.filtered(function.this)
@@ -159,11 +186,10 @@ class _PerUnit:
 
     def _call(self, node: exp.Expr) -> Call:
         """An aggregate that is available per unit."""
-        call = read_call(node, self.lineage.text)
+        call = read_call(node, self.names.text)
         function, argument = call.function, call.function.this
         if call.per_row is not None or call.per_group is not None:
-            raise refusal(
-                self.lineage.text,
+            raise self.names.refuse(
                 "contribution bounds belong to an aggregate that is released, and this one is "
                 "computed exactly, for each privacy unit",
                 "bounds_do_not_apply",
@@ -180,8 +206,7 @@ class _PerUnit:
         else:
             plain = isinstance(argument, exp.Expr) and not isinstance(argument, exp.Order)
         if not known or not plain or function.expressions or call.order is not None:
-            raise refusal(
-                self.lineage.text,
+            raise self.names.refuse(
                 f"{function.sql_name().lower()} in this form is not available per privacy unit",
                 "aggregate_not_supported",
                 node,
@@ -194,8 +219,7 @@ class _PerUnit:
         """Refuse what is cast to a decimal from a type of which nothing is known."""
         table = self.source.table
         if not (is_number(node, table) or is_truth(node, table)):
-            raise refusal(
-                self.lineage.text,
+            raise self.names.refuse(
                 "what is summed is not a number",
                 "not_numeric",
                 node,
@@ -216,7 +240,7 @@ class _PerUnit:
 
     def _text(self, argument: exp.Expr) -> str:
         """An aggregate's argument as generated SQL, which cannot fail."""
-        check_row_expression(argument, self.lineage.text)
+        check_row_expression(argument, self.names.text)
         return total_sql(argument, self.source.table)
 
     def _computed(self, node: exp.AggFunc, argument: exp.Expr, text: str) -> str:

@@ -9,16 +9,14 @@ equals x.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
+from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.expressions.totality import total_condition_sql
+from dpsql.sql.lineage.join_columns import conjuncts
+from dpsql.sql.lineage.names import Names, columns_below
 from dpsql.sql.lineage.relation import Relation
-
-if TYPE_CHECKING:
-    from dpsql.sql.lineage.resolver import Lineage, Scope
 
 _PLAIN = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
@@ -32,7 +30,14 @@ class SubqueryTest:
     negated: bool
 
 
-def subquery_test(condition: exp.Expr) -> SubqueryTest | None:
+def split_tests(condition: exp.Expr) -> tuple[list[exp.Expr], list[SubqueryTest]]:
+    """The parts that AND puts together: plain ones, and those that ask whether rows exist."""
+    parts = [(part, _test(part)) for part in conjuncts(condition)]
+    plain = [part for part, test in parts if test is None]
+    return plain, [test for _, test in parts if test is not None]
+
+
+def _test(condition: exp.Expr) -> SubqueryTest | None:
     """The test that one of the conditions joined by AND is, or None if it is not of this form."""
     negated = False
     while isinstance(condition, exp.Not | exp.Paren):
@@ -47,10 +52,10 @@ def subquery_test(condition: exp.Expr) -> SubqueryTest | None:
     return None
 
 
-def semi_joined(lineage: Lineage, source: Relation, test: SubqueryTest, scope: Scope) -> Relation:
-    """The rows of ``source`` that pass the test; ``scope`` is the one inside its query.
+def plain_query(test: SubqueryTest, text: str) -> exp.Select:
+    """The SELECT of a test, whose rows are those of its FROM that satisfy its WHERE.
 
-    Raises ``QueryRefused`` or ``UnknownName`` for queries that are more than rows of public tables.
+    Raises ``QueryRefused`` for queries that are more than that.
     """
     query = test.query
     if (
@@ -59,23 +64,31 @@ def semi_joined(lineage: Lineage, source: Relation, test: SubqueryTest, scope: S
         or (test.subject is not None and len(query.selects) != 1)
     ):
         raise refusal(
-            lineage.text,
+            text,
             "this form of subquery cannot stand in a condition over private rows",
             "subquery_over_private_rows",
             query,
             hint="IN and EXISTS may ask for rows of public tables: (SELECT column FROM table "
             "WHERE …).",
         )
-    found = lineage.public_rows(query, scope)
+    return query
+
+
+def semi_joined(
+    names: Names, source: Relation, test: SubqueryTest, query: exp.Select, found: Relation
+) -> Relation:
+    """The rows of ``source`` that pass a test; ``found`` are the public rows of its query's FROM.
+
+    Raises ``QueryRefused`` or ``UnknownName`` for conditions that are not of single rows.
+    """
     both = replace(source, fields=source.fields + found.fields)
 
     def condition_of(node: exp.Expr, *relations: Relation) -> exp.Expr:
-        copy = node.copy()
-        holder = exp.Paren(this=copy)
-        for column in [n for n in outside_subqueries(holder) if isinstance(n, exp.Column)]:
+        holder = exp.Paren(this=node.copy())
+        for column in columns_below(holder):
             seen = [r for r in relations if r.matches(column.table, column.name)]
-            lineage.resolve_column(column, seen[0] if seen else both)
-        check_row_expression(holder.this, lineage.text)
+            names.resolve_column(column, seen[0] if seen else both)
+        check_row_expression(holder.this, names.text)
         resolved: exp.Expr = holder.this
         return resolved
 

@@ -1,0 +1,146 @@
+"""What the names in expressions over rows mean: columns of a relation, or aliases.
+
+A name is looked for by the analyst's spelling and becomes a column of generated SQL. What it was
+called is kept beside it, for messages and for the names of the answer's columns.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import fold
+from dpsql.errors import QueryRefused, UnknownName
+from dpsql.sql.expressions.legality import outside_subqueries, refusal
+from dpsql.sql.lineage.relation import Field, Relation
+from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.text import put
+
+Meaning: TypeAlias = Callable[[exp.Column], exp.Expr | None]
+"""The resolved expression that a name stands for, or None if it is to be a column's name."""
+
+
+class Names:
+    """Resolves the column names of one statement."""
+
+    def __init__(self, tree: exp.Query, text: str) -> None:
+        self.text = text
+        self._mentioned = _mentioned(tree)
+        self._named = 0
+
+    def new_column(self) -> str:
+        """A column name that nothing else in the statement has."""
+        self._named += 1
+        return f"{INTERNAL_PREFIX}c{self._named}"
+
+    def may_mean(self, field: Field) -> bool:
+        """Whether the statement mentions a column, by its name or with all others of its table."""
+        return self._mentioned is None or fold(field.name) in self._mentioned
+
+    def resolve(self, root: exp.Expr, relation: Relation, meaning: Meaning | None = None) -> None:
+        """Replace the analyst's column names below ``root`` by those of the relation, in place.
+
+        ``meaning`` is asked first what stands for a name. Raises ``UnknownName`` or
+        ``QueryRefused`` with the place.
+        """
+        for node in columns_below(root):
+            instead = None if meaning is None else meaning(node)
+            if instead is None:
+                self.resolve_column(node, relation)
+            else:
+                put(node, instead)
+
+    def resolve_column(self, node: exp.Column, relation: Relation) -> Field:
+        """Replace one column's name. Raises as :meth:`resolve`."""
+        if node.args.get("db") or node.args.get("catalog") or isinstance(node.this, exp.Star):
+            raise self.refuse("whole rows and qualified stars cannot be released", "raw_rows", node)
+        matches = relation.matches(node.table, node.name)
+        if len(matches) != 1:
+            raise self._not_one(node, relation, len(matches))
+        _point_to(node, matches[0])
+        return matches[0]
+
+    def over_aliases(self, node: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
+        """A copy of an expression over rows, resolved; names that are no columns are aliases."""
+        aliases = aliases_of(select)
+
+        def meaning(column: exp.Column) -> exp.Expr | None:
+            if column.table or source.matches("", column.name):
+                return None
+            found = aliases.get(fold(column.name))
+            return None if found is None else exp.paren(self._resolved(found, source), copy=False)
+
+        return self._resolved(node, source, meaning)
+
+    def _resolved(
+        self, node: exp.Expr, relation: Relation, meaning: Meaning | None = None
+    ) -> exp.Expr:
+        """A resolved copy."""
+        holder = exp.Paren(this=node.copy())
+        self.resolve(holder, relation, meaning)
+        found: exp.Expr = holder.this
+        return found
+
+    def _not_one(self, node: exp.Column, relation: Relation, count: int) -> UnknownName:
+        if count:
+            return UnknownName(
+                f"the column {node.name} stands for more than one column",
+                code="ambiguous_column",
+                place=place_of(self.text, node),
+                hint="Write the table's name or alias before it.",
+            )
+        names = list(dict.fromkeys(f.name for f in relation.fields))
+        close = difflib.get_close_matches(node.name, names, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."
+        written = f"{node.table}.{node.name}" if node.table else node.name
+        where = f"table {relation.tables[0]} has" if len(relation.tables) == 1 else "there is"
+        return UnknownName(
+            f"{where} no column {written}",
+            code="unknown_column",
+            place=place_of(self.text, node),
+            hint=hint,
+        )
+
+    def refuse(self, reason: str, code: str, node: object, hint: str | None = None) -> QueryRefused:
+        """The error for a part of the statement, with its place."""
+        return refusal(self.text, reason, code, node, hint)
+
+
+def columns_below(root: exp.Expr) -> list[exp.Column]:
+    """The columns that an expression names, outside its subqueries, in the order of the text."""
+    return [node for node in outside_subqueries(root) if isinstance(node, exp.Column)]
+
+
+def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
+    """What the aliases of a select list stand for, by folded name; the last of several alike."""
+    items = select.expressions
+    return {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
+
+
+def generated_column(name: str) -> exp.Column:
+    """A column node of generated SQL."""
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def _mentioned(tree: exp.Query) -> frozenset[str] | None:
+    """The names that a statement mentions, folded; None if it means columns without their names."""
+    natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+    starred = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+    if natural or starred:
+        return None
+    return frozenset(fold(identifier.name) for identifier in tree.find_all(exp.Identifier))
+
+
+def _point_to(node: exp.Column, field: Field) -> None:
+    """Make a column node stand for a field; what it was called is kept for display."""
+    if node.table:
+        node.meta["table"] = node.table
+        node.set("table", None)
+    if field.column != field.name:
+        node.meta["name"] = field.name
+    node.this.set("this", field.column)
+    node.this.set("quoted", True)

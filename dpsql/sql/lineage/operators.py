@@ -1,0 +1,226 @@
+"""Relational operators: what a relation becomes when it is filtered, projected or made distinct.
+
+Each keeps what is known of the unit. Together they count what a statement has grown into: stars
+of stars, and queries that use others twice, can double it at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Column, canonical, fold, has_one_spelling
+from dpsql.errors import QueryRefused
+from dpsql.policy.model import ColumnPolicy
+from dpsql.sql.expressions.legality import check_row_expression
+from dpsql.sql.expressions.ranges import interval_of
+from dpsql.sql.expressions.totality import total_condition_sql, total_sql
+from dpsql.sql.lineage.names import Names
+from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
+from dpsql.sql.lineage.tables import Tables
+from dpsql.sql.syntax.text import output_name
+
+Bind: TypeAlias = Callable[[str], tuple[Column, ...]]
+"""The columns that a generated statement would return; reads no row."""
+
+MAX_COLUMNS = 50_000
+"""Columns of all joins and subqueries: stars of stars can double them at every step."""
+MAX_GENERATED = 100_000
+"""Characters of a FROM clause: queries that use others twice can double it at every step."""
+MAX_BOUND = 100_000
+"""Characters of the generated SQL of all blocks and subqueries together."""
+
+
+class Operators:
+    """Relational operators of one statement; ``bind`` finds the types of computed columns."""
+
+    def __init__(self, names: Names, tables: Tables, bind: Bind) -> None:
+        self._names = names
+        self._tables = tables
+        self._bind = bind
+        self._columns = 0
+        self._generated = 0
+
+    # -- sizes --------------------------------------------------------------------------------
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        """The columns that generated SQL would return.
+
+        Raises ``QueryRefused`` where a statement asks too much of the engine by then: subqueries of
+        subqueries are bound again at every level.
+        """
+        self.count_generated(sql)
+        return self._bind(sql)
+
+    def count_generated(self, sql: str) -> None:
+        """Count generated SQL that an engine is to bind. Raises as :meth:`bind`."""
+        self._generated += len(sql)
+        if self._generated > MAX_BOUND:
+            raise self._too_large(None)
+
+    def count_columns(self, columns: int, node: exp.Expr) -> None:
+        """Count the columns that a part of the statement adds. Raises ``QueryRefused``."""
+        self._columns += columns
+        if self._columns > MAX_COLUMNS:
+            raise self._too_large(node)
+
+    def check_size(self, rows: Relation, node: exp.Expr) -> None:
+        """Refuse a relation whose SQL is too long. Raises ``QueryRefused``."""
+        if len(rows.sql) > MAX_GENERATED:
+            raise self._too_large(node)
+
+    def _too_large(self, node: exp.Expr | None) -> QueryRefused:
+        return self._names.refuse(
+            "the statement stands for too large a query",
+            "query_too_large",
+            node,
+            hint="Stars, subqueries and CTEs are written out as often as they are used.",
+        )
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def fresh(self, relation: Relation) -> Relation:
+        """The relation with column names of its own; its SQL has those that can be needed."""
+        carried = [f.column for f in relation.fields if self._may_need(f)]
+        carried += [relation.unit] if relation.unit is not None else []
+        carried += [relation.pending.column] if relation.pending is not None else []
+        carried = carried or [f.column for f in relation.fields[:1]]  # rows that are only counted
+        made = self._names.new_column
+        names = {column: made() for column in dict.fromkeys(carried)}
+        columns = ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in names.items())
+        names.update({f.column: made() for f in relation.fields if f.column not in names})
+        pending = relation.pending
+        return replace(
+            relation,
+            sql=f"(SELECT {columns} FROM {relation.sql})",
+            fields=tuple(replace(f, column=names[f.column]) for f in relation.fields),
+            unit=None if relation.unit is None else names[relation.unit],
+            pending=None if pending is None else replace(pending, column=names[pending.column]),
+            catalog=False,
+            equal=tuple(
+                frozenset(names[c] for c in columns if c in names) for columns in relation.equal
+            ),
+        )
+
+    def _may_need(self, field: Field) -> bool:
+        """Whether a column is mentioned in the statement, or other tables' links refer to it."""
+        return self._names.may_mean(field) or self._tables.is_referred(field)
+
+    def settled(self, relation: Relation) -> Relation:
+        """The relation with its unit known: a link that is still pending is followed."""
+        if relation.pending is None:
+            return relation
+        parent, key = self._parent(relation.pending)
+        on = f"{quote(relation.pending.column)} = {quote(key)}"
+        sql = f"{relation.sql} JOIN {parent.sql} ON ({on})"
+        return replace(relation, sql=sql, unit=parent.unit, pending=None, catalog=False)
+
+    def _parent(self, pending: Pending) -> tuple[Relation, str]:
+        """The parent a link leads to, with its unit known, and its referenced column."""
+        parent = self.settled(self.fresh(self._tables.parent_rows(pending)))
+        column = next(f.column for f in parent.fields if f.origin == pending.parent)
+        return parent, column
+
+    def filtered(self, source: Relation, where: exp.Where) -> Relation:
+        """The rows that satisfy a WHERE clause without subqueries."""
+        condition = where.this.copy()
+        self._names.resolve(condition, source)
+        check_row_expression(condition, self._names.text)
+        text = total_condition_sql(condition, source.table)
+        return replace(source, sql=f"(SELECT * FROM {source.sql} WHERE {text})", catalog=False)
+
+    def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
+        """Distinct rows; of private rows, one column is the unit."""
+        columns = dict.fromkeys(f.column for f in rows.fields)
+        units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
+        sql = f"(SELECT DISTINCT {', '.join(map(quote, columns))} FROM {rows.sql})"
+        return self.one_spelling(
+            replace(rows, sql=sql, unit=next(units, None), catalog=False), node
+        )
+
+    def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
+        """Rows that were made distinct or grouped, each value in one spelling of its equals.
+
+        Raises ``QueryRefused`` for columns of types that have no such spelling.
+        """
+        columns = {f.column: f for f in rows.fields}
+        odd = next((f for f in columns.values() if not has_one_spelling(f.type)), None)
+        if odd is not None:
+            raise self._names.refuse(
+                f"values of type {odd.type} cannot be told apart or grouped here",
+                "key_type",
+                node,
+            )
+        spelled = {name: canonical(quote(name), f.type) for name, f in columns.items()}
+        if all(text == quote(name) for name, text in spelled.items()):
+            return rows
+        selected = [f"{text} AS {quote(name)}" for name, text in spelled.items()]
+        selected += [quote(rows.unit)] if rows.unit is not None and rows.unit not in columns else []
+        return replace(rows, sql=f"(SELECT {', '.join(selected)} FROM {rows.sql})", catalog=False)
+
+    # -- select lists -------------------------------------------------------------------------
+
+    def projected(self, select: exp.Select, source: Relation) -> Relation:
+        """The rows with the columns of a select list."""
+        fields: list[Field] = []
+        computed: list[tuple[int, str]] = []
+        for item in select.expressions:
+            node = item.unalias().copy()
+            if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
+                fields += self._starred(node, source)
+                self.count_columns(len(source.fields), item)
+                continue
+            name = item.alias or output_name(node)
+            self._names.resolve(node, source)
+            check_row_expression(node, self._names.text)
+            bare = node.unnest()
+            if isinstance(bare, exp.Column):
+                known = source.field_of(bare.name)
+                assert known is not None
+                name = item.alias or known.name
+                fields.append(replace(known, qualifier="", name=name, merged=False))
+                continue
+            computed.append((len(fields), total_sql(node, source.table)))
+            fields.append(self._computed(node, name, source))
+        if not computed:
+            return replace(source, fields=tuple(fields))
+        texts = [f"{text} AS {quote(fields[i].column)}" for i, text in computed]
+        for (index, _), column in zip(
+            computed, self.bind(f"SELECT {', '.join(texts)} FROM {source.sql}"), strict=True
+        ):
+            fields[index] = replace(fields[index], type=column.type)
+        sql = f"(SELECT *, {', '.join(texts)} FROM {source.sql})"
+        return replace(source, sql=sql, fields=tuple(fields), catalog=False)
+
+    def _starred(self, node: exp.Expr, source: Relation) -> list[Field]:
+        star = node if isinstance(node, exp.Star) else node.this
+        if any(star.args.values()):
+            raise self._names.refuse(
+                "EXCLUDE, REPLACE and RENAME are not available here", "expression_not_allowed", node
+            )
+        named = isinstance(node, exp.Column) and node.table
+        qualifier = fold(named) if named else None
+        found = [
+            replace(f, qualifier="", merged=False)
+            for f in source.fields
+            if (not f.merged if qualifier is None else f.qualifier == qualifier)
+        ]
+        if not found:
+            raise self._names.refuse(
+                f"no table of this FROM is called {named}",
+                "unknown_qualifier",
+                node,
+                hint="Before .* stands the alias of a table, or its name if it has none.",
+            )
+        return found
+
+    def _computed(self, node: exp.Expr, name: str, source: Relation) -> Field:
+        bounds = interval_of(node, source.policy)
+        known = None if bounds is None else ColumnPolicy(*bounds)
+        return Field(
+            "", name, self._names.new_column(), "", known, identity=source.identity_of(node)
+        )

@@ -1,0 +1,163 @@
+"""UNION, EXCEPT and INTERSECT over private rows of the same unit.
+
+The unit goes with every row as a column, so rows are compared with rows of their own unit only.
+What compares rows must select the unit in the same place on both sides: then SQL means the same.
+UNION ALL compares none. Checked by ``tests/sql/test_lineage_sensitivity.py``.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.core.quoting import quote
+from dpsql.core.schema import same_values
+from dpsql.policy.model import ColumnPolicy
+from dpsql.sql.lineage.names import Names
+from dpsql.sql.lineage.operators import Operators
+from dpsql.sql.lineage.relation import Field, Identity, Relation
+
+_WORDS = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
+_PARTS = frozenset({"this", "expression", "distinct", "with_"})
+
+
+def combined(
+    names: Names,
+    operators: Operators,
+    query: exp.SetOperation,
+    one: Relation | None,
+    other: Relation | None,
+) -> Relation | None:
+    """The rows of a set operation over those of its sides; None if neither side is private.
+
+    Raises ``QueryRefused`` for sides that are not rows of one unit, or of different columns.
+    """
+    if not any(side is not None and side.private for side in (one, other)):
+        return None
+    left, right = (None if side is None else operators.settled(side) for side in (one, other))
+    if left is None or right is None or left.unit_name != right.unit_name:
+        raise names.refuse(
+            "both sides of a set operation must hold private rows of the same unit",
+            "set_operation_mixed",
+            query,
+            hint="Aggregate each side on its own, then combine the results.",
+        )
+    if {name for name, value in query.args.items() if value} - _PARTS:
+        raise names.refuse(
+            "this form of set operation is not available over private rows",
+            "clause_not_allowed",
+            query,
+        )
+    return _SetOperation(names, operators, query, left, right).relation()
+
+
+class _SetOperation:
+    def __init__(
+        self,
+        names: Names,
+        operators: Operators,
+        query: exp.SetOperation,
+        left: Relation,
+        right: Relation,
+    ) -> None:
+        self.names = names
+        self.operators = operators
+        self.query = query
+        self.left = left
+        self.right = right
+        self.shown = _shown(left), _shown(right)
+
+    def relation(self) -> Relation:
+        self._check_alike()
+        distinct = bool(self.query.args.get("distinct"))
+        word = _WORDS[type(self.query)] + ("" if distinct else " ALL")
+        names = [self.names.new_column() for _ in self.shown[0]]
+        unit = self.names.new_column()
+        sides = [self._side(side, names, unit) for side in (self.left, self.right)]
+        sql = f"({f' {word} '.join(sides)})"
+        fields = tuple(
+            Field(
+                qualifier="",
+                name=a.name,
+                column=name,
+                type=type_,
+                policy=_hull(a.policy, b.policy),
+                identity=_combined_identity(a.identity, b.identity),
+            )
+            for a, b, name, type_ in zip(*self.shown, names, self._types(sql), strict=True)
+        )
+        tables = tuple(dict.fromkeys(self.left.tables + self.right.tables))
+        # Unlike those of a join, the rows of the sides add up.
+        most = max(self.left.joined, self.right.joined)
+        rows = Relation(sql, fields, self.left.unit_name, unit, None, tables, joined=most)
+        self.operators.check_size(rows, self.query)
+        return rows if word == "UNION ALL" else self.operators.one_spelling(rows, self.query)
+
+    def _check_alike(self) -> None:
+        pairs = list(zip(*self.shown, strict=False))
+        alike = all(same_values(a.type, b.type) for a, b in pairs)
+        if len(self.shown[0]) != len(self.shown[1]) or not alike:
+            raise self.names.refuse(
+                "both sides of a set operation must have columns of the same types",
+                "set_operation_types",
+                self.query,
+                hint="Write CAST(… AS …) on one side.",
+            )
+        keeps_all = isinstance(self.query, exp.Union) and not self.query.args.get("distinct")
+        if not keeps_all and not any(a.identity is b.identity is Identity.UNIT for a, b in pairs):
+            raise self.names.refuse(
+                "a set operation that compares rows must select the privacy unit on both sides",
+                "set_operation_unit",
+                self.query,
+                hint="Select the unit's column in the same place on both sides, or use UNION ALL.",
+            )
+
+    @staticmethod
+    def _side(side: Relation, names: list[str], unit: str) -> str:
+        """A side under the common names of the columns, with its unit."""
+        assert side.unit is not None
+        columns = [f.column for f in _shown(side)]
+        pairs = [*zip(columns, names, strict=True), (side.unit, unit)]
+        selected = ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in pairs)
+        return f"SELECT {selected} FROM {side.sql}"
+
+    def _types(self, sql: str) -> list[str]:
+        """The types of the columns; that the units are of comparable types is checked too."""
+        if not same_values(*map(self._unit_type, (self.left, self.right))):
+            raise self.names.refuse(
+                "the privacy units of both sides are of different types",
+                "set_operation_types",
+                self.query,
+            )
+        types, others = ([f.type for f in shown] for shown in self.shown)
+        if types == others:
+            return types
+        return [column.type for column in self.operators.bind(f"SELECT * FROM {sql}")[:-1]]
+
+    def _unit_type(self, side: Relation) -> str:
+        assert side.unit is not None
+        shown = [f.type for f in side.fields if f.identity is Identity.UNIT]
+        if shown:
+            return shown[0]
+        return self.operators.bind(f"SELECT {quote(side.unit)} FROM {side.sql}")[0].type
+
+
+def _shown(relation: Relation) -> list[Field]:
+    return [f for f in relation.fields if not f.merged]
+
+
+def _hull(one: ColumnPolicy | None, other: ColumnPolicy | None) -> ColumnPolicy | None:
+    """What is known of values that come from either column."""
+    if one is None or other is None:
+        return None
+    domain = one.domain if one.domain == other.domain else None
+    if None in (one.lower, one.upper, other.lower, other.upper):
+        return None if domain is None else ColumnPolicy(domain=domain)
+    lower, upper = min(one.lower, other.lower), max(one.upper, other.upper)  # type: ignore[type-var]
+    return ColumnPolicy(lower, upper, domain)
+
+
+def _combined_identity(one: Identity, other: Identity) -> Identity:
+    lower, higher = min(one, other), max(one, other)
+    if lower >= Identity.NULLABLE or higher is Identity.NONE:
+        return lower
+    return Identity.DERIVED

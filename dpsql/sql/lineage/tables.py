@@ -1,0 +1,152 @@
+"""The tables and CTEs that FROM clauses name, and where private rows could come through them.
+
+A private table brings its unit, or the link by which it reaches its unit. Names are looked up in
+the policy: a table that it does not list does not exist.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Schema, Table, fold
+from dpsql.errors import UnknownName
+from dpsql.policy.model import Policy, TablePolicy
+from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
+from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.text import display
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A CTE: whether it is made of private rows, and its rows (None if it is not about rows)."""
+
+    private: bool
+    read: Callable[[], Relation | None]
+
+
+Scope: TypeAlias = Mapping[str, Cte]
+"""The CTEs in scope, by folded name."""
+
+
+class Tables:
+    """The tables of the policy, as the catalog has them."""
+
+    def __init__(self, policy: Policy, schema: Schema, text: str) -> None:
+        self._policy = policy
+        self._schema = schema
+        self._text = text
+        links = {fold(t.name): t.link for t in policy.tables.values() if t.link is not None}
+        self._referred = {(fold(k.parent), fold(k.parent_column)) for k in links.values()}
+        self.link_keys: frozenset[Origin] = frozenset(
+            self._referred | {(name, fold(k.column)) for name, k in links.items()}
+        )
+        self.most_joined = policy.limits.private_relations
+
+    def named(self, source: exp.Table) -> TablePolicy | None:
+        """The table that a FROM clause names, unless a CTE has the name; None if there is none."""
+        plain = isinstance(source.this, exp.Identifier) and not source.db and not source.catalog
+        return self._policy.table(source.name) if plain else None
+
+    def unknown(self, table: exp.Table) -> UnknownName:
+        """The error for a table that the policy does not list."""
+        names = [policy.name for policy in self._policy.tables.values()]
+        close = difflib.get_close_matches(table.name, names, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
+        return UnknownName(
+            f"there is no table {display(table)[:80]}",
+            code="unknown_table",
+            place=place_of(self._text, table),
+            hint=hint,
+        )
+
+    def rows(self, policy: TablePolicy) -> Relation:
+        """The rows of a table, as it stands in the catalog."""
+        table = self._schema[fold(policy.name)]
+        name = fold(policy.name)
+        unit, pending = None, None
+        if policy.privacy_unit is not None:
+            unit = _spelled(table, policy.privacy_unit.column)
+        if policy.link is not None:
+            column = _spelled(table, policy.link.column)
+            if self._policy.refers_to_unit(policy.link):
+                unit = column
+            else:
+                parent = (fold(policy.link.parent), fold(policy.link.parent_column))
+                pending = Pending(column, parent)
+        fields = tuple(
+            Field(
+                qualifier=name,
+                name=c.name,
+                column=c.name,
+                type=c.type,
+                policy=policy.column(c.name),
+                origin=(name, fold(c.name)),
+                identity=Identity.UNIT if c.name == unit else Identity.NONE,
+            )
+            for c in table.columns
+            if not c.collated
+        )
+        return Relation(
+            sql=quote(table.name),
+            fields=fields,
+            unit_name=self._policy.unit_name(policy),
+            unit=unit,
+            pending=pending,
+            tables=() if policy.public else (table.name,),
+            catalog=True,
+            joined=0 if policy.public else 1,
+        )
+
+    def parent_rows(self, pending: Pending) -> Relation:
+        """The rows of the table that a link leads to."""
+        policy = self._policy.table(pending.parent[0])
+        assert policy is not None, "links are checked when the policy is made"
+        return self.rows(policy)
+
+    def is_referred(self, field: Field) -> bool:
+        """Whether links of other tables refer to a column."""
+        return field.origin in self._referred
+
+    def may_be_private(self, source: exp.Expr, scope: Scope) -> bool:
+        """Whether a private table is in a position from which its rows could come through."""
+        joins = source.args.get("joins") or ()
+        if isinstance(source, exp.Query) and source.args.get("with_"):
+            scope = self._suspected(source, scope)
+        if isinstance(source, exp.Table):
+            if not source.db and fold(source.name) in scope:
+                found = scope[fold(source.name)].private
+            else:
+                table = self.named(source)
+                found = table is not None and not table.public
+        elif isinstance(source, exp.Subquery):
+            found = self.may_be_private(source.this, scope)
+        elif isinstance(source, exp.SetOperation):
+            sides = (source.this, source.expression)
+            found = any(self.may_be_private(side, scope) for side in sides)
+        elif isinstance(source, exp.Select):
+            from_ = source.args.get("from_")
+            found = from_ is not None and self.may_be_private(from_.this, scope)
+        else:
+            return False
+        return found or any(self.may_be_private(join.this, scope) for join in joins)
+
+    def _suspected(self, query: exp.Query, scope: Scope) -> Scope:
+        """The scope inside a query, its own CTEs taken for private where they may be."""
+        inner = dict(scope)
+        for cte in query.ctes:
+            suspect = self.may_be_private(cte.this, inner)
+            inner[fold(cte.alias)] = Cte(suspect, lambda: None)
+        return inner
+
+
+def _spelled(table: Table, name: str) -> str:
+    """A column's name as the catalog spells it."""
+    column = table.column(name)
+    assert column is not None, "the policy is checked against the schema first"
+    return column.name
