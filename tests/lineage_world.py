@@ -12,6 +12,8 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, Privac
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse
 
@@ -73,10 +75,10 @@ CREATE = [
 BIND = binding(SCHEMA)
 
 
-def planned_here(sql: str, **parameters: object) -> Planned:
+def planned_here(sql: str, *, dialect: Dialect = DUCKDB, **parameters: object) -> Planned:
     """Parse, validate, plan and rewrite over these tables."""
     resolved = resolve(RULES, Overrides.of(parameters))
-    query = validate(parse(sql), sql, RULES, SCHEMA, resolved, BIND)
+    query = validate(parse(sql), sql, RULES, SCHEMA, resolved, BIND, dialect)
     plan = plan_query(query)
-    statements = tuple(rewrite(b, b.block.source.table, SALT) for b in plan.blocks)
+    statements = tuple(rewrite(b, b.block.source.table, SALT, dialect) for b in plan.blocks)
     return Planned(query, plan.blocks, statements)

@@ -21,6 +21,8 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse
 
@@ -142,11 +144,12 @@ def planned(
     *,
     mechanism: str | None = None,
     salt: int = SALT,
+    dialect: Dialect = DUCKDB,
     **parameters: object,
 ) -> Planned:
     """Parse, validate, plan and rewrite with a fixed salt."""
     resolved = resolve(rules, Overrides.of(parameters))
-    query = validate(parse(sql), sql, rules, schema, resolved, binding(schema))
+    query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect)
     plan = plan_query(query, mechanism)
-    statements = (rewrite(b, b.block.source.table, salt) for b in plan.blocks)
+    statements = (rewrite(b, b.block.source.table, salt, dialect) for b in plan.blocks)
     return Planned(query, plan.blocks, tuple(statements))

@@ -1,4 +1,4 @@
-"""Quoting of names and text in generated SQL."""
+"""Quoting of names and text in DuckDB's SQL."""
 
 from __future__ import annotations
 

@@ -147,6 +147,11 @@ def is_integer(type_text: str) -> bool:
     return base_type(type_text) in INTEGER_BITS
 
 
+def is_huge_integer(type_text: str) -> bool:
+    """True for the integer types of more than 64 bits, signed or not."""
+    return INTEGER_BITS.get(base_type(type_text), (True, 0))[1] > 64
+
+
 def is_float(type_text: str) -> bool:
     """True for FLOAT and DOUBLE, the types that can hold NaN and infinities."""
     return base_type(type_text) in _FLOATS
@@ -185,7 +190,7 @@ def same_values(one: str, other: str) -> bool:
 
 
 def canonical(sql: str, type_text: str) -> str:
-    """SQL for one spelling of all values that compare as equal to the value of ``sql``.
+    """DuckDB's SQL for one spelling of all values that compare as equal to the value of ``sql``.
 
     Grouping keeps the spelling that it meets first (0.0 or -0.0, NaN with or without a sign, 30
     days or a month), which depends on all rows and on the plan that the engine chose for them.

@@ -92,6 +92,10 @@ class Stage(Protocol):
 class Rows(Protocol):
     """Where generated SQL over private rows runs."""
 
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect that generated SQL is to be written in."""
+
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 

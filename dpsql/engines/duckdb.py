@@ -51,6 +51,7 @@ _INTERRUPTS_EVERY = 0.02  # seconds, once a query's time is over
 
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
+_DIALECT = "duckdb"
 _NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
 
 
@@ -197,6 +198,10 @@ class DuckDBEngine:
                 self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
             return self._twin
 
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
 
@@ -250,6 +255,10 @@ class DuckDBRun:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)

@@ -44,7 +44,6 @@ BlockBound = Callable[[Integers, Integers], Floats]
 _SLACK = 1e-12  # relative; exceeds the rounding errors of a normal tail and its logarithm
 _WORST_TOLERANCE = 1e-9
 _BRANCHES = 16
-_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 class Analysis(Enum):
@@ -67,7 +66,9 @@ class Calibration:
 
 def normal_sf(z: Floats) -> Floats:
     """P[N > z] for a standard normal N, relative error below 2e-13; 0 beyond z = 38."""
-    tails: Floats = 0.5 * np.asarray(_erfc(z / math.sqrt(2.0)), dtype=np.float64)
+    from scipy.special import ndtr
+
+    tails: Floats = ndtr(-z)
     return tails
 
 
@@ -191,24 +192,20 @@ def hidden_quantile(delta: float, groups: int) -> float:
 def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> Calibration:
     """Minimise ``tau_of`` over sigma > least_sigma, where it starts at infinity and ends linear.
 
-    Golden-section search in log(sigma/least_sigma), which spans the flat minimum at any scale.
+    Brent's method in log(sigma/least_sigma), which spans the flat minimum at any scale.
     """
-    ratio = (math.sqrt(5) - 1) / 2
-    low, high = math.log(1e-4), math.log(4.0)
+    from scipy.optimize import minimize_scalar
 
-    def at(x: float) -> Calibration:
+    tried: list[Calibration] = []
+
+    def tau_at(x: float) -> float:
         sigma = least_sigma * (1 + math.exp(x))
-        return Calibration(sigma, tau_of(sigma))
+        tried.append(Calibration(sigma, tau_of(sigma)))
+        return tried[-1].tau
 
-    left, right = at(high - ratio * (high - low)), at(low + ratio * (high - low))
-    while high - low > 0.02:
-        if left.tau <= right.tau:
-            high = low + ratio * (high - low)
-            left, right = at(high - ratio * (high - low)), left
-        else:
-            low = high - ratio * (high - low)
-            left, right = right, at(low + ratio * (high - low))
-    return min(left, right, key=lambda found: found.tau)
+    ends = (math.log(1e-4), math.log(4.0))
+    minimize_scalar(tau_at, bounds=ends, method="bounded", options={"xatol": 0.01})
+    return min(tried, key=lambda found: found.tau)
 
 
 def crossing(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:

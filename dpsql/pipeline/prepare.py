@@ -27,6 +27,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import MISREAD, parse
@@ -110,6 +111,7 @@ class Preparer:
         self, engine: Engine, policy: Policy, composition: Composition, tail: TailRoom
     ) -> None:
         self._engine = engine
+        self._dialect = dialect_named(engine.dialect)
         self._policy = policy
         self._composition = composition
         self._tail = tail
@@ -139,7 +141,13 @@ class Preparer:
         with _understood():
             tree = bind_values(parse(text), question.values, text)
             query = validate(
-                tree, text, self._policy, schema, question.parameters, self._engine.bind
+                tree,
+                text,
+                self._policy,
+                schema,
+                question.parameters,
+                self._engine.bind,
+                self._dialect,
             )
         plan = plan_query(query, question.mechanism, self._composition)
         refuse_unknown_noise(plan.blocks)
@@ -156,7 +164,8 @@ class Preparer:
 
     def _rewritten(self, plan: PrivacyPlan) -> tuple[str, ...]:
         return tuple(
-            rewrite(block, block.block.source.table, secrets.randbits(62)) for block in plan.blocks
+            rewrite(block, block.block.source.table, secrets.randbits(62), self._dialect)
+            for block in plan.blocks
         )
 
     def _checked_names(
@@ -177,7 +186,7 @@ class Preparer:
         The types of plain columns are known from the catalog.
         """
         block = plan.block
-        computed = examined_expressions(block)
+        computed = examined_expressions(block, self._dialect)
         types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows, Rows, Stage
 from dpsql.ir.plan import BlockPlan
@@ -15,6 +14,7 @@ from dpsql.pipeline.release import release
 from dpsql.pipeline.released import ReleasedRows
 from dpsql.pipeline.set_union import Percent, release_set_union
 from dpsql.pipeline.staged import staged_histograms, staged_keys
+from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.rewrite.quantile_histograms import GROUPS, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
@@ -35,21 +35,22 @@ def read_and_release(
     with rows.stage() as stage:
         # The same statement in steps has a salt of its own.
         table, salt = plan.block.source.table, secrets.randbits(62)
+        dialect = dialect_named(rows.dialect)
         if isinstance(plan.selection, SetUnion):
-            union = set_union_sql(plan, table, salt)
+            union = set_union_sql(plan, table, salt, dialect)
             return release_set_union(plan, union, stage, keys, source, progress)
         histograms = None
         if plan.quantiles:
-            steps = rewrite_quantiles(plan, table, salt)
+            steps = rewrite_quantiles(plan, table, salt, dialect)
             statement, histograms = steps.groups, staged_histograms(steps, stage)
         stage.store(GROUPS, statement)
         if plan.declared:
-            exact = _exact_rows(stage, plan, f"SELECT * FROM {quote(GROUPS)}", keys)
+            exact = _exact_rows(stage, plan, f"SELECT * FROM {dialect.quote(GROUPS)}", keys)
             return release(plan, exact, source, histograms)
         # However many groups there are, keys are read of those alone that come out.
         measures = _measure_columns(plan)
-        exact = stage.exact(stored_groups(measures), (), measures)
-        return release(plan, exact, source, histograms, staged_keys(keys, stage))
+        exact = stage.exact(stored_groups(measures, dialect), (), measures)
+        return release(plan, exact, source, histograms, staged_keys(keys, stage, dialect))
 
 
 def _exact_rows(

@@ -14,7 +14,7 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.released import ReleasedRows
-from dpsql.sql.rewrite.set_union import PAIRS, PAIRS_BETWEEN, UNITS, SetUnionSQL
+from dpsql.sql.rewrite.set_union import PAIRS, UNITS, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
 Percent = Callable[[int], None]
@@ -48,10 +48,11 @@ def release_set_union(
         progress.reach((_STORED if sql.weights is None else 100) * number // len(sql.tables))
     for name in sql.scratch:
         stage.drop(name)
-    if sql.weights is None:
-        weights = _weighed(union, stage, rows[UNITS], rows[PAIRS], progress)
-    else:
+    if sql.weights is not None:
         (weights,) = stage.integers(sql.weights)
+    else:
+        assert sql.pairs is not None
+        weights = _weighed(union, stage, sql.pairs, rows[UNITS], rows[PAIRS], progress)
     named = union.select(weights, source).indices
     exact = stage.keys(sql.named, keys, named + 1)
     return ReleasedRows(exact.row_ids, exact.keys, {}, plan.loss(len(named)))
@@ -72,7 +73,7 @@ class _Progress:
 
 
 def _weighed(
-    union: SetUnion, stage: Stage, units: int, pairs: int, progress: _Progress
+    union: SetUnion, stage: Stage, between: str, units: int, pairs: int, progress: _Progress
 ) -> NDArray[np.int64]:
     """The keys' weights after a policy's pass over all units, some of them at a time."""
 
@@ -81,8 +82,7 @@ def _weighed(
 
     step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
     batches = (
-        UnitItems(*stage.integers(PAIRS_BETWEEN, first, first + step))
-        for first in range(0, units, step)
+        UnitItems(*stage.integers(between, first, first + step)) for first in range(0, units, step)
     )
     weights = union.weigh(batches, tell, units)
     progress.reach(100)  # where there are no units

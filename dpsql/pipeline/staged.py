@@ -11,6 +11,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Stage
 from dpsql.ir.measures import Ranked
 from dpsql.mechanisms.quantiles import Histograms
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, chosen_groups
 
 HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
@@ -26,12 +27,12 @@ def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStr
     return exact.keys
 
 
-def staged_keys(keys: Sequence[Column], stage: Stage) -> KeysOf:
+def staged_keys(keys: Sequence[Column], stage: Stage, dialect: Dialect) -> KeysOf:
     """How to read the keys of groups that are stored in ``stage``."""
     names = [key.name for key in keys]
 
     def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
-        sql = chosen_groups(names, len(ids))
+        sql = chosen_groups(names, len(ids), dialect)
         exact = stage.keys(sql, keys, ids)
         return keys_at(exact, np.searchsorted(exact.row_ids, ids))
 

@@ -19,6 +19,7 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_and_release
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 
@@ -41,10 +42,10 @@ def statement_of(plan: BlockPlan) -> str:
     """The generated SQL of a block with a fixed salt, and without the LIMIT of a top-k."""
     table = plan.block.source.table
     if isinstance(plan.selection, SetUnion):
-        return set_union_sql(plan, table, SALT).sql
+        return set_union_sql(plan, table, SALT, DUCKDB).sql
     if plan.quantiles:
-        return rewrite_quantiles(plan, table, SALT).sql
-    statement = rewrite(plan, table, SALT)
+        return rewrite_quantiles(plan, table, SALT, DUCKDB).sql
+    statement = rewrite(plan, table, SALT, DUCKDB)
     fetch = plan.selection.fetch
     if fetch is not None:
         assert f" LIMIT {fetch}" in statement

@@ -54,11 +54,11 @@ def _uncapped(original: Any) -> Any:
 def _said_to_be_clamped(original: Any) -> Any:
     """What a unit adds to a group as it was gathered, with the range it would have if clamped."""
 
-    def unclamped(measure: Any, name: str, rows: int) -> Any:
+    def unclamped(measure: Any, name: str, rows: int, dialect: Any) -> Any:
         from dpsql.sql.expressions.proven_integers import column
 
-        within = original(measure, name, rows)
-        return column(name, within.low, within.high)
+        within = original(measure, name, rows, dialect)
+        return column(name, within.low, within.high, dialect=dialect)
 
     return unclamped
 

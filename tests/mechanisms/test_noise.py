@@ -37,7 +37,7 @@ from dpsql.mechanisms.sampling.noise import (
     gumbel_order,
     laplace_scale_for_rho,
 )
-from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
+from dpsql.mechanisms.sampling.numeric import mills_ratio, normal_quantile_sf
 
 IMPOSSIBLE = 1e-9  # a correct build's p-value is below this less than once in 10**9 seeds
 KINDS = (DiscreteGaussian, DiscreteLaplace)
@@ -720,3 +720,25 @@ def test_gumbel_refuses_bad_offsets(offset: float) -> None:
         gumbel_order([1, 2], 1.0, np.array([0.0]), 1, OSEntropy())
     with pytest.raises(ParameterError, match="places"):
         gumbel_order([1, 2], 1.0, None, -1, OSEntropy())
+
+
+def mills_to_many_digits(z: Decimal) -> Decimal:
+    """P[N > z] / density(z) by its power series, with digits enough for what cancels."""
+    with localcontext() as context:
+        context.prec = 60 + int(z * z)
+        root = (Decimal(2) * PI_60).sqrt() / 2
+        total, term, odd = Decimal(0), z, 1
+        while abs(term) > Decimal(10) ** -(context.prec - 5):
+            total += term
+            odd += 2
+            term = term * z * z / odd
+        return root * (z * z / 2).exp() - total
+
+
+PI_60 = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+
+
+@pytest.mark.parametrize("z", ["0", "0.001", "0.5", "1", "3", "7.9", "8.1", "9.5"])
+def test_the_mills_ratio_is_that_of_fifty_digits(z: str) -> None:
+    exact = mills_to_many_digits(Decimal(z))
+    assert abs(Decimal(mills_ratio(float(z))) / exact - 1) < Decimal("1e-13")

@@ -39,6 +39,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rewrite", "tail"),
         ("lineage",),
         ("expressions",),
+        ("dialects",),
         ("syntax",),
         ("__init__",),
     ),

@@ -24,6 +24,7 @@ from dpsql.errors import Error, QueryRefused
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import interval_of, is_exact, is_integral, is_number, with_truths
 from dpsql.sql.expressions.totality import total
@@ -652,7 +653,7 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values)
             for i, x, f, flag, m, at, a in values
         ]
     )
-    selected = ", ".join(to_sql(total(expression(text), TABLE)) for text in EXPRESSIONS)
+    selected = ", ".join(to_sql(total(expression(text), TABLE, DUCKDB)) for text in EXPRESSIONS)
     for found in LAB.rows(f"SELECT {selected} FROM r"):
         for text, value in zip(EXPRESSIONS, found, strict=True):
             interval = interval_of(expression(text), PUBLIC)

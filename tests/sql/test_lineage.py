@@ -27,13 +27,14 @@ from dpsql.ir.query import Block, Query
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.syntax.parse import parse
 
 
 def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:
     """The statement split into blocks, each of which the engine can bind."""
     bind = BIND if schema is SCHEMA else binding(schema)
-    query = validate(parse(sql), sql, rules, schema, resolve(rules), bind)
+    query = validate(parse(sql), sql, rules, schema, resolve(rules), bind, DUCKDB)
     for found in query.blocks:
         bind(f"SELECT {found.unit_column} FROM {found.source.sql}")
     return query
@@ -689,7 +690,7 @@ def test_a_table_alone_is_read_as_it_stands() -> None:
     def bind(text: str) -> tuple[Column, ...]:
         raise AssertionError(text)
 
-    (found,) = validate(parse(sql), sql, RULES, SCHEMA, resolve(RULES), bind).blocks
+    (found,) = validate(parse(sql), sql, RULES, SCHEMA, resolve(RULES), bind, DUCKDB).blocks
     assert found.source.sql == '"visits"'
     assert found.source.catalog
 

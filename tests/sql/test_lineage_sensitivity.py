@@ -25,6 +25,7 @@ from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions import totality
 from dpsql.sql.lineage import joins, preaggregate
 from dpsql.sql.lineage.operators import Operators
@@ -571,7 +572,7 @@ def test_the_audit_notices_errors_caught_around_a_whole_join_condition(monkeypat
     }
     assert not caught(world, sql)
 
-    def around(node: exp.Expr, table: Table) -> exp.Expr:
+    def around(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
     monkeypatch.setattr(totality, "total_condition", around)
@@ -586,7 +587,7 @@ def test_the_audit_notices_errors_caught_around_a_whole_filter(monkeypatch) -> N
     visits: list[Row] = [*((u, 0, "bad", 0, 0.0) for u in (1, 2, 3)), (4, 3, "1", 0, 0.0)]
     assert not caught({"visits": visits}, sql)
 
-    def around(node: exp.Expr, table: Table) -> exp.Expr:
+    def around(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
         for case in node.find_all(exp.If):
             case.set("this", exp.Anonymous(this="TRY", expressions=[case.this]))
         return node

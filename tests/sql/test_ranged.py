@@ -26,6 +26,7 @@ from dpsql.ir.measures import Lattice
 from dpsql.mechanisms.set_union_weights import STEPS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.blocks.quantiles import points_for
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions import proven_integers as ranged
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
@@ -178,24 +179,24 @@ def test_every_intermediate_keeps_to_its_range(sums, rows) -> None:
 
 def unclamped_product(self: Ranged, other: Ranged | int) -> Ranged:
     low, high = ranged._ends(other)
-    return self._with("*", other, self.low * low, self.high * high)
+    return self._with(ranged._joined_by("*"), other, self.low * low, self.high * high)
 
 
 def unsigned_remainder(self: Ranged, divisor: Ranged | int) -> Ranged:
-    return self._with("%", divisor, 0, ranged._ends(divisor)[1] - 1)
+    return self._with(DUCKDB.remainder, divisor, 0, ranged._ends(divisor)[1] - 1)
 
 
 def floored_quotient(self: Ranged, divisor: Ranged | int) -> Ranged:
     high = ranged._ends(divisor)[1]
-    return self._with("//", divisor, self.low // high, self.high // high)
+    return self._with(DUCKDB.divided, divisor, self.low // high, self.high // high)
 
 
 def widened_too_late(self: Ranged) -> Ranged:
-    return Ranged(self.sql, self.low, self.high, True, self.parts)
+    return Ranged(self.sql, self.low, self.high, True, self.parts, dialect=DUCKDB)
 
 
 def unlimited(self: Ranged, low: int, high: int) -> Ranged:
-    return Ranged(self.sql, low, high, self.wide, (self,))
+    return Ranged(self.sql, low, high, self.wide, (self,), dialect=DUCKDB)
 
 
 BROKEN: dict[str, tuple[object, str, object]] = {
@@ -230,19 +231,20 @@ def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(("low", "high"), [(-3, 5), (2, 5), (-7, -2), (0, 0), (-(2**60), 2**60)])
 def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(low, high, wide) -> None:
-    total = column("x", low, high, wide=wide).sum()
+    total = column("x", low, high, wide=wide, dialect=DUCKDB).sum()
     assert (total.low, total.high) == (min(low, low * 2**40), max(high, high * 2**40))
     (found,) = ENGINE.execute(
         f"SELECT typeof(sum(x::{'HUGEINT' if wide else 'BIGINT'})) FROM range(3) r(x)"
     ).fetchone()
     assert found == total.type
-    assert (count("x").low, count("x").high) == (0, 2**40)
+    rows = count("x", dialect=DUCKDB)
+    assert (rows.low, rows.high) == (0, 2**40)
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 2**10, 2**40])
 @pytest.mark.parametrize("size", [0, 1, 2**62, 2**86, 2**87 - 1, 2**87, 2**100, 2**126])
 def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(size, divisor) -> None:
-    values = column("x", -size, size, wide=True)
+    values = column("x", -size, size, wide=True, dialect=DUCKDB)
     if size // divisor * MOST_ROWS >= 2**127:
         with pytest.raises(QueryRefused, match="exceed the largest integers"):
             values.sum_over(divisor)
@@ -312,7 +314,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
     for name, whole, lattice in grids():
         if whole != integral:
             continue
-        found = clamped_step(lattice, "v", numbers_of(tree, table))
+        found = clamped_step(lattice, "v", numbers_of(tree, table), DUCKDB)
         rows = ENGINE.execute(
             f"SELECT v::DOUBLE, {found.sql}, typeof({found.sql}) FROM n"
         ).fetchall()
@@ -331,7 +333,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm) -> None:
-    share = _share(norm)
+    share = _share('"__dpsql_size"', norm, DUCKDB)
     assert (share.low, share.high, share.type) == (0, STEPS, "BIGINT")
     sizes = ", ".join(f"({size})" for size in (1, 2, 3, STEPS, STEPS + 1, 2**40))
     rows = ENGINE.execute(

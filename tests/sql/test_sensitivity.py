@@ -20,6 +20,7 @@ from dpsql.ir.plan import Bounding
 from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
 from dpsql.planner import TOP_K
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions import totality
 
 COLUMNS = (
@@ -645,7 +646,7 @@ def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch)
     rows.append((4, 3, 0.0, "1", "p", 0, 0, 0.0))
     assert check((sql, {}), rows) == {}
 
-    def around(node: exp.Expr, table: Table) -> exp.Expr:
+    def around(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
         return exp.Anonymous(this="TRY", expressions=[node])
 
     monkeypatch.setattr(totality, "total_condition", around)

@@ -35,6 +35,7 @@ from dpsql.pipeline import set_union as release_step
 from dpsql.pipeline.set_union import release_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 MECHANISMS = [
@@ -277,7 +278,7 @@ def weighed(
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
     with monkeypatch.context() as patch, engine.stage() as stage:
         patch.setattr(SetUnion, "select", select)
-        statements = set_union_sql(plan, SCHEMA["r"], SALT)
+        statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
         release_set_union(plan, statements, stage, columns, SeededSource(1))
     return seen[0]
 

@@ -13,6 +13,7 @@ from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.query import Block
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import interval_of
 from dpsql.sql.expressions.totality import total, total_condition
@@ -37,12 +38,14 @@ BIND = binding(SCHEMA)
 
 
 def block(sql: str, parameters: Parameters | None = None) -> Block:
-    (found,) = validate(parse(sql), sql, RULES, SCHEMA, parameters or Parameters(), BIND).blocks
+    (found,) = validate(
+        parse(sql), sql, RULES, SCHEMA, parameters or Parameters(), BIND, DUCKDB
+    ).blocks
     return found
 
 
 def tail(sql: str) -> str:
-    return validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND).tail
+    return validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND, DUCKDB).tail
 
 
 # -- blocks ---------------------------------------------------------------------------------------
@@ -139,7 +142,7 @@ def test_several_blocks_are_found_wherever_they_stand() -> None:
         "FROM mails) FROM a WHERE n > (SELECT avg(n) FROM visits) UNION ALL "
         "SELECT count(*), 0 FROM mails"
     )
-    query = validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND)
+    query = validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND, DUCKDB)
     assert sorted(found.table for found in query.blocks) == ["mails", "mails", "visits", "visits"]
     assert "visits" not in query.tail.replace("AS visits", "").replace('AS "visits"', "")
 
@@ -252,7 +255,7 @@ TABLE = Table(
 def test_only_what_can_fail_is_guarded_and_only_strict_parts_are(condition, expected) -> None:
     tree = sqlglot.parse_one(condition, read="duckdb")
     text = tree.sql("duckdb")
-    guarded = total_condition(tree, TABLE).sql("duckdb")
+    guarded = total_condition(tree, TABLE, DUCKDB).sql("duckdb")
     assert tree.sql("duckdb") == text, "the tree it was given is left alone"
     if expected is None:
         assert guarded == text
@@ -280,7 +283,7 @@ def test_only_what_can_fail_is_guarded_and_only_strict_parts_are(condition, expe
 )
 def test_a_total_expression_has_one_value_per_row_whatever_the_other_rows(expression) -> None:
     """Other rows enter through the table's statistics, which the engine simplifies by."""
-    guarded = total(sqlglot.parse_one(expression, read="duckdb"), TABLE).sql("duckdb")
+    guarded = total(sqlglot.parse_one(expression, read="duckdb"), TABLE, DUCKDB).sql("duckdb")
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET disabled_optimizers = 'common_subexpressions'")
 

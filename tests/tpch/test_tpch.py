@@ -15,6 +15,7 @@ from tpch_world import ANALYST, POLICY, SCHEMA, TABLES, database, exact, plain
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
 from dpsql.sql.syntax.text import to_sql
 
@@ -295,9 +296,11 @@ class Customers(Lab):
         (block,) = found.query.blocks
         table = block.source.table
         where = (
-            "TRUE" if block.condition is None else to_sql(total_condition(block.condition, table))
+            "TRUE"
+            if block.condition is None
+            else to_sql(total_condition(block.condition, table, DUCKDB))
         )
-        keys = [to_sql(total(key.expression, table)) for key in block.keys]
+        keys = [to_sql(total(key.expression, table, DUCKDB)) for key in block.keys]
         number = f"count(*) * count(DISTINCT ({', '.join(keys)}))" if keys else "count(*)"
         rows = self.rows(
             f"SELECT {block.unit_column} AS u FROM {block.source.sql} WHERE {where} "

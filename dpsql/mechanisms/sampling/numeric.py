@@ -18,25 +18,20 @@ SLOP = 4e-12  # relative; exceeds the rounding errors of every tail formula
 
 
 def mills_ratio(z: float) -> float:
-    """P[N > z] / density(z) for a standard normal N and z >= 0, relative error below 1e-13."""
-    if z <= 8:
-        return math.sqrt(math.pi / 2) * math.erfc(z / math.sqrt(2)) * math.exp(0.5 * z * z)
-    value = z
-    for k in range(40, 0, -1):  # Laplace's continued fraction, converged far before 40 terms
-        value = z + k / value
-    return 1 / value
+    """Compute P[N > z] / density(z) for a standard normal N and z >= 0: relative error below 1e-13.
+
+    Checked by ``tests/mechanisms/test_noise.py`` against 50 digits.
+    """
+    from scipy.special import erfcx
+
+    return math.sqrt(math.pi / 2) * float(erfcx(z / math.sqrt(2)))
 
 
 def normal_quantile_sf(log_p: float) -> float:
-    """About the z >= 0 with log P[N > z] = log_p <= log(1/2), by Newton's method in log space."""
-    z = math.sqrt(max(0.0, -2 * (log_p + math.log(2))))  # above the root, as P <= exp(-z*z/2)/2
-    for _ in range(12):
-        mills = mills_ratio(z)
-        error = -0.5 * z * z + math.log(mills) - 0.5 * math.log(2 * math.pi) - log_p
-        z = max(0.0, z + error * mills)
-        if abs(error) < 1e-12:
-            break
-    return z
+    """Compute about the z >= 0 with log P[N > z] = log_p <= log(1/2)."""
+    from scipy.special import ndtri_exp
+
+    return max(0.0, -float(ndtri_exp(log_p)))
 
 
 def smallest(holds: Callable[[int], bool], guess: int) -> int:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 
@@ -23,7 +24,7 @@ MAX_EXAMINED = 50_000
 _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
 
 
-def examined_expressions(block: Block) -> list[str]:
+def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
     """The SQL of all that a block computes of single rows, as it will stand there: first its keys.
 
     Empty for a block that reads nothing but columns of one table. Raises ``QueryRefused`` for a
@@ -34,14 +35,14 @@ def examined_expressions(block: Block) -> list[str]:
     plain = all(isinstance(node, exp.Column) for node in computed)
     if plain and block.condition is None and block.source.catalog:
         return []
-    found = [total_sql(node, table) for node in computed]
+    found = [total_sql(node, table, dialect) for node in computed]
     if block.condition is not None:
-        found.append(total_condition_sql(block.condition, table))
+        found.append(total_condition_sql(block.condition, table, dialect))
     whole = [*computed, *([] if block.condition is None else [block.condition])]
     parts = dict.fromkeys(found)
     size = 0
     for part in (part for node in whole for part in _parts(node)):
-        text = total_sql(part, table)
+        text = total_sql(part, table, dialect)
         size += len(text)
         if size > MAX_EXAMINED:
             raise QueryRefused(

@@ -20,6 +20,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets
 from dpsql.sql.blocks.noise_columns import place_noise_columns
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.expressions.call import refuse_bounds
 from dpsql.sql.expressions.legality import refuse_written_out
@@ -36,25 +37,33 @@ from dpsql.sql.tail.outputs import plain_tail, trace_outputs
 
 
 def validate(
-    tree: exp.Query, text: str, policy: Policy, schema: Schema, parameters: Parameters, bind: Bind
+    tree: exp.Query,
+    text: str,
+    policy: Policy,
+    schema: Schema,
+    parameters: Parameters,
+    bind: Bind,
+    dialect: Dialect,
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     A statement over public tables alone, or over none, is all tail and has no blocks.
-    ``bind`` tells the columns that generated SQL would return, without reading a row.
+    ``bind`` tells the columns that generated SQL would return, without reading a row; it is written
+    in the ``dialect``.
 
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
     _refuse_doubtful_names(tree, text, policy)
     refuse_growing_text(tree)
-    splitter = _Splitter(policy, parameters, Lineage(tree, text, policy, schema, bind))
+    lineage = Lineage(tree, text, policy, schema, bind, dialect)
+    splitter = _Splitter(policy, parameters, lineage)
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
     blocks = place_noise_columns(tree, splitter.blocks, text)
     outputs, supports = trace_outputs(tree, blocks)
-    plain = plain_tail(tree, blocks)
+    plain = plain_tail(tree, blocks, dialect)
     return Query(
         text=text,
         blocks=tuple(blocks),

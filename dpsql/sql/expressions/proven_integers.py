@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from dpsql.errors import QueryRefused
+from dpsql.sql.dialects.base import Dialect
 
 MOST_ROWS = 2**40
 """Rows that there can be, and units: beyond any one machine's disk."""
 
 _NARROW = (-(2**63), 2**63 - 1)
-_WIDE = (-(2**127) + 1, 2**127 - 1)  # the engine's products stop short of the minimum
 _EXACT_DOUBLES = 2**52
 
 
@@ -29,8 +30,8 @@ _EXACT_DOUBLES = 2**52
 class Ranged:
     """An integer expression: NULL or a value from ``low`` to ``high``, and never an error.
 
-    It is of type HUGEINT if ``wide``, else of BIGINT. ``parts`` are what it was built of; columns
-    and aggregates have none. Raises ``QueryRefused`` where no type holds the range.
+    It is of the dialect's wide type if ``wide``, else of 64 bits. ``parts`` are what it was built
+    of; columns and aggregates have none. Raises ``QueryRefused`` where no type holds the range.
     """
 
     sql: str
@@ -38,11 +39,12 @@ class Ranged:
     high: int
     wide: bool = False
     parts: tuple[Ranged, ...] = field(default=(), compare=False, repr=False)
+    dialect: Dialect = field(compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
             raise ValueError("a range has its lower end first")
-        if not _within(self.low, self.high, _WIDE if self.wide else _NARROW):
+        if not _within(self.low, self.high, self.dialect.widest if self.wide else _NARROW):
             raise QueryRefused(
                 "with these bounds sums could exceed the largest integers the engine has",
                 code="bounds_too_large",
@@ -52,21 +54,26 @@ class Ranged:
     @property
     def type(self) -> str:
         """The engine's type of the values."""
-        return "HUGEINT" if self.wide else "BIGINT"
+        return self.dialect.integer_type(wide=self.wide)
+
+    def _made(self, text: str, low: int, high: int, wide: bool, *parts: Ranged | int) -> Ranged:
+        """An expression built of this one and of others."""
+        built_of = (self, *[part for part in parts if isinstance(part, Ranged)])
+        return Ranged(text, low, high, wide, built_of, dialect=self.dialect)
 
     # -- arithmetic ---------------------------------------------------------------------------
 
     def __add__(self, other: Ranged | int) -> Ranged:
         low, high = _ends(other)
-        return self._with("+", other, self.low + low, self.high + high)
+        return self._with(_joined_by("+"), other, self.low + low, self.high + high)
 
     def __sub__(self, other: Ranged | int) -> Ranged:
         low, high = _ends(other)
-        return self._with("-", other, self.low - high, self.high - low)
+        return self._with(_joined_by("-"), other, self.low - high, self.high - low)
 
     def __mul__(self, other: Ranged | int) -> Ranged:
         corners = [a * b for a in (self.low, self.high) for b in _ends(other)]
-        return self._with("*", other, min(corners), max(corners))
+        return self._with(_joined_by("*"), other, min(corners), max(corners))
 
     def squared(self) -> Ranged:
         """The square, which is never negative."""
@@ -79,56 +86,69 @@ class Ranged:
         """The quotient by something positive, rounded towards zero."""
         _check_positive(divisor)
         corners = [_quotient(a, b) for a in (self.low, self.high) for b in _ends(divisor)]
-        return self._with("//", divisor, min(corners), max(corners))
+        return self._with(self.dialect.divided, divisor, min(corners), max(corners))
 
     def __rfloordiv__(self, dividend: int) -> Ranged:
         _check_positive(self)
         corners = [_quotient(dividend, b) for b in (self.low, self.high)]
         wide = self.wide or not _within(dividend, dividend, _NARROW)
-        text = f"({_constant(dividend)} // {self.sql})"
-        return Ranged(text, min(corners), max(corners), wide, (self,))
+        text = self.dialect.divided(self._constant(dividend), self.sql)
+        return self._made(text, min(corners), max(corners), wide)
 
     def __mod__(self, divisor: Ranged | int) -> Ranged:
         """What division by something positive leaves, with the sign of the dividend."""
         _check_positive(divisor)
         most = _ends(divisor)[1] - 1
         low, high = max(-most, min(self.low, 0)), min(most, max(self.high, 0))
-        return self._with("%", divisor, low, high)
+        return self._with(self.dialect.remainder, divisor, low, high)
 
     def root(self) -> Ranged:
         """The square root, rounded down; of integers that doubles hold exactly."""
         if not 0 <= self.low <= self.high < _EXACT_DOUBLES:
             raise ValueError("roots are exact below 2**52 only")
-        text = f"CAST(floor(sqrt({self.sql})) AS BIGINT)"
-        return Ranged(text, math.isqrt(self.low), math.isqrt(self.high), False, (self,))
+        low, high = math.isqrt(self.low), math.isqrt(self.high)
+        return self._made(self.dialect.root(self.sql), low, high, False)
 
-    def _with(self, sign: str, other: Ranged | int, low: int, high: int) -> Ranged:
+    def _with(self, spelled: _Spelled, other: Ranged | int, low: int, high: int) -> Ranged:
         """Two operands, the first of them widened if the result needs it."""
         wide = self.wide or not _within(low, high, _NARROW) or _is_wide(other)
         left = self.widened().sql if wide and not _is_wide(other) else self.sql
-        parts = (self, other) if isinstance(other, Ranged) else (self,)
-        return Ranged(f"({left} {sign} {_operand(other)})", low, high, wide, parts)
+        return self._made(spelled(left, self._operand(other)), low, high, wide, other)
+
+    def _operand(self, value: Ranged | int) -> str:
+        """What may stand on the right of a sign."""
+        if isinstance(value, Ranged):
+            return value.sql
+        text = self._constant(value)
+        return f"({text})" if text.startswith("-") else text
+
+    def _constant(self, value: int) -> str:
+        """A literal, which takes on the type of what it stands beside; wide if it has to be."""
+        wide = abs(value) >= 2**63
+        text = self.dialect.wide_literal(value) if wide else str(value)
+        return Ranged(text, value, value, wide, dialect=self.dialect).sql
 
     # -- limits -------------------------------------------------------------------------------
 
     def at_most(self, most: int) -> Ranged:
         """The value, or ``most`` if it is larger."""
-        text = f"least({self.sql}, {_constant(most)})"
+        text = self.dialect.least(self.sql, self._constant(most))
         return self._limited(text, min(self.low, most), min(self.high, most), most)
 
     def clamped(self, low: int, high: int) -> Ranged:
         """The nearest value from ``low`` to ``high``. Of NULL it is ``high``."""
-        text = f"greatest({_constant(low)}, least({_constant(high)}, {self.sql}))"
+        text = self.dialect.least(self._constant(high), self.sql)
+        text = self.dialect.greatest(self._constant(low), text)
         return self._limited(text, low, high, low, high)
 
     def _limited(self, text: str, low: int, high: int, *ends: int) -> Ranged:
         wide = self.wide or any(map(_is_wide, ends))
-        return Ranged(text, low, high, wide, (self,))
+        return self._made(text, low, high, wide)
 
     def or_zero(self) -> Ranged:
         """The value, 0 for NULL."""
         low, high = min(0, self.low), max(0, self.high)
-        return Ranged(f"coalesce({self.sql}, 0)", low, high, self.wide, (self,))
+        return self._made(f"coalesce({self.sql}, 0)", low, high, self.wide)
 
     def split(
         self, limit: int, lower: Ranged | int, above: Callable[[Ranged], Ranged | int]
@@ -140,40 +160,39 @@ class Ranged:
         beyond = above(replace(self, low=max(self.low, limit + 1)))
         (low, high), (least, most) = _ends(lower), _ends(beyond)
         text = (
-            f"CASE WHEN {self.sql} <= {_constant(limit)} THEN {_operand(lower)} "
-            f"ELSE {_operand(beyond)} END"
+            f"CASE WHEN {self.sql} <= {self._constant(limit)} THEN {self._operand(lower)} "
+            f"ELSE {self._operand(beyond)} END"
         )
-        parts = tuple(part for part in (self, lower, beyond) if isinstance(part, Ranged))
         wide = _is_wide(lower) or _is_wide(beyond)
-        return Ranged(text, min(low, least), max(high, most), wide, parts)
+        return self._made(text, min(low, least), max(high, most), wide, lower, beyond)
 
     # -- names, types, rows -------------------------------------------------------------------
 
     def named(self, name: str) -> Ranged:
         """The column ``name`` that holds these values."""
-        return Ranged(name, self.low, self.high, self.wide)
+        return Ranged(name, self.low, self.high, self.wide, dialect=self.dialect)
 
     def unless_null(self, name: str) -> Ranged:
         """The value where the column ``name`` is not NULL, else NULL."""
         return replace(self, sql=f"CASE WHEN {name} IS NOT NULL THEN {self.sql} END", parts=(self,))
 
     def widened(self) -> Ranged:
-        """The same as a HUGEINT."""
+        """The same of the wide type."""
         return self if self.wide else self._cast(wide=True)
 
     def narrowed(self) -> Ranged:
-        """The same as a BIGINT if the range fits one."""
+        """The same of 64 bits if the range fits them."""
         fits = _within(self.low, self.high, _NARROW)
         return self._cast(wide=False) if self.wide and fits else self
 
     def _cast(self, *, wide: bool) -> Ranged:
-        target = "HUGEINT" if wide else "BIGINT"
-        return Ranged(f"CAST({self.sql} AS {target})", self.low, self.high, wide, (self,))
+        text = self.dialect.cast(self.sql, self.dialect.integer_type(wide=wide))
+        return self._made(text, self.low, self.high, wide)
 
     def sum(self) -> Ranged:
         """The sum over rows; NULL where all values are."""
         low, high = min(self.low, MOST_ROWS * self.low), max(self.high, MOST_ROWS * self.high)
-        return Ranged(f"sum({self.sql})", low, high, True)
+        return Ranged(self.dialect.sum(self.sql), low, high, True, dialect=self.dialect)
 
     def sum_over(self, divisor: int) -> Ranged:
         """The sum over rows, 0 for none, divided by a power of two and rounded towards zero.
@@ -182,36 +201,43 @@ class Ranged:
         added. One row of at most r then still moves the result by at most r // ``divisor`` + 1.
         """
         first = 1
-        while first < divisor and not _summable(self, first):
+        while first < divisor and not self._summable(first):
             first *= 2
         values = self if first == 1 else self // first
         total = values.sum().or_zero()
         return total if divisor == first else total // (divisor // first)
 
+    def _summable(self, divisor: int) -> bool:
+        """Whether the sum over rows fits the wide type once values are divided."""
+        ends = (_quotient(end, divisor) * MOST_ROWS for end in (self.low, self.high))
+        return all(_within(end, end, self.dialect.widest) for end in ends)
 
-def column(name: str, low: int, high: int, *, wide: bool = False) -> Ranged:
+    def fits_times(self, factor: int) -> bool:
+        """Whether a product with something positive fits the wide type."""
+        low, high = self.dialect.widest
+        return low <= self.low * factor and self.high * factor <= high
+
+
+def column(name: str, low: int, high: int, *, wide: bool = False, dialect: Dialect) -> Ranged:
     """A column, or an expression whose values are made sure of elsewhere."""
-    return Ranged(name, low, high, wide)
+    return Ranged(name, low, high, wide, dialect=dialect)
 
 
-def count(of: str) -> Ranged:
+def count(of: str, *, dialect: Dialect) -> Ranged:
     """How many rows have a value: ``count(of)``."""
-    return Ranged(f"count({of})", 0, MOST_ROWS)
+    return Ranged(f"count({of})", 0, MOST_ROWS, dialect=dialect)
 
 
-def double(value: float) -> str:
-    """A literal of type DOUBLE with exactly this value. Without an exponent it were a DECIMAL."""
-    text = repr(float(value))
-    return text if "e" in text else f"{text}e0"
+_Spelled: TypeAlias = Callable[[str, str], str]
+
+
+def _joined_by(sign: str) -> _Spelled:
+    """How two operands are written with a sign that all dialects share."""
+    return lambda left, right: f"({left} {sign} {right})"
 
 
 def _within(low: int, high: int, limits: tuple[int, int]) -> bool:
     return limits[0] <= low and high <= limits[1]
-
-
-def _summable(values: Ranged, divisor: int) -> bool:
-    ends = (_quotient(end, divisor) * MOST_ROWS for end in (values.low, values.high))
-    return all(_within(end, end, _WIDE) for end in ends)
 
 
 def _ends(value: Ranged | int) -> tuple[int, int]:
@@ -231,20 +257,3 @@ def _quotient(dividend: int, divisor: int) -> int:
 def _check_positive(divisor: Ranged | int) -> None:
     if _ends(divisor)[0] < 1:
         raise ValueError("divisors are positive")
-
-
-def _operand(value: Ranged | int) -> str:
-    """What may stand on the right of a sign."""
-    if isinstance(value, Ranged):
-        return value.sql
-    text = _constant(value)
-    return f"({text})" if text.startswith("-") else text
-
-
-def _constant(value: int) -> str:
-    """A literal, which takes on the type of what it stands beside; HUGEINT if it has to."""
-    return Ranged(str(value), value, value).sql if abs(value) < 2**63 else _huge(value)
-
-
-def _huge(value: int) -> str:
-    return Ranged(f"CAST('{value}' AS HUGEINT)", value, value, True).sql

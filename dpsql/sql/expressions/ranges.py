@@ -14,7 +14,15 @@ from enum import Enum
 
 from sqlglot import exp
 
-from dpsql.core.schema import INTEGER_BITS, Table, base_type, fold, is_integer, is_numeric
+from dpsql.core.schema import (
+    INTEGER_BITS,
+    Table,
+    base_type,
+    fold,
+    is_huge_integer,
+    is_integer,
+    is_numeric,
+)
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 
 Interval = tuple[float, float]
@@ -354,7 +362,7 @@ def is_exact(node: exp.Expr, table: Table) -> bool:
 class Numbers(Enum):
     """What is known of a number by its form."""
 
-    MACHINE = "machine"  # integers of at most 64 bits, all of which can be compared with a BIGINT
+    MACHINE = "machine"  # integers of at most 64 bits, which can be compared without a cast
     EXACT = "exact"  # integers and decimals: never NaN
     ANY = "any"
 
@@ -373,7 +381,7 @@ def _may_be_huge(node: exp.Expr, table: Table) -> bool:
     if not isinstance(node, exp.Column):
         return False
     column = table.column(node.name)
-    return column is None or base_type(column.type).endswith("HUGEINT")
+    return column is None or is_huge_integer(column.type)
 
 
 def is_number(node: exp.Expr, table: Table) -> bool:

@@ -13,21 +13,23 @@ and ``tests/sql/test_poison.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dpsql.core.schema import Table, base_type, is_float, is_integer
-from dpsql.sql.syntax.text import to_sql
+from dpsql.core.schema import Table, base_type
+from dpsql.sql.dialects.base import Dialect
 
 
-def total(node: exp.Expr, table: Table) -> exp.Expr:
+def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """The expression made total; parts that cannot fail are left alone, which keeps them fast.
 
     >>> from dpsql.core.schema import Column
+    >>> from dpsql.sql.dialects.duckdb import DUCKDB
     >>> import sqlglot
     >>> table = Table("t", (Column("a", "BIGINT"), Column("s", "VARCHAR")))
     >>> def show(text: str) -> None:
-    ...     print(total(sqlglot.parse_one(text, read="duckdb"), table).sql("duckdb"))
+    ...     print(total(sqlglot.parse_one(text, read="duckdb"), table, DUCKDB).sql("duckdb"))
     >>> show("a > 3 AND s = 'x'")
     a > 3 AND s = 'x'
     >>> show("NOT (a > 3 AND CAST(s AS INT) > 3)")
@@ -35,119 +37,122 @@ def total(node: exp.Expr, table: Table) -> exp.Expr:
     >>> show("a * a + 1 IS NULL")
     TRY(a * a + 1) IS NULL
     """
-    return _total(node.copy(), table)
+    return _total(node.copy(), _Setting(table, dialect))
 
 
-def total_condition(node: exp.Expr, table: Table) -> exp.Expr:
+def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """The condition of a WHERE made total: a truth value or NULL on every row."""
-    return _truth(node.copy(), table)
+    return _truth(node.copy(), _Setting(table, dialect))
 
 
-def total_sql(node: exp.Expr, table: Table) -> str:
+def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
     """The SQL of an expression made total."""
-    return to_sql(total(node, table), copy=False)
+    return dialect.expression(total(node, table, dialect))
 
 
-def total_condition_sql(node: exp.Expr, table: Table) -> str:
+def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
     """The SQL of the condition of a WHERE made total."""
-    return to_sql(total_condition(node, table), copy=False)
+    return dialect.expression(total_condition(node, table, dialect))
 
 
-def is_sure_condition(node: exp.Expr, table: Table) -> bool:
+def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:
     """True for conditions that need no change, and whose types are certain to fit."""
-    return _is_logic(node, table) and cannot_fail(node, table)
+    at = _Setting(table, dialect)
+    return _is_logic(node, at) and _cannot_fail(node, at)
 
 
 # The functions below use up the trees they are given.
 
 
-def _total(node: exp.Expr, table: Table) -> exp.Expr:
-    if cannot_fail(node, table):
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """The columns an expression is over, and the dialect it is to be spelled in."""
+
+    table: Table
+    dialect: Dialect
+
+
+def _total(node: exp.Expr, at: _Setting) -> exp.Expr:
+    if _cannot_fail(node, at):
         return node
     lazy = _LAZY.get(type(node))
-    return _try(_strict(node, table)) if lazy is None else lazy(node, table)
+    return at.dialect.try_(_strict(node, at)) if lazy is None else lazy(node, at)
 
 
-def _truth(node: exp.Expr, table: Table) -> exp.Expr:
+def _truth(node: exp.Expr, at: _Setting) -> exp.Expr:
     """A total truth value: what is not one by its form is cast, so that no implicit cast fails."""
-    logic = _is_logic(node, table)
-    value = _total(node, table)
-    return value if logic else exp.TryCast(this=value, to=_BOOLEAN.copy())
+    logic = _is_logic(node, at)
+    value = _total(node, at)
+    return value if logic else at.dialect.try_truth(value)
 
 
-def _strict(node: exp.Expr, table: Table) -> exp.Expr:
+def _strict(node: exp.Expr, at: _Setting) -> exp.Expr:
     """A part to stand inside TRY: whatever may skip operands below it is made total."""
     for key, value in list(node.args.items()):
         if isinstance(value, exp.Expr):
-            node.set(key, _below_strict(value, table))
+            node.set(key, _below_strict(value, at))
         elif isinstance(value, list):
-            node.set(
-                key, [_below_strict(v, table) if isinstance(v, exp.Expr) else v for v in value]
-            )
+            node.set(key, [_below_strict(v, at) if isinstance(v, exp.Expr) else v for v in value])
     return node
 
 
-def _below_strict(node: exp.Expr, table: Table) -> exp.Expr:
+def _below_strict(node: exp.Expr, at: _Setting) -> exp.Expr:
     lazy = type(node) in _LAZY and not isinstance(node, exp.Paren)
-    return _total(node, table) if lazy else _strict(node, table)
-
-
-def _try(node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="TRY", expressions=[node])
+    return _total(node, at) if lazy else _strict(node, at)
 
 
 # -- parts that may skip operands -----------------------------------------------------------------
 
 
-def _paren(node: exp.Expr, table: Table) -> exp.Expr:
-    return exp.Paren(this=_total(node.this, table))
+def _paren(node: exp.Expr, at: _Setting) -> exp.Expr:
+    return exp.Paren(this=_total(node.this, at))
 
 
-def _connective(node: exp.Expr, table: Table) -> exp.Expr:
-    return type(node)(this=_truth(node.this, table), expression=_truth(node.expression, table))
+def _connective(node: exp.Expr, at: _Setting) -> exp.Expr:
+    return type(node)(this=_truth(node.this, at), expression=_truth(node.expression, at))
 
 
-def _not(node: exp.Expr, table: Table) -> exp.Expr:
-    return exp.Not(this=_truth(node.this, table))
+def _not(node: exp.Expr, at: _Setting) -> exp.Expr:
+    return exp.Not(this=_truth(node.this, at))
 
 
-def _is(node: exp.Expr, table: Table) -> exp.Expr:
+def _is(node: exp.Expr, at: _Setting) -> exp.Expr:
     make = _total if isinstance(node.expression, exp.Null) else _truth
-    return exp.Is(this=make(node.this, table), expression=node.expression)
+    return exp.Is(this=make(node.this, at), expression=node.expression)
 
 
-def _null_safe(node: exp.Expr, table: Table) -> exp.Expr:
+def _null_safe(node: exp.Expr, at: _Setting) -> exp.Expr:
     """a IS NOT DISTINCT FROM b: the comparison where it has a value, else whether both are NULL."""
     left, right = _operand(node.this), _operand(node.expression)
-    equal = _total(exp.EQ(this=left.copy(), expression=right.copy()), table)
-    both = exp.And(this=_is_null(left, table), expression=_is_null(right, table))
+    equal = _total(exp.EQ(this=left.copy(), expression=right.copy()), at)
+    both = exp.And(this=_is_null(left, at), expression=_is_null(right, at))
     same = exp.Coalesce(this=equal, expressions=[exp.Paren(this=both)])
     return exp.Not(this=same) if isinstance(node, exp.NullSafeNEQ) else same
 
 
-def _is_null(node: exp.Expr, table: Table) -> exp.Expr:
-    return exp.Is(this=_total(node, table), expression=exp.Null())
+def _is_null(node: exp.Expr, at: _Setting) -> exp.Expr:
+    return exp.Is(this=_total(node, at), expression=exp.Null())
 
 
-def _between(node: exp.Expr, table: Table) -> exp.Expr:
+def _between(node: exp.Expr, at: _Setting) -> exp.Expr:
     value, low, high = (_operand(n) for n in (node.this, node.args["low"], node.args["high"]))
-    above = _total(exp.GTE(this=value.copy(), expression=low), table)
-    below = _total(exp.LTE(this=value, expression=high), table)
+    above = _total(exp.GTE(this=value.copy(), expression=low), at)
+    below = _total(exp.LTE(this=value, expression=high), at)
     return exp.Paren(this=exp.And(this=above, expression=below))
 
 
-def _in(node: exp.Expr, table: Table) -> exp.Expr:
+def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
     """A list of constants is compared as a whole; other lists become x = a OR x = b …"""
     items = node.expressions
     if not any(item.find(exp.Column) for item in items):
-        items = [_total(item, table) for item in items]
-        return _try(exp.In(this=_total(node.this, table), expressions=items))
+        items = [_total(item, at) for item in items]
+        return at.dialect.try_(exp.In(this=_total(node.this, at), expressions=items))
     value = _operand(node.this)
     equal = [exp.EQ(this=value.copy(), expression=_operand(item)) for item in items]
-    return exp.Paren(this=exp.or_(*(_total(e, table) for e in equal), copy=False))
+    return exp.Paren(this=exp.or_(*(_total(e, at) for e in equal), copy=False))
 
 
-def _case(node: exp.Expr, table: Table) -> exp.Expr:
+def _case(node: exp.Expr, at: _Setting) -> exp.Expr:
     """CASE x WHEN v becomes CASE WHEN x = v; TRY guards casts between the types of branches."""
     subject = node.this
     branches = []
@@ -155,32 +160,32 @@ def _case(node: exp.Expr, table: Table) -> exp.Expr:
         test = branch.this
         if subject is not None:
             test = exp.EQ(this=_operand(subject).copy(), expression=_operand(test))
-        branches.append((_truth(test, table), branch.args["true"]))
-    return _cases(branches, node.args.get("default"), table)
+        branches.append((_truth(test, at), branch.args["true"]))
+    return _cases(branches, node.args.get("default"), at)
 
 
-def _if(node: exp.Expr, table: Table) -> exp.Expr:
-    branches = [(_truth(node.this, table), node.args["true"])]
-    return _cases(branches, node.args.get("false"), table)
+def _if(node: exp.Expr, at: _Setting) -> exp.Expr:
+    branches = [(_truth(node.this, at), node.args["true"])]
+    return _cases(branches, node.args.get("false"), at)
 
 
 def _cases(
-    branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, table: Table
+    branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, at: _Setting
 ) -> exp.Expr:
     values = [value for _, value in branches] + ([] if default is None else [default])
-    alike = _same_family(values, table)
+    alike = _same_family(values, at)
     cases = exp.Case(
-        ifs=[exp.If(this=test, true=_total(value, table)) for test, value in branches],
-        default=None if default is None else _total(default, table),
+        ifs=[exp.If(this=test, true=_total(value, at)) for test, value in branches],
+        default=None if default is None else _total(default, at),
     )
-    return cases if alike else _try(cases)
+    return cases if alike else at.dialect.try_(cases)
 
 
-def _coalesce(node: exp.Expr, table: Table) -> exp.Expr:
-    alike = _same_family((node.this, *node.expressions), table)
-    first, *others = (_total(value, table) for value in (node.this, *node.expressions))
+def _coalesce(node: exp.Expr, at: _Setting) -> exp.Expr:
+    alike = _same_family((node.this, *node.expressions), at)
+    first, *others = (_total(value, at) for value in (node.this, *node.expressions))
     values = exp.Coalesce(this=first, expressions=others)
-    return values if alike else _try(values)
+    return values if alike else at.dialect.try_(values)
 
 
 def _operand(node: exp.Expr) -> exp.Expr:
@@ -189,7 +194,7 @@ def _operand(node: exp.Expr) -> exp.Expr:
     return node if simple else exp.Paren(this=node)
 
 
-_LAZY: dict[type[exp.Expr], Callable[[exp.Expr, Table], exp.Expr]] = {
+_LAZY: dict[type[exp.Expr], Callable[[exp.Expr, _Setting], exp.Expr]] = {
     exp.Paren: _paren,
     exp.And: _connective,
     exp.Or: _connective,
@@ -203,7 +208,6 @@ _LAZY: dict[type[exp.Expr], Callable[[exp.Expr, Table], exp.Expr]] = {
     exp.If: _if,
     exp.Coalesce: _coalesce,
 }
-_BOOLEAN = exp.DataType.build("BOOLEAN")
 
 
 # -- what cannot fail -----------------------------------------------------------------------------
@@ -213,57 +217,51 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 _LOGIC = (*_CONNECTIVES, *_COMPARISONS, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean)
 
 
-_COMPARED_AS_THEY_ARE = frozenset(
-    {"BOOLEAN", "BLOB", "DATE", "DECIMAL", "ENUM", "HUGEINT", "TIME", "TIMESTAMP", "UHUGEINT"}
-    | {"TIMESTAMP WITH TIME ZONE", "UUID"}
-)
-
-
-def cannot_fail(node: exp.Expr, table: Table) -> bool:
+def _cannot_fail(node: exp.Expr, at: _Setting) -> bool:
     """True for columns, literals, comparisons of like with like, and their logic."""
     if isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null):
         return True
     if isinstance(node, exp.Paren):
-        return cannot_fail(node.this, table)
+        return _cannot_fail(node.this, at)
     if isinstance(node, exp.Not):
-        return _is_logic(node.this, table) and cannot_fail(node.this, table)
+        return _is_logic(node.this, at) and _cannot_fail(node.this, at)
     if isinstance(node, _CONNECTIVES):
         sides = (node.this, node.expression)
-        return all(_is_logic(side, table) and cannot_fail(side, table) for side in sides)
+        return all(_is_logic(side, at) and _cannot_fail(side, at) for side in sides)
     if isinstance(node, exp.Is):
-        plain = isinstance(node.expression, exp.Null) or _is_logic(node.this, table)
-        return plain and cannot_fail(node.this, table)
+        plain = isinstance(node.expression, exp.Null) or _is_logic(node.this, at)
+        return plain and _cannot_fail(node.this, at)
     if isinstance(node, _COMPARISONS):
-        return _same_family((node.this, node.expression), table)
+        return _same_family((node.this, node.expression), at)
     if isinstance(node, exp.Between):
-        return _same_family((node.this, node.args["low"], node.args["high"]), table)
+        return _same_family((node.this, node.args["low"], node.args["high"]), at)
     if isinstance(node, exp.In):
-        return _same_family((node.this, *node.expressions), table)
+        return _same_family((node.this, *node.expressions), at)
     return False
 
 
-def _is_logic(node: exp.Expr, table: Table) -> bool:
+def _is_logic(node: exp.Expr, at: _Setting) -> bool:
     """True if the node is a truth value by its form, so no implicit cast can hide in it."""
     if isinstance(node, exp.Paren):
-        return _is_logic(node.this, table)
+        return _is_logic(node.this, at)
     if isinstance(node, exp.Column):
-        column = table.column(node.name)
+        column = at.table.column(node.name)
         return column is not None and base_type(column.type) == "BOOLEAN"
     return isinstance(node, _LOGIC)
 
 
-def _same_family(nodes: Iterable[exp.Expr], table: Table) -> bool:
-    families = {_family(node, table) for node in nodes} - {"null"}
+def _same_family(nodes: Iterable[exp.Expr], at: _Setting) -> bool:
+    families = {_family(node, at) for node in nodes} - {"null"}
     return len(families) <= 1 and None not in families
 
 
-def _family(node: exp.Expr, table: Table) -> str | None:
+def _family(node: exp.Expr, at: _Setting) -> str | None:
     """What leaves can be compared with without a cast that fails: ``number``, ``text``, a type.
 
     None for what cannot be compared with anything for sure.
     """
     if isinstance(node, exp.Paren):
-        return _family(node.this, table)
+        return _family(node.this, at)
     if isinstance(node, exp.Null):
         return "null"
     if isinstance(node, exp.Literal):
@@ -271,17 +269,8 @@ def _family(node: exp.Expr, table: Table) -> str | None:
             return "text"
         return "number" if len(node.this) <= 15 else None
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return _family(node.this, table)
+        return _family(node.this, at)
     if not isinstance(node, exp.Column):
         return None
-    column = table.column(node.name)
-    if column is None:
-        return None
-    kind = base_type(column.type)
-    if kind == "VARCHAR":
-        return "text"
-    # HUGEINT and DECIMAL are cast to a common decimal, which can overflow.
-    machine_integer = is_integer(kind) and not kind.endswith("HUGEINT")
-    if machine_integer or is_float(kind):
-        return "number"
-    return column.type if kind in _COMPARED_AS_THEY_ARE else None
+    column = at.table.column(node.name)
+    return None if column is None else at.dialect.comparison_family(column.type)

@@ -44,7 +44,8 @@ def pairs_of(conditions: Sequence[exp.Expr]) -> Iterator[Pair]:
 
 def column_equalities(where: exp.Where, pieces: Sequence[Relation]) -> Iterator[exp.EQ]:
     """The equalities of a WHERE clause between columns that mean the same at every join."""
-    whole = Relation("", tuple(f for piece in pieces for f in piece.fields))
+    fields = tuple(f for piece in pieces for f in piece.fields)
+    whole = replace(pieces[0], fields=fields)
     for condition in conjuncts(where.this):
         sides = (condition.args.get("this"), condition.args.get("expression"))
         if isinstance(condition, exp.EQ) and all(

@@ -41,8 +41,6 @@ _WORDS = {
     "inner": "JOIN",
     "left": "LEFT JOIN",
     "right": "RIGHT JOIN",
-    "semi": "SEMI JOIN",
-    "anti": "ANTI JOIN",
 }
 _PARTS = frozenset({"this", "on", "using", "method", "side", "kind"})
 
@@ -74,15 +72,21 @@ def joined(
     if kind == "right":
         left = left.filled_with_nulls()
     on = " AND ".join(f"({c})" for c in conditions) or "TRUE"
+    tests = kind in ("semi", "anti")
+    if tests:
+        sql = left.dialect.semi_join(left.sql, right.sql, on, negated=kind == "anti")
+    else:
+        sql = f"{left.sql} {_WORDS[kind]} {right.sql} ON ({on})"
     return Relation(
-        sql=f"{left.sql} {_WORDS[kind]} {right.sql} ON ({on})",
-        fields=left.fields if kind in ("semi", "anti") else left.fields + right.fields,
+        sql=sql,
+        fields=left.fields if tests else left.fields + right.fields,
         unit_name=keeper.unit_name,
         unit=keeper.unit,
         pending=keeper.pending,
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
         equal=_lasting(left, right, equal, kind),
         joined=left.joined + right.joined,
+        dialect=left.dialect,
     )
 
 

@@ -12,13 +12,11 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.quoting import quote
-from dpsql.core.schema import Column, canonical, fold, has_one_spelling
+from dpsql.core.schema import Column, fold, has_one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import interval_of
-from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
@@ -91,12 +89,12 @@ class Operators:
         carried = carried or [f.column for f in relation.fields[:1]]  # rows that are only counted
         made = self._names.new_column
         names = {column: made() for column in dict.fromkeys(carried)}
-        columns = ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in names.items())
+        columns = relation.selected(names.items())
         names.update({f.column: made() for f in relation.fields if f.column not in names})
         pending = relation.pending
         return replace(
             relation,
-            sql=f"(SELECT {columns} FROM {relation.sql})",
+            sql=relation.dialect.derived(f"SELECT {columns} FROM {relation.sql}"),
             fields=tuple(replace(f, column=names[f.column]) for f in relation.fields),
             unit=None if relation.unit is None else names[relation.unit],
             pending=None if pending is None else replace(pending, column=names[pending.column]),
@@ -115,6 +113,7 @@ class Operators:
         if relation.pending is None:
             return relation
         parent, key = self._parent(relation.pending)
+        quote = relation.dialect.quote
         on = f"{quote(relation.pending.column)} = {quote(key)}"
         sql = f"{relation.sql} JOIN {parent.sql} ON ({on})"
         return replace(relation, sql=sql, unit=parent.unit, pending=None, catalog=False)
@@ -130,14 +129,15 @@ class Operators:
         condition = where.this.copy()
         self._names.resolve(condition, source)
         check_row_expression(condition, self._names.text)
-        text = total_condition_sql(condition, source.table)
-        return replace(source, sql=f"(SELECT * FROM {source.sql} WHERE {text})", catalog=False)
+        kept = f"SELECT * FROM {source.sql} WHERE {source.total_condition(condition)}"
+        return replace(source, sql=source.dialect.derived(kept), catalog=False)
 
     def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
         """Distinct rows; of private rows, one column is the unit."""
         columns = dict.fromkeys(f.column for f in rows.fields)
         units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
-        sql = f"(SELECT DISTINCT {', '.join(map(quote, columns))} FROM {rows.sql})"
+        selected = ", ".join(map(rows.dialect.quote, columns))
+        sql = rows.dialect.derived(f"SELECT DISTINCT {selected} FROM {rows.sql}")
         return self.one_spelling(
             replace(rows, sql=sql, unit=next(units, None), catalog=False), node
         )
@@ -155,12 +155,14 @@ class Operators:
                 "key_type",
                 node,
             )
-        spelled = {name: canonical(quote(name), f.type) for name, f in columns.items()}
+        dialect, quote = rows.dialect, rows.dialect.quote
+        spelled = {name: dialect.one_spelling(quote(name), f.type) for name, f in columns.items()}
         if all(text == quote(name) for name, text in spelled.items()):
             return rows
         selected = [f"{text} AS {quote(name)}" for name, text in spelled.items()]
         selected += [quote(rows.unit)] if rows.unit is not None and rows.unit not in columns else []
-        return replace(rows, sql=f"(SELECT {', '.join(selected)} FROM {rows.sql})", catalog=False)
+        sql = dialect.derived(f"SELECT {', '.join(selected)} FROM {rows.sql}")
+        return replace(rows, sql=sql, catalog=False)
 
     # -- select lists -------------------------------------------------------------------------
 
@@ -184,16 +186,17 @@ class Operators:
                 name = item.alias or known.name
                 fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
-            computed.append((len(fields), total_sql(node, source.table)))
+            computed.append((len(fields), source.total(node)))
             fields.append(self._computed(node, name, source))
         if not computed:
             return replace(source, fields=tuple(fields))
+        quote = source.dialect.quote
         texts = [f"{text} AS {quote(fields[i].column)}" for i, text in computed]
         for (index, _), column in zip(
             computed, self.bind(f"SELECT {', '.join(texts)} FROM {source.sql}"), strict=True
         ):
             fields[index] = replace(fields[index], type=column.type)
-        sql = f"(SELECT *, {', '.join(texts)} FROM {source.sql})"
+        sql = source.dialect.derived(f"SELECT *, {', '.join(texts)} FROM {source.sql}")
         return replace(source, sql=sql, fields=tuple(fields), catalog=False)
 
     def _starred(self, node: exp.Expr, source: Relation) -> list[Field]:

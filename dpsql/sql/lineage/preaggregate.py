@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from dpsql.core.quoting import quote
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import Call, is_aggregate, read_call
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.ranges import interval_of, is_integral, is_number, is_truth
-from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
@@ -85,7 +83,7 @@ class _PerUnit:
         self._check()
         for key in self.keys:
             check_row_expression(key, self.names.text)
-            self._column(total_sql(key, self.source.table), self._key_field(key))
+            self._column(self.source.total(key), self._key_field(key))
         grouped_by = len(self.columns)
         items = [self._item(item) for item in self.select.expressions]
         having = self.select.args.get("having")
@@ -113,9 +111,12 @@ class _PerUnit:
 
     def _groups(self, grouped_by: int) -> Relation:
         """The grouped rows: keys and aggregates under names of their own."""
-        selected = ", ".join(f"{text} AS {quote(f.column)}" for text, f in self.columns.items())
+        dialect = self.source.dialect
+        selected = ", ".join(
+            f"{text} AS {dialect.quote(f.column)}" for text, f in self.columns.items()
+        )
         keys = ", ".join(str(position + 1) for position in range(grouped_by))
-        sql = f"(SELECT {selected} FROM {self.source.sql} GROUP BY {keys})"
+        sql = dialect.derived(f"SELECT {selected} FROM {self.source.sql} GROUP BY {keys}")
         types = self.operators.bind(f"SELECT * FROM {sql}")
         fields = tuple(
             _typed(known, column.type)
@@ -124,7 +125,13 @@ class _PerUnit:
         unit = next(f.column for f in fields if f.identity is Identity.UNIT)
         source = self.source
         groups = Relation(
-            sql, fields, source.unit_name, unit, None, source.tables, joined=source.joined
+            sql=sql,
+            fields=fields,
+            unit_name=source.unit_name,
+            unit=unit,
+            tables=source.tables,
+            joined=source.joined,
+            dialect=dialect,
         )
         return self.operators.one_spelling(groups, self.select.args["group"])
 
@@ -152,7 +159,7 @@ class _PerUnit:
 
     def _replace(self, node: exp.Expr) -> None:
         if any(node == key for key in self.keys):
-            text = total_sql(node, self.source.table)
+            text = self.source.total(node)
             put(node, self._column(text, self.columns[text]))
         elif is_aggregate(node):
             text, known = self._aggregate(node)
@@ -241,16 +248,17 @@ class _PerUnit:
     def _text(self, argument: exp.Expr) -> str:
         """An aggregate's argument as generated SQL, which cannot fail."""
         check_row_expression(argument, self.names.text)
-        return total_sql(argument, self.source.table)
+        return self.source.total(argument)
 
     def _computed(self, node: exp.AggFunc, argument: exp.Expr, text: str) -> str:
         if isinstance(node, exp.Min | exp.Max):
             return f"{'min' if isinstance(node, exp.Min) else 'max'}({text})"
+        dialect = self.source.dialect
         if isinstance(node, exp.Sum) and is_integral(argument, self.source.table):
-            whole = column(f"TRY_CAST({text} AS BIGINT)", *_BIGINT).sum()
-            return f"TRY_CAST({whole.sql} AS BIGINT)"
-        exact = f"TRY_CAST({text} AS {_EXACT})"
-        total_ = f"CAST(sum({exact}) AS DOUBLE)"
+            value = column(dialect.try_cast(text, "BIGINT"), *_BIGINT, dialect=dialect)
+            return dialect.try_cast(value.sum().sql, "BIGINT")
+        exact = dialect.try_cast(text, _EXACT)
+        total_ = dialect.cast(dialect.sum(exact), "DOUBLE")
         return total_ if isinstance(node, exp.Sum) else f"{total_} / count({exact})"
 
 

@@ -22,8 +22,8 @@ from sqlglot import exp
 from dpsql.core.schema import Schema, fold
 from dpsql.errors import QueryRefused, UnknownName
 from dpsql.policy.model import Policy
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
-from dpsql.sql.expressions.totality import total_condition_sql
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
     filter_pairs,
@@ -46,13 +46,22 @@ _SOURCE_PARTS = frozenset({"this", "alias", "joins"})
 
 
 class Lineage:
-    """Builds relations for one statement; ``bind`` finds the types of computed columns."""
+    """Builds relations for one statement, their SQL in a ``dialect``.
+
+    ``bind`` finds the types of computed columns.
+    """
 
     def __init__(
-        self, tree: exp.Query, text: str, policy: Policy, schema: Schema, bind: Bind
+        self,
+        tree: exp.Query,
+        text: str,
+        policy: Policy,
+        schema: Schema,
+        bind: Bind,
+        dialect: Dialect,
     ) -> None:
         self.names = Names(tree, text)
-        self.tables = Tables(policy, schema, text)
+        self.tables = Tables(policy, schema, text, dialect)
         self.operators = Operators(self.names, self.tables, bind)
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
@@ -148,8 +157,7 @@ class Lineage:
             *pairs_of(conditions),
             *(filter_pairs(filters, both) if kind == "inner" else ()),
         ]
-        table = both.table
-        texts = [total_condition_sql(c, table) for c in conditions]
+        texts = [both.total_condition(c) for c in conditions]
         made = joined(left, right, join, texts, pairs, text)
         refuse_many(made, self.tables.most_joined, join, text)
         self.operators.count_columns(len(made.fields), join)

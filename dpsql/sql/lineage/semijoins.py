@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.sql.expressions.legality import check_row_expression, refusal
-from dpsql.sql.expressions.totality import total_condition_sql
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.names import Names, columns_below
 from dpsql.sql.lineage.relation import Relation
@@ -99,9 +98,8 @@ def semi_joined(
     if test.subject is not None:
         value = condition_of(query.selects[0].unalias(), found, source)
         conditions.append(_matching(condition_of(test.subject, source), value, test.negated))
-    on = " AND ".join(f"({total_condition_sql(c, both.table)})" for c in conditions)
-    word = "ANTI" if test.negated else "SEMI"
-    sql = f"{source.sql} {word} JOIN {found.sql} ON ({on or 'TRUE'})"
+    on = " AND ".join(f"({both.total_condition(c)})" for c in conditions) or "TRUE"
+    sql = source.dialect.semi_join(source.sql, found.sql, on, negated=test.negated)
     return replace(source, sql=sql, catalog=False)
 
 

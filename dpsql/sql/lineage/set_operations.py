@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import same_values
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.lineage.names import Names
@@ -73,7 +72,7 @@ class _SetOperation:
         names = [self.names.new_column() for _ in self.shown[0]]
         unit = self.names.new_column()
         sides = [self._side(side, names, unit) for side in (self.left, self.right)]
-        sql = f"({f' {word} '.join(sides)})"
+        sql = self.left.dialect.derived(f" {word} ".join(sides))
         fields = tuple(
             Field(
                 qualifier="",
@@ -88,7 +87,15 @@ class _SetOperation:
         tables = tuple(dict.fromkeys(self.left.tables + self.right.tables))
         # Unlike those of a join, the rows of the sides add up.
         most = max(self.left.joined, self.right.joined)
-        rows = Relation(sql, fields, self.left.unit_name, unit, None, tables, joined=most)
+        rows = Relation(
+            sql=sql,
+            fields=fields,
+            unit_name=self.left.unit_name,
+            unit=unit,
+            tables=tables,
+            joined=most,
+            dialect=self.left.dialect,
+        )
         self.operators.check_size(rows, self.query)
         return rows if word == "UNION ALL" else self.operators.one_spelling(rows, self.query)
 
@@ -117,8 +124,7 @@ class _SetOperation:
         assert side.unit is not None
         columns = [f.column for f in _shown(side)]
         pairs = [*zip(columns, names, strict=True), (side.unit, unit)]
-        selected = ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in pairs)
-        return f"SELECT {selected} FROM {side.sql}"
+        return f"SELECT {side.selected(pairs)} FROM {side.sql}"
 
     def _types(self, sql: str) -> list[str]:
         """The types of the columns; that the units are of comparable types is checked too."""
@@ -138,7 +144,8 @@ class _SetOperation:
         shown = [f.type for f in side.fields if f.identity is Identity.UNIT]
         if shown:
             return shown[0]
-        return self.operators.bind(f"SELECT {quote(side.unit)} FROM {side.sql}")[0].type
+        unit = side.dialect.quote(side.unit)
+        return self.operators.bind(f"SELECT {unit} FROM {side.sql}")[0].type
 
 
 def _shown(relation: Relation) -> list[Field]:

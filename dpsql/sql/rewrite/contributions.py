@@ -8,65 +8,69 @@ that none can overflow.
 from __future__ import annotations
 
 from dpsql.ir.measures import Lattice, Measure, MeasureKind
-from dpsql.sql.expressions.proven_integers import Ranged, column, count, double
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.expressions.proven_integers import Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers
+from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import weighted_sum
 
 _SATURATION = 2**62
 
 
-def step(measure: Measure, name: str, numbers: Numbers) -> str:
+def step(measure: Measure, name: str, numbers: Numbers, dialect: Dialect) -> str:
     """What a row's value ``name`` counts as: in lattice steps within its bounds, NULL for none."""
     if measure.lattice is not None:
-        return _steps(measure.lattice, name, numbers).sql
+        return _steps(measure.lattice, name, numbers, dialect).sql
     if measure.kind is MeasureKind.NUMBERS:
-        return f"CASE WHEN NOT isnan(TRY_CAST({name} AS DOUBLE)) THEN 1 END"
+        value = dialect.try_cast(name, "DOUBLE")
+        return f"CASE WHEN NOT {dialect.is_nan(value)} THEN 1 END"
     return name
 
 
-def _steps(lattice: Lattice, name: str, numbers: Numbers = Numbers.ANY) -> Ranged:
+def _steps(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect) -> Ranged:
     if lattice.root is None:
-        return clamped_step(lattice, name, numbers)
-    return (clamped_step(lattice.root, name, numbers) - lattice.root.midpoint).squared()
+        return clamped_step(lattice, name, numbers, dialect)
+    return (clamped_step(lattice.root, name, numbers, dialect) - lattice.root.midpoint).squared()
 
 
-def clamped_step(lattice: Lattice, name: str, numbers: Numbers) -> Ranged:
+def clamped_step(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect) -> Ranged:
     """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN.
 
     CASE takes half the time of least() and greatest(). What is compared are doubles, to which every
-    number can be cast, or integers that need no cast; and casts are TRY_CAST, so that one which is
-    skipped for values out of bounds would not fail if it were not.
+    number can be cast, or integers that need no cast; and casts give NULL where a value does not
+    fit, so that one which is skipped for values out of bounds would not fail if it were not.
     """
-    value = f"TRY_CAST({name} AS DOUBLE)"
+    value = dialect.try_cast(name, "DOUBLE")
     if lattice.integral and lattice.quantum == 1.0:
         value = name if numbers is Numbers.MACHINE else value
         ends, limits = (lattice.low, lattice.high), (str(lattice.low), str(lattice.high))
-        inside = f"TRY_CAST({name} AS BIGINT)"
+        inside = dialect.try_cast(name, "BIGINT")
     else:
         ends = round(lattice.lower / lattice.quantum), round(lattice.upper / lattice.quantum)
-        limits = double(lattice.lower), double(lattice.upper)
-        inside = f"TRY_CAST(round({value} / {double(lattice.quantum)}) AS BIGINT)"
-    nan = f"WHEN isnan({value}) THEN NULL " if numbers is Numbers.ANY else ""
+        limits = dialect.double(lattice.lower), dialect.double(lattice.upper)
+        steps = dialect.rounded(f"{value} / {dialect.double(lattice.quantum)}")
+        inside = dialect.try_cast(steps, "BIGINT")
+    nan = f"WHEN {dialect.is_nan(value)} THEN NULL " if numbers is Numbers.ANY else ""
     text = (
         f"CASE {nan}WHEN {value} <= {limits[0]} THEN {ends[0]} "
         f"WHEN {value} >= {limits[1]} THEN {ends[1]} ELSE {inside} END"
     )
-    return column(text, lattice.low, lattice.high)
+    return column(text, lattice.low, lattice.high, dialect=dialect)
 
 
-def gathered(measure: Measure, name: str, max_rows: int) -> Ranged:
+def gathered(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ranged:
     """What a unit's rows add to one group, before clamping; ``name`` is a column of steps."""
     if measure.argument is None:
-        return count("*")
+        return count("*", dialect=dialect)
     lattice = measure.lattice
     if lattice is None:
-        return count(name)
-    total = _steps(lattice, name).named(name).sum()
+        return count(name, dialect=dialect)
+    total = _steps(lattice, name, Numbers.ANY, dialect).named(name).sum()
     if measure.kind is MeasureKind.SUM:
         # Bounds per group that leave out zero are those of units that have values.
         return total if _leaves_out_zero(measure) else total.or_zero()
     # In this form a sum and an average of the same values share their sum.
-    number = count(name)
+    number = count(name, dialect=dialect)
     centred = total.or_zero() - number * lattice.midpoint
     # With more rows than allowed, scale the sum down: the unit's average is kept.
     return number.split(
@@ -80,18 +84,18 @@ def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
     Where the product fits no type, whole and remainder are scaled apart, with the same result. The
     whole is an average: clamping does not change it, and says how large it can be.
     """
-    if abs(centred.low) * rows < 2**127 > centred.high * rows:
+    if centred.fits_times(rows):
         return centred * rows // number
     whole = (centred // number).clamped(-width, width)
     return whole * rows + centred % number * rows // number
 
 
-def clamped(measure: Measure, name: str, max_rows: int) -> Ranged:
+def clamped(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ranged:
     """What a unit adds to one group, within what one unit may add.
 
     ``name`` is the column of what was gathered.
     """
-    found = gathered(measure, name, max_rows).named(name)
+    found = gathered(measure, name, max_rows, dialect).named(name)
     low, high = measure.contribution(max_rows)
     if measure.lattice is None:
         return found.at_most(high)
@@ -101,10 +105,10 @@ def clamped(measure: Measure, name: str, max_rows: int) -> Ranged:
     return found.clamped(low, high)
 
 
-def summed(measure: Measure, contribution: Ranged) -> str:
+def summed(rows: PrivateRows, measure: Measure, contribution: Ranged) -> str:
     """The group's total of contributions, saturated far above any real total."""
     if measure.weights is not None:
-        value = weighted_sum(measure, contribution)
+        value = weighted_sum(rows, measure, contribution)
     else:
         lattice = measure.lattice
         value = contribution.sum_over(1 if lattice is None else lattice.coarsening)

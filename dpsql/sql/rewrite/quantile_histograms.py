@@ -12,23 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import clamped_step
-from dpsql.sql.rewrite.rows import UNIT, PrivateRows
+from dpsql.sql.rewrite.rows import PrivateRows
 
 GROUPS = f"{INTERNAL_PREFIX}groups"
-_ROW_ID = quote(ROW_ID)
-_VALUE, _POINT, _START, _NUMBER, _SIZE, _ROWS = (
-    quote(f"{INTERNAL_PREFIX}{name}")
-    for name in ("value", "point", "start", "number", "size", "rows")
-)
-
 _FEW = 50  # groups that are found faster one by one than by a join
 
 
@@ -46,19 +41,22 @@ class HistogramSQL:
     sql: str
 
 
-def stored_groups(columns: Sequence[str]) -> str:
+def stored_groups(columns: Sequence[str], dialect: Dialect) -> str:
     """The row ids and some columns of the groups that are stored as GROUPS."""
-    return f"SELECT {', '.join([_ROW_ID, *map(quote, columns)])} FROM {quote(GROUPS)}"
+    return (
+        f"SELECT {', '.join(map(dialect.quote, (ROW_ID, *columns)))} FROM {dialect.quote(GROUPS)}"
+    )
 
 
-def chosen_groups(columns: Sequence[str], chosen: int) -> str:
+def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> str:
     """The same of so many groups, whose row ids are given as a list."""
-    if chosen <= _FEW:
-        return f"{stored_groups(columns)} WHERE list_contains(?::BIGINT[], {_ROW_ID})"
-    return f"{stored_groups(columns)} WHERE {_ROW_ID} IN (SELECT unnest(?::BIGINT[]))"
+    among = dialect.among_given(dialect.quote(ROW_ID), few=chosen <= _FEW)
+    return f"{stored_groups(columns, dialect)} WHERE {among}"
 
 
-def histogram_sql(plan: BlockPlan, table: Table, salt: int, groups: str) -> HistogramSQL:
+def histogram_sql(
+    plan: BlockPlan, table: Table, salt: int, groups: str, dialect: Dialect
+) -> HistogramSQL:
     """The statements of a plan with quantiles, ``groups`` being the one for its exact rows.
 
     Sensitivity: when one unit is added or removed, counts change in at most ``plan.groups`` groups
@@ -68,66 +66,75 @@ def histogram_sql(plan: BlockPlan, table: Table, salt: int, groups: str) -> Hist
     if plan.bounding is not None and plan.bounding.weighted:
         # Units count in full here, in as many groups as they weigh.
         plan = replace(plan, bounding=Bounding.sample(plan.bounding.groups))
-    rows = PrivateRows(plan, table, salt)
+    rows = PrivateRows(plan, table, salt, dialect)
     asked = dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles)
-    chosen = f" AND g.{_ROW_ID} IN (SELECT unnest(?::BIGINT[]))"
+    chosen = f" AND {dialect.among_given(f'g.{rows.row_id}', few=False)}"
     return HistogramSQL(
         groups=groups,
         counts=tuple((ranked, _counted(rows, ranked, chosen)) for ranked in asked),
-        sql=_as_one(groups, [_counted(rows, ranked, "") for ranked in asked]),
+        sql=_as_one(rows, groups, [_counted(rows, ranked, "") for ranked in asked]),
     )
 
 
 def _counted(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
     most = rows.plan.block.parameters.max_rows_contributed
-    unit = f"PARTITION BY {_ROW_ID}, {UNIT}"
+    row_id, point, start = rows.row_id, rows.internal("point"), rows.internal("start")
+    number, size = rows.internal("number"), rows.internal("size")
+    unit = f"PARTITION BY {row_id}, {rows.unit}"
     numbered = (
-        f"SELECT {_ROW_ID}, {_POINT}, {_START}, "
-        f"row_number() OVER ({unit} ORDER BY {_POINT}) AS {_NUMBER}, "
-        f"count(*) OVER ({unit}) AS {_SIZE} FROM ({_placed(rows, ranked, chosen)})"
+        f"SELECT {row_id}, {point}, {start}, "
+        f"row_number() OVER ({unit} ORDER BY {point}) AS {number}, "
+        f"count(*) OVER ({unit}) AS {size} "
+        f"FROM {rows.dialect.derived(_placed(rows, ranked, chosen))}"
     )
-    number = column(_NUMBER, 1, MOST_ROWS)
-    taken, before = _taken(number, most), _taken(number - 1, most)
+    place = column(number, 1, MOST_ROWS, dialect=rows.dialect)
+    taken, before = _taken(rows, place, most), _taken(rows, place - 1, most)
     return (
-        f"SELECT {_ROW_ID}, {_POINT}, count(*) AS {_ROWS} FROM ({numbered}) "
-        f"WHERE {_SIZE} <= {most} OR {taken.sql} > {before.sql} "
-        f"GROUP BY {_ROW_ID}, {_POINT} ORDER BY {_ROW_ID}, {_POINT}"
+        f"SELECT {row_id}, {point}, count(*) AS {rows.internal('rows')} "
+        f"FROM {rows.dialect.derived(numbered)} "
+        f"WHERE {size} <= {most} OR {taken.sql} > {before.sql} "
+        f"GROUP BY {row_id}, {point} ORDER BY {row_id}, {point}"
     )
 
 
-def _taken(number: Ranged, most: int) -> Ranged:
+def _taken(rows: PrivateRows, number: Ranged, most: int) -> Ranged:
     """How many of a unit's first rows are in its sample."""
-    size = column(_SIZE, 1, MOST_ROWS)
-    return (number * most + column(_START, 0, 2**32 - 1) % size) // size
+    size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
+    start = column(rows.internal("start"), 0, 2**32 - 1, dialect=rows.dialect)
+    return (number * most + start % size) // size
 
 
 def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
     """Rows with their group's row id, their point and their unit's start."""
-    argument = f"{total_sql(ranked.argument, rows.table)} AS {_VALUE}"
+    dialect, groups = rows.dialect, rows.dialect.quote(GROUPS)
+    value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
+    argument = f"{total_sql(ranked.argument, rows.table, dialect)} AS {value}"
     numbers = numbers_of(ranked.argument, rows.table)
-    point = clamped_step(ranked.lattice, _VALUE, numbers) - ranked.lattice.low
+    place = clamped_step(ranked.lattice, value, numbers, dialect) - ranked.lattice.low
     # One more column than the cap hashes, so that the two are independent.
-    start = f"CAST({rows.hashed([UNIT, *rows.keys, '0'])} >> 32 AS BIGINT)"
-    columns = ", ".join([UNIT, *rows.keys])
-    points = (
-        f"SELECT {columns}, {point.sql} AS {_POINT}, {start} AS {_START} "
-        f"FROM {rows.capped(rows.select([argument]))}"
+    drawn = dialect.salted_bits(rows.salt, [rows.unit, *rows.keys, "0"])
+    columns = ", ".join([rows.unit, *rows.keys])
+    points = dialect.derived(
+        f"SELECT {columns}, {place.sql} AS {point}, {drawn} AS {start} "
+        f"FROM {rows.capped(rows.select([argument]))}",
+        alias="p",
     )
-    same = " AND ".join(f"p.{key} IS NOT DISTINCT FROM g.{key}" for key in rows.keys) or "TRUE"
+    same = " AND ".join(dialect.same(f"p.{key}", f"g.{key}") for key in rows.keys) or "TRUE"
     return (
-        f"SELECT g.{_ROW_ID}, {UNIT}, {_POINT}, {_START} "
-        f"FROM ({points}) p JOIN {quote(GROUPS)} g ON {same} WHERE {_POINT} IS NOT NULL{chosen}"
+        f"SELECT g.{rows.row_id}, {rows.unit}, {point}, {start} "
+        f"FROM {points} JOIN {groups} g ON {same} WHERE {point} IS NOT NULL{chosen}"
     )
 
 
-def _as_one(groups: str, counts: list[str]) -> str:
-    names = [quote(f"{INTERNAL_PREFIX}d{i}") for i in range(len(counts))]
-    lists = "".join(
-        f" LEFT JOIN (SELECT {_ROW_ID}, list([{_POINT}, {_ROWS}]) AS {name} FROM ({count}) "
-        f"GROUP BY {_ROW_ID}) USING ({_ROW_ID})"
-        for name, count in zip(names, counts, strict=True)
-    )
+def _as_one(rows: PrivateRows, groups: str, counts: list[str]) -> str:
+    dialect, row_id, stored = rows.dialect, rows.row_id, rows.dialect.quote(GROUPS)
+    both = dialect.pairs(rows.internal("point"), rows.internal("rows"))
+    lists = []
+    for i, count in enumerate(counts):
+        values = f"{both} AS {rows.internal(f'd{i}')} FROM {dialect.derived(count)}"
+        listed = dialect.derived(f"SELECT {row_id}, {values} GROUP BY {row_id}")
+        lists.append(f" LEFT JOIN {listed} USING ({row_id})")
     return (
-        f"WITH {quote(GROUPS)} AS MATERIALIZED ({groups}) "
-        f"SELECT * FROM {quote(GROUPS)}{lists} ORDER BY {_ROW_ID}"
+        f"WITH {dialect.materialized(stored, groups)} "
+        f"SELECT * FROM {stored}{''.join(lists)} ORDER BY {row_id}"
     )

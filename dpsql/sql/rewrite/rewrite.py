@@ -20,24 +20,22 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
-from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
 from dpsql.core.schema import Table
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.mechanisms.set_union import SetUnion
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import clamped, gathered, step, summed
 from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
-from dpsql.sql.rewrite.rows import UNIT, PrivateRows
+from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.set_union import set_union_sql
 from dpsql.sql.rewrite.weighting import weighted
 
-_KEPT = quote(f"{INTERNAL_PREFIX}kept")
 
-
-def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
+def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
     """The SQL that computes the exact rows of a block: row id, keys, one integer per measure.
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
@@ -47,19 +45,19 @@ def rewrite(plan: BlockPlan, table: Table, salt: int) -> str:
     ``tests/sql/test_sensitivity.py``.
     """
     if isinstance(plan.selection, SetUnion):
-        return set_union_sql(plan, table, salt).sql
+        return set_union_sql(plan, table, salt, dialect).sql
     if plan.quantiles:
-        return rewrite_quantiles(plan, table, salt).sql
-    return _groups(plan, table, salt)
+        return rewrite_quantiles(plan, table, salt, dialect).sql
+    return _groups(plan, table, salt, dialect)
 
 
-def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int) -> HistogramSQL:
+def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
     """The statements of a plan with quantiles; ``rewrite`` is all of them as one."""
-    return histogram_sql(plan, table, salt, _groups(plan, table, salt))
+    return histogram_sql(plan, table, salt, _groups(plan, table, salt, dialect), dialect)
 
 
-def _groups(plan: BlockPlan, table: Table, salt: int) -> str:
-    rows = PrivateRows(plan, table, salt)
+def _groups(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
+    rows = PrivateRows(plan, table, salt, dialect)
     return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
 
 
@@ -67,12 +65,12 @@ def _declared_groups(rows: PrivateRows) -> str:
     """Every group there can be, where nothing has to be measured; no row is read for it."""
     domains = [key.domain for key in rows.plan.block.keys]
     positions = ", ".join(
-        f"range(1, {len(domain or ()) + 1}) AS k{index}({name})"
+        rows.dialect.numbers(len(domain or ()), f"k{index}", name)
         for index, (domain, name) in enumerate(zip(domains, rows.keys, strict=True))
     )
     if not positions:
-        return f"SELECT 1 AS {quote(ROW_ID)}"
-    columns = ", ".join([f"row_number() OVER () AS {quote(ROW_ID)}", *rows.keys])
+        return f"SELECT 1 AS {rows.row_id}"
+    columns = ", ".join([f"{rows.dialect.row_number()} AS {rows.row_id}", *rows.keys])
     return f"SELECT {columns} FROM {positions}"
 
 
@@ -80,11 +78,13 @@ class _Rewriter:
     def __init__(self, rows: PrivateRows) -> None:
         self.rows = rows
         self.plan = rows.plan
+        self.dialect = rows.dialect
         measures = [noisy.measure for noisy in rows.plan.measures]
         # The measures with their columns, and the arguments that they are computed from.
         self._measures = list(zip(measures, rows.measures, strict=True))
         self._sources = [
-            None if m.argument is None else total_sql(m.argument, rows.table) for m in measures
+            None if m.argument is None else total_sql(m.argument, rows.table, self.dialect)
+            for m in measures
         ]
         # For each measure's column the one that holds its values: the first with the same values.
         first: dict[tuple[str, str], str] = {}
@@ -97,10 +97,13 @@ class _Rewriter:
         groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
         if self.plan.selection.fetch is not None:
             assert self.plan.score is not None
-            terms = [f"{self.rows.measures[self.plan.score]} DESC", *self.rows.keys]
-            groups += f" ORDER BY {', '.join(terms)} LIMIT {self.plan.selection.fetch}"
+            score = self.dialect.descending(self.rows.measures[self.plan.score])
+            terms = [score, *self.rows.ascending(self.rows.keys)]
+            ordered = f"{groups} ORDER BY {', '.join(terms)}"
+            groups = self.dialect.limited(ordered, self.plan.selection.fetch)
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
-        return f"SELECT row_number() OVER () AS {quote(ROW_ID)}, {columns} FROM ({groups})"
+        row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
+        return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
 
     @property
     def _max_rows(self) -> int:
@@ -123,7 +126,7 @@ class _Rewriter:
             return self._count_distinct()
         if MeasureKind.DISTINCT in kinds:
             return self._sum_beside_values()
-        units = self.rows.capped(self._per_unit(f"({self._steps()})"))
+        units = self.rows.capped(self._per_unit(self.dialect.derived(self._steps())))
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
@@ -132,16 +135,17 @@ class _Rewriter:
     def _count_distinct(self) -> str:
         """What is counted once however often it occurs, straight on the rows."""
         outputs = [
-            f"count(DISTINCT {_counted(measure.kind, self._values[name])})"
+            f"count(DISTINCT {self._counted(measure.kind, self._values[name])})"
             for measure, name in self._measures
         ]
-        return self._grouped(outputs, f"count(DISTINCT {UNIT})", self.rows.capped(self._steps()))
+        units = f"count(DISTINCT {self.rows.unit})"
+        return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
     def _per_unit(self, rows: str) -> str:
         """One row per (unit, key) with what the unit's rows add to the group."""
-        keys = ", ".join([UNIT, *self.rows.keys])
+        keys = ", ".join([self.rows.unit, *self.rows.keys])
         columns = ", ".join(
-            f"{gathered(measure, self._values[name], self._max_rows).sql} AS {name}"
+            f"{gathered(measure, self._values[name], self._max_rows, self.dialect).sql} AS {name}"
             for measure, name in self._measures
             if measure.kind is not MeasureKind.DISTINCT
         )
@@ -160,24 +164,26 @@ class _Rewriter:
                 contribution = self._clamped(measure, name)
                 sums.append(contribution.sql)
                 shown.append("NULL")
-                outputs.append(self._sum(measure, contribution.named(name), UNIT))
+                outputs.append(self._sum(measure, contribution.named(name), self.rows.unit))
         named = [f"{part} AS {name}" for part, name in zip(sums, self.rows.measures, strict=True)]
-        units = ", ".join([UNIT, *self.rows.keys, *named])
+        units = ", ".join([self.rows.unit, *self.rows.keys, *named])
+        rows = ", ".join(["NULL", *self.rows.keys, *shown])
+        kept, derived = self.rows.internal("kept"), self.dialect.derived
         both = (
-            f"SELECT {units} FROM ({self._per_unit(_KEPT)}) "
-            f"UNION ALL SELECT {', '.join(['NULL', *self.rows.keys, *shown])} FROM {_KEPT}"
+            f"SELECT {units} FROM {derived(self._per_unit(kept))} "
+            f"UNION ALL SELECT {rows} FROM {kept}"
         )
-        kept = f"SELECT * FROM {self.rows.capped(self._steps())}"
-        grouped = self._grouped(outputs, f"count({UNIT})", f"({both})")
-        return f"WITH {_KEPT} AS MATERIALIZED ({kept}) {grouped}"
+        once = self.dialect.materialized(kept, f"SELECT * FROM {self.rows.capped(self._steps())}")
+        grouped = self._grouped(outputs, f"count({self.rows.unit})", derived(both))
+        return f"WITH {once} {grouped}"
 
     def _weighted(self, bounding: Bounding, *, only_units: bool) -> str:
         """Sums over weighted units, of one row per (unit, key)."""
         if only_units:
-            columns = ", ".join([UNIT, *self.rows.keys])
-            pairs = f"SELECT DISTINCT {columns} FROM ({self.rows.select()})"
+            columns = ", ".join([self.rows.unit, *self.rows.keys])
+            pairs = f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
         else:
-            pairs = self._per_unit(f"({self._steps()})")
+            pairs = self._per_unit(self.dialect.derived(self._steps()))
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
         clause, rows = weighted(self.rows, bounding, pairs, names)
         sums = [
@@ -199,25 +205,28 @@ class _Rewriter:
         rows = self.rows.select([f"{source} AS {name}" for source, name in arguments.items()])
         if not steps:
             return rows
-        return f"SELECT {', '.join([UNIT, *self.rows.keys, *steps])} FROM ({rows})"
+        columns = ", ".join([self.rows.unit, *self.rows.keys, *steps])
+        return f"SELECT {columns} FROM {self.dialect.derived(rows)}"
 
     def _step(self, measure: Measure, name: str) -> str:
         if measure.kind is not MeasureKind.DISTINCT:
             assert measure.argument is not None
-            return step(measure, name, numbers_of(measure.argument, self.rows.table))
+            numbers = numbers_of(measure.argument, self.rows.table)
+            return step(measure, name, numbers, self.dialect)
         # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
-        group = [UNIT, *self.rows.keys]
-        order = f"{name} IS NULL, {self.rows.hashed([*group, name])}, {name}"
+        group = [self.rows.unit, *self.rows.keys]
+        hashed, value = self.rows.hashed([*group, name]), self.dialect.ascending(name)
+        order = f"{name} IS NULL, {hashed}, {value}"
         rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
         return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
 
     def _clamped(self, measure: Measure, name: str) -> Ranged:
-        return clamped(measure, name, self._max_rows)
+        return clamped(measure, name, self._max_rows, self.dialect)
 
     def _sum(self, measure: Measure, contribution: Ranged, units: str = "*") -> str:
         if measure.kind is MeasureKind.UNITS and measure.weights is None:
             return f"count({units})"
-        return summed(measure, contribution)
+        return summed(self.rows, measure, contribution)
 
     def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
         keys = self.rows.keys
@@ -228,9 +237,8 @@ class _Rewriter:
         having = "" if self._minimum is None else f" HAVING {units} >= {self._minimum}"
         return f"{text} GROUP BY {', '.join(keys)}{having}"
 
-
-def _counted(kind: MeasureKind, name: str) -> str:
-    """What is counted, NULL on rows that do not matter."""
-    if kind is MeasureKind.MATCHING_UNITS:
-        return f"CASE WHEN {name} IS NOT NULL THEN {UNIT} END"
-    return UNIT if kind is MeasureKind.UNITS else name
+    def _counted(self, kind: MeasureKind, name: str) -> str:
+        """What is counted, NULL on rows that do not matter."""
+        if kind is MeasureKind.MATCHING_UNITS:
+            return f"CASE WHEN {name} IS NOT NULL THEN {self.rows.unit} END"
+        return self.rows.unit if kind is MeasureKind.UNITS else name

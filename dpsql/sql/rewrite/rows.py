@@ -9,34 +9,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Key
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
-
-UNIT = quote(f"{INTERNAL_PREFIX}unit")
-"""The privacy unit's column in generated SQL."""
-_RANK = quote(f"{INTERNAL_PREFIX}rank")
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateRows:
-    """The rows of one block's private table; ``salt`` is a fresh random number for each query."""
+    """The rows of one block's private table, for SQL in a ``dialect``.
+
+    ``salt`` is a fresh random number for each query.
+    """
 
     plan: BlockPlan
     table: Table
     salt: int
+    dialect: Dialect
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit's quoted column."""
+        return self.internal("unit")
+
+    @property
+    def row_id(self) -> str:
+        """The quoted column that lines up keys with measures."""
+        return self.dialect.quote(ROW_ID)
 
     @property
     def keys(self) -> list[str]:
         """The quoted key columns."""
-        return [quote(self.plan.block.key_column(i)) for i in range(len(self.plan.block.keys))]
+        block = self.plan.block
+        return [self.dialect.quote(block.key_column(i)) for i in range(len(block.keys))]
 
     @property
     def measures(self) -> list[str]:
         """The quoted measure columns."""
-        return [quote(self.plan.block.measure_column(i)) for i in range(len(self.plan.measures))]
+        block = self.plan.block
+        return [self.dialect.quote(block.measure_column(i)) for i in range(len(self.plan.measures))]
+
+    def internal(self, name: str) -> str:
+        """A quoted name that is not the analyst's and not the owner's."""
+        return self.dialect.quote(f"{INTERNAL_PREFIX}{name}")
 
     @property
     def known(self) -> bool:
@@ -49,16 +66,17 @@ class PrivateRows:
         keys = [
             f"{self._key(key)} AS {name}" for key, name in zip(block.keys, self.keys, strict=True)
         ]
-        unit = quote(block.unit_column)
-        columns = ", ".join([f"{unit} AS {UNIT}", *keys, *extra])
+        unit = self.dialect.quote(block.unit_column)
+        columns = ", ".join([f"{unit} AS {self.unit}", *keys, *extra])
         conditions = [f"{unit} IS NOT NULL"]
         if block.condition is not None:
-            conditions.append(f"({total_condition_sql(block.condition, self.table)})")
+            condition = total_condition_sql(block.condition, self.table, self.dialect)
+            conditions.append(f"({condition})")
         rows = f"SELECT {columns} FROM {block.source.sql} WHERE {' AND '.join(conditions)}"
         if not self.known:
             return rows
         outside = " AND ".join(f"{name} IS NOT NULL" for name in self.keys)
-        return f"SELECT * FROM ({rows}) WHERE {outside}" if keys else rows
+        return f"SELECT * FROM {self.dialect.derived(rows)} WHERE {outside}" if keys else rows
 
     def capped(self, rows: str) -> str:
         """A FROM clause that keeps, of each unit, its first keys in the order of a salted hash.
@@ -68,32 +86,31 @@ class PrivateRows:
         """
         bounding = self.plan.bounding
         keys = self.keys
+        derived, rank = self.dialect.derived, self.internal("rank")
         if bounding is None or not keys:
-            return f"({rows})"
-        window = f"PARTITION BY {UNIT} ORDER BY {self.hashed([UNIT, *keys])}, {', '.join(keys)}"
-        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {_RANK} FROM ({rows})"
-        return f"({ranked}) WHERE {_RANK} <= {bounding.kept}"
+            return derived(rows)
+        order = ", ".join([self.hashed([self.unit, *keys]), *self.ascending(keys)])
+        window = f"PARTITION BY {self.unit} ORDER BY {order}"
+        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {rank} FROM {derived(rows)}"
+        return f"{derived(ranked)} WHERE {rank} <= {bounding.kept}"
 
     def hashed(self, columns: Sequence[str]) -> str:
-        """The salted hash of some columns.
+        """The salted hash of some columns."""
+        return self.dialect.salted_hash(self.salt, columns)
 
-        DuckDB's hash of several values is the exclusive or of hashes of each. Sorting by that would
-        favour some keys, the same ones for all units and every salt; a hash of it does not.
-        """
-        return f"hash(hash({', '.join([str(self.salt), *columns])}))"
+    def ascending(self, columns: Sequence[str]) -> list[str]:
+        """Some columns as terms of ORDER BY."""
+        return [self.dialect.ascending(column) for column in columns]
 
     def _key(self, key: Key) -> str:
         """The key's expression, or its position in the declared domain (NULL outside it)."""
-        expression = total_sql(key.expression, self.table)
+        expression = total_sql(key.expression, self.table, self.dialect)
         if not self.known:
             return expression
         assert key.domain is not None
         column = self.table.column(key.expression.name)
         assert column is not None
-        values = ", ".join(_typed_literal(value, column.type) for value in key.domain)
-        return f"list_position([{values}], {expression})"
-
-
-def _typed_literal(value: object, column_type: str) -> str:
-    """A declared domain value as a literal of the column's type (NULL if it does not fit)."""
-    return f"TRY_CAST({literal(value)} AS {column_type})"
+        # A declared value that does not fit the column's type is NULL, which no row has.
+        literals = map(self.dialect.literal, key.domain)
+        values = [self.dialect.try_cast(text, column.type) for text in literals]
+        return self.dialect.position(values, expression)

@@ -17,21 +17,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import STEPS
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column
-from dpsql.sql.rewrite.rows import UNIT, PrivateRows
+from dpsql.sql.rewrite.rows import PrivateRows
 
 KEPT, KEYS, UNITS, PAIRS = (
     f"{INTERNAL_PREFIX}{name}" for name in ("kept", "keys", "units", "pairs")
 )
-_POSITION, _WEIGHT, _SIZE = (
-    quote(f"{INTERNAL_PREFIX}{name}") for name in ("position", "weight", "size")
-)
-_ROW_ID = quote(ROW_ID)
 _SATURATION = 2**62
 
 
@@ -40,110 +37,124 @@ class SetUnionSQL:
     """The statements of one set union.
 
     ``tables`` are names and SELECTs, to be stored in this order; those in ``scratch`` are not
-    needed once all are. ``weights`` lists the keys' weights in order of row id, in steps; it is
-    None for a policy. ``named`` takes a list of row ids and returns these and their keys. ``sql``
-    is all of it as one statement: row id and keys, then the weight, or for a policy the position
-    of each unit that has them.
+    needed once all are. ``weights`` lists the keys' weights in order of row id, in steps, and is
+    None for a policy. ``pairs`` is None for all others: it takes two positions, from 0, and lists
+    in order the position and key code, from 0, of the pairs of all units between them. ``named``
+    takes a list of row ids and returns these and their keys. ``sql`` is all of it as one statement:
+    row id and keys, then the weight, or for a policy the position of each unit that has them.
     """
 
     tables: tuple[tuple[str, str], ...]
     scratch: tuple[str, ...]
     weights: str | None
+    pairs: str | None
     named: str
     sql: str
 
 
-PAIRS_BETWEEN = (
-    f"SELECT {_POSITION}, {_ROW_ID} - 1 FROM {quote(PAIRS)} "
-    f"WHERE {_POSITION} >= ? AND {_POSITION} < ? ORDER BY {_POSITION}, {_ROW_ID}"
-)
-"""Positions and key codes, from 0, of the units between two positions (from 0), in order."""
-
-
-def set_union_sql(plan: BlockPlan, table: Table, salt: int) -> SetUnionSQL:
+def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> SetUnionSQL:
     """The statements of a set union's plan; ``salt`` is a fresh random number for each query.
 
     Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
     at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
     ``tests/sql/test_set_union_sql.py``.
     """
-    union, rows = plan.selection, PrivateRows(plan, table, salt)
+    union, rows = plan.selection, PrivateRows(plan, table, salt, dialect)
     assert isinstance(union, SetUnion)
     return _policy(rows) if union.weighting is Weighting.POLICY else _fixed(rows, union.norm)
 
 
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
     """Every key has the sum of what units give it: equal shares of one, rounded down."""
-    keys = ", ".join(rows.keys)
-    total = f"{_share(norm).sum().at_most(_SATURATION).narrowed().sql} AS {_WEIGHT}"
-    sizes = f"SELECT {UNIT}, count(*) AS {_SIZE} FROM {quote(KEPT)} GROUP BY {UNIT}"
+    keys, unit, kept = ", ".join(rows.keys), rows.unit, rows.dialect.quote(KEPT)
+    weight, size = rows.internal("weight"), rows.internal("size")
+    share = _share(size, norm, rows.dialect)
+    total = f"{share.sum().at_most(_SATURATION).narrowed().sql} AS {weight}"
+    sizes = f"SELECT {unit}, count(*) AS {size} FROM {kept} GROUP BY {unit}"
     weighed = (
-        f"SELECT {keys}, {total} FROM {quote(KEPT)} JOIN ({sizes}) USING ({UNIT}) GROUP BY {keys}"
+        f"SELECT {keys}, {total} FROM {kept} JOIN {rows.dialect.derived(sizes)} "
+        f"USING ({unit}) GROUP BY {keys}"
     )
-    tables = ((KEPT, _kept(rows)), (KEYS, f"SELECT {_ranked(rows)}, {_WEIGHT} FROM ({weighed})"))
-    in_order = f"FROM {quote(KEYS)} ORDER BY {_ROW_ID}"
+    ranked = f"SELECT {_ranked(rows)}, {weight} FROM {rows.dialect.derived(weighed)}"
+    tables = ((KEPT, _kept(rows)), (KEYS, ranked))
+    in_order = f"FROM {rows.dialect.quote(KEYS)} ORDER BY {rows.row_id}"
     return SetUnionSQL(
         tables=tables,
         scratch=(KEPT,),
-        weights=f"SELECT {_WEIGHT} {in_order}",
+        weights=f"SELECT {weight} {in_order}",
+        pairs=None,
         named=_named(rows),
-        sql=_as_one(tables, f"SELECT {_ROW_ID}, {keys}, {_WEIGHT} {in_order}"),
+        sql=_as_one(rows, tables, f"SELECT {rows.row_id}, {keys}, {weight} {in_order}"),
     )
 
 
-def _share(norm: int) -> Ranged:
+def _share(size: str, norm: int, dialect: Dialect) -> Ranged:
     """What a unit gives each of its keys: in float64 as in SetUnion.item_weights, for every size
     that it allows."""
-    share = f"{STEPS} // {_SIZE}" if norm == 1 else f"floor({STEPS} / sqrt({_SIZE}))"
-    return column(f"CAST({share} AS BIGINT)", 0, STEPS)
+    if norm == 1:
+        share = dialect.cast(dialect.divided(str(STEPS), size), "BIGINT")
+    else:
+        share = dialect.divided_by_root(STEPS, size)
+    return column(share, 0, STEPS, dialect=dialect)
 
 
 def _policy(rows: PrivateRows) -> SetUnionSQL:
     """Units and keys become numbers; pairs of them are sorted as the pass takes them."""
-    keys = ", ".join(rows.keys)
-    distinct_keys = f"SELECT DISTINCT {keys} FROM {quote(KEPT)}"
-    position = f"row_number() OVER (ORDER BY {rows.hashed([UNIT])}, {UNIT}) - 1 AS {_POSITION}"
-    same_keys = " AND ".join(f"p.{key} IS NOT DISTINCT FROM k.{key}" for key in rows.keys)
-    order = f"ORDER BY {_POSITION}, {_ROW_ID}"
+    dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
+    kept, all_keys, all_units, pairs = map(dialect.quote, (KEPT, KEYS, UNITS, PAIRS))
+    keys, position = ", ".join(rows.keys), rows.internal("position")
+    by_hash = f"{rows.hashed([unit])}, {dialect.ascending(unit)}"
+    numbered = f"row_number() OVER (ORDER BY {by_hash}) - 1 AS {position}"
+    distinct_keys = dialect.derived(f"SELECT DISTINCT {keys} FROM {kept}")
+    distinct_units = dialect.derived(f"SELECT DISTINCT {unit} FROM {kept}")
+    same_keys = " AND ".join(dialect.same(f"p.{key}", f"k.{key}") for key in rows.keys)
+    order = f"ORDER BY {position}, {row_id}"
     tables = (
         (KEPT, _kept(rows)),
-        (KEYS, f"SELECT {_ranked(rows)} FROM ({distinct_keys})"),
-        (UNITS, f"SELECT {UNIT}, {position} FROM (SELECT DISTINCT {UNIT} FROM {quote(KEPT)})"),
+        (KEYS, f"SELECT {_ranked(rows)} FROM {distinct_keys}"),
+        (UNITS, f"SELECT {unit}, {numbered} FROM {distinct_units}"),
         (
             PAIRS,
-            f"SELECT {_POSITION}, {_ROW_ID} FROM {quote(KEPT)} p "
-            f"JOIN {quote(KEYS)} k ON {same_keys} JOIN {quote(UNITS)} USING ({UNIT}) {order}",
+            f"SELECT {position}, {row_id} FROM {kept} p "
+            f"JOIN {all_keys} k ON {same_keys} JOIN {all_units} USING ({unit}) {order}",
         ),
     )
     last = (
-        f"SELECT {_ROW_ID}, {keys}, {_POSITION} "
-        f"FROM {quote(PAIRS)} JOIN {quote(KEYS)} USING ({_ROW_ID}) {order}"
+        f"SELECT {row_id}, {keys}, {position} FROM {pairs} JOIN {all_keys} USING ({row_id}) {order}"
+    )
+    first, end = dialect.parameter(1), dialect.parameter(2)
+    between = (
+        f"SELECT {position}, {row_id} - 1 FROM {pairs} "
+        f"WHERE {position} >= {first} AND {position} < {end} {order}"
     )
     return SetUnionSQL(
         tables=tables,
         scratch=(KEPT, UNITS),
         weights=None,
+        pairs=between,
         named=_named(rows),
-        sql=_as_one(tables, last),
+        sql=_as_one(rows, tables, last),
     )
 
 
 def _kept(rows: PrivateRows) -> str:
-    columns = ", ".join([UNIT, *rows.keys])
-    pairs = f"SELECT DISTINCT {columns} FROM ({rows.select()})"
+    columns = ", ".join([rows.unit, *rows.keys])
+    pairs = f"SELECT DISTINCT {columns} FROM {rows.dialect.derived(rows.select())}"
     return f"SELECT {columns} FROM {rows.capped(pairs)}"
 
 
 def _ranked(rows: PrivateRows) -> str:
-    keys = ", ".join(rows.keys)
-    return f"row_number() OVER (ORDER BY {keys}) AS {_ROW_ID}, {keys}"
+    order = ", ".join(rows.ascending(rows.keys))
+    return f"row_number() OVER (ORDER BY {order}) AS {rows.row_id}, {', '.join(rows.keys)}"
 
 
 def _named(rows: PrivateRows) -> str:
-    columns = ", ".join([_ROW_ID, *rows.keys])
-    return f"SELECT {columns} FROM {quote(KEYS)} WHERE {_ROW_ID} IN (SELECT unnest(?::BIGINT[]))"
+    columns = ", ".join([rows.row_id, *rows.keys])
+    chosen = rows.dialect.among_given(rows.row_id, few=False)
+    return f"SELECT {columns} FROM {rows.dialect.quote(KEYS)} WHERE {chosen}"
 
 
-def _as_one(tables: tuple[tuple[str, str], ...], last: str) -> str:
-    steps = ", ".join(f"{quote(name)} AS MATERIALIZED ({sql})" for name, sql in tables)
+def _as_one(rows: PrivateRows, tables: tuple[tuple[str, str], ...], last: str) -> str:
+    dialect = rows.dialect
+    steps = ", ".join(dialect.materialized(dialect.quote(name), sql) for name, sql in tables)
     return f"WITH {steps} {last}"

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import Bounding
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
-from dpsql.sql.rewrite.rows import UNIT, PrivateRows
+from dpsql.sql.rewrite.rows import PrivateRows
 
-WEIGHT = quote(f"{INTERNAL_PREFIX}weight")
-"""The column of a unit's weight, an integer, in the rows of ``weighted``."""
-_SIZE = quote(f"{INTERNAL_PREFIX}size")
-_PAIRS = quote(f"{INTERNAL_PREFIX}pairs")
-_SIZES = quote(f"{INTERNAL_PREFIX}sizes")
+_WEIGHT = "weight"
 
 
 def weighted(
@@ -26,47 +21,47 @@ def weighted(
 ) -> tuple[str, str]:
     """A WITH clause and a FROM clause: ``pairs`` (one row per unit and keys) with their weights.
 
-    The FROM clause has the keys, ``columns`` and WEIGHT. A unit with more than ``bounding.kept``
-    pairs keeps its first ones in the order of a salted hash; only such units are sorted, which is
-    faster than one window over all. A unit that has n pairs left weighs ``weight_of(groups, n)`` in
-    each. Checked by ``tests/sql/test_sensitivity.py``.
+    The FROM clause has the keys, ``columns`` and the unit's weight, an integer. A unit with more
+    than ``bounding.kept`` pairs keeps its first ones in the order of a salted hash; only such units
+    are sorted, which is faster than one window over all. A unit that has n pairs left weighs
+    ``weight_of(groups, n)`` in each. Checked by ``tests/sql/test_sensitivity.py``.
     """
+    derived, unit = rows.dialect.derived, rows.unit
+    size, all_pairs, all_sizes = (rows.internal(name) for name in ("size", "pairs", "sizes"))
     sizes = (
-        f"SELECT {UNIT}, count(*) AS {_SIZE} FROM {_PAIRS} GROUP BY {UNIT} "
+        f"SELECT {unit}, count(*) AS {size} FROM {all_pairs} GROUP BY {unit} "
         f"HAVING count(*) > {bounding.groups}"
     )
     shown = ", ".join([*rows.keys, *columns])
     # A unit without a size has no more pairs than it may contribute to.
-    size = f"coalesce({_SIZE}, {bounding.groups})"
+    known = f"coalesce({size}, {bounding.groups})"
     few = (
-        f"SELECT {shown}, {size} AS {_SIZE} FROM {_PAIRS} LEFT JOIN {_SIZES} USING ({UNIT}) "
-        f"WHERE {size} <= {bounding.kept}"
+        f"SELECT {shown}, {known} AS {size} FROM {all_pairs} LEFT JOIN {all_sizes} USING ({unit}) "
+        f"WHERE {known} <= {bounding.kept}"
     )
-    crowded = (
-        f"SELECT * FROM {_PAIRS} JOIN "
-        f"(SELECT {UNIT} FROM {_SIZES} WHERE {_SIZE} > {bounding.kept}) USING ({UNIT})"
-    )
-    many = f"SELECT {shown}, {bounding.kept} AS {_SIZE} FROM {rows.capped(crowded)}"
-    weight = f"{_weight(bounding.groups).sql} AS {WEIGHT}"
-    return (
-        f"WITH {_PAIRS} AS MATERIALIZED ({pairs}), {_SIZES} AS MATERIALIZED ({sizes})",
-        f"(SELECT {shown}, {weight} FROM ({few} UNION ALL {many}))",
-    )
+    units = derived(f"SELECT {unit} FROM {all_sizes} WHERE {size} > {bounding.kept}")
+    crowded = f"SELECT * FROM {all_pairs} JOIN {units} USING ({unit})"
+    many = f"SELECT {shown}, {bounding.kept} AS {size} FROM {rows.capped(crowded)}"
+    weight = f"{_weight(rows, bounding.groups).sql} AS {rows.internal(_WEIGHT)}"
+    stored = ((all_pairs, pairs), (all_sizes, sizes))
+    steps = [rows.dialect.materialized(name, sql) for name, sql in stored]
+    both = derived(f"{few} UNION ALL {many}")
+    return f"WITH {', '.join(steps)}", derived(f"SELECT {shown}, {weight} FROM {both}")
 
 
-def _weight(groups: int) -> Ranged:
+def _weight(rows: PrivateRows, groups: int) -> Ranged:
     """``weight_of(groups, size)``. The root's argument is below 2**32, so doubles are exact."""
-    size = column(_SIZE, 1, MOST_ROWS)
+    size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
     return size.split(groups, STEPS, lambda many: (groups * STEPS**2 // many).root())
 
 
-def weighted_sum(measure: Measure, contribution: Ranged) -> Ranged:
+def weighted_sum(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Ranged:
     """The sum of contributions times weights, each product divided and rounded towards zero.
 
     Integer division truncates, as the l2 norm needs.
     """
     assert measure.weights is not None
-    weight = column(WEIGHT, 0, STEPS)
+    weight = column(rows.internal(_WEIGHT), 0, STEPS, dialect=rows.dialect)
     if measure.kind is MeasureKind.UNITS:
         return weight.sum()
     product = contribution.narrowed() * weight

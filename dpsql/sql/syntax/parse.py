@@ -24,7 +24,7 @@ MISREAD: Final = (
 """What the parser's builders and its generator raise for calls that they do not expect."""
 
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
-MAX_TOKENS = 12_000
+MAX_TOKENS = 15_000
 MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
 MAX_ITEMS = 250  # of a select list, of joins, of branches: some of what they become is quadratic
 MAX_SELECTS = 250

@@ -9,6 +9,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.ir.query import Block, OutputColumn, PlainTail, SortTerm
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.totality import is_sure_condition
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})
@@ -44,7 +45,7 @@ def trace_outputs(
     return outputs, tuple(output for output, _ in supports)
 
 
-def plain_tail(tree: exp.Query, blocks: Sequence[Block]) -> PlainTail | None:
+def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> PlainTail | None:
     """The tail as a value, if it only names, sorts and limits the released columns of one block.
 
     The statement is sure to bind if its rows are those of one table as well, its keys and arguments
@@ -65,7 +66,7 @@ def plain_tail(tree: exp.Query, blocks: Sequence[Block]) -> PlainTail | None:
     limit, offset = _row_count(tree, "limit"), _row_count(tree, "offset")
     if order is None or limit == _NOT_PLAIN or offset == _NOT_PLAIN:
         return None
-    sure = _is_plain_block(blocks[0])
+    sure = _is_plain_block(blocks[0], dialect)
     return PlainTail(columns, names, order, limit, offset or 0, sure)
 
 
@@ -92,7 +93,7 @@ def _pass_through(item: exp.Expr, index: int, block: Block) -> OutputColumn | No
     return OutputColumn(index, aggregate) if measured else None
 
 
-def _is_plain_block(block: Block) -> bool:
+def _is_plain_block(block: Block, dialect: Dialect) -> bool:
     table = block.source.table
     arguments = [m.argument for m in block.measures if m.argument is not None]
     arguments += [quantile.ranked.argument for quantile in block.quantiles]
@@ -100,7 +101,7 @@ def _is_plain_block(block: Block) -> bool:
         block.source.catalog
         and all(isinstance(key.expression, exp.Column) for key in block.keys)
         and all(isinstance(argument, exp.Column) for argument in arguments)
-        and (block.condition is None or is_sure_condition(block.condition, table))
+        and (block.condition is None or is_sure_condition(block.condition, table, dialect))
     )
 
 

@@ -1,0 +1,1 @@
+"""How generated SQL is spelled for each engine."""

@@ -1,0 +1,20 @@
+"""Finds the dialect that an engine asks for by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.duckdb import DUCKDB
+
+DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB,)}
+"""All dialects that generated SQL can be written in, by name."""
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name. Raises ``ValueError`` for one that there is not."""
+    found = DIALECTS.get(name)
+    if found is None:
+        raise ValueError(f"generated SQL is written in {', '.join(sorted(DIALECTS))}, not {name}")
+    return found

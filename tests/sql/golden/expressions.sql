@@ -1,0 +1,452 @@
+-- title: A condition that cannot fail
+-- world: small
+SELECT k, COUNT(*) FROM visits WHERE n > 3 AND s = 'it''s' OR flag GROUP BY k;
+
+-- __dpsql_released_0, as one: d43a42053bdbf360
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL AND (
+            "n" > 3 AND "s" = 'it''s' OR "flag"
+          )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A condition of parts that can fail
+-- world: small
+SELECT k, COUNT(*) FROM visits WHERE NOT (n > 3 AND CAST(s AS INTEGER) > 3) GROUP BY k;
+
+-- __dpsql_released_0, as one: 78824b794c150dcf
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL AND (
+            NOT (
+              "n" > 3 AND TRY(CAST("s" AS INT) > 3)
+            )
+          )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A condition that is no truth value by its form
+-- world: small
+SELECT k, COUNT(*) FROM visits WHERE coalesce(flag, s = 'x') AND n * n IS DISTINCT FROM big
+GROUP BY k;
+
+-- __dpsql_released_0, as one: ea946646b3cd7988
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL
+          AND (
+            TRY_CAST(TRY(COALESCE("flag", "s" = 'x')) AS BOOLEAN)
+            AND NOT COALESCE(
+              TRY((
+                "n" * "n"
+              ) = "big"),
+              (
+                (
+                  TRY("n" * "n")
+                ) IS NULL AND "big" IS NULL
+              )
+            )
+          )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: CASE, BETWEEN and IN of what can fail
+-- world: small
+SELECT CASE WHEN n * big > 5 THEN 'much' WHEN s IN ('a', 'b') THEN s ELSE 'little' END AS size,
+  COUNT(*) FROM visits WHERE n + big BETWEEN 0 AND 100 AND big IN (n, 3) GROUP BY size;
+
+-- __dpsql_released_0, as one: bece9e83352663a1
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          CASE
+            WHEN TRY("n" * "big" > 5)
+            THEN 'much'
+            WHEN "s" IN ('a', 'b')
+            THEN "s"
+            ELSE 'little'
+          END AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL
+          AND (
+            (
+              TRY((
+                "n" + "big"
+              ) >= 0) AND TRY((
+                "n" + "big"
+              ) <= 100)
+            )
+            AND "big" IN ("n", 3)
+          )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: Keys that are decimals, doubles and dates
+-- world: small
+SELECT amount, x, d, date_trunc('month', ts) AS month, COUNT(DISTINCT uid) FROM visits GROUP BY ALL;
+
+-- __dpsql_released_0, as one: 498a50fe7f9a6427
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_k1",
+  "__dpsql_k2",
+  "__dpsql_k3",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    "__dpsql_k1",
+    "__dpsql_k2",
+    "__dpsql_k3",
+    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3")), "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        "amount" AS "__dpsql_k0",
+        "x" AS "__dpsql_k1",
+        "d" AS "__dpsql_k2",
+        TRY(DATE_TRUNC('MONTH', "ts")) AS "__dpsql_k3"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0",
+    "__dpsql_k1",
+    "__dpsql_k2",
+    "__dpsql_k3"
+);
+
+-- title: A key that is an interval, made distinct first
+-- world: small
+SELECT since, COUNT(*) FROM (SELECT DISTINCT uid, ts - TIMESTAMP '2024-01-01' AS since FROM visits)
+GROUP BY since;
+
+-- __dpsql_released_0, as one: 39c418e7835adb60
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "__dpsql_c1" AS "__dpsql_k0"
+        FROM (
+          SELECT
+            "Uid" AS "Uid",
+            NORMALIZED_INTERVAL("__dpsql_c1") AS "__dpsql_c1"
+          FROM (
+            SELECT DISTINCT
+              "Uid",
+              "__dpsql_c1"
+            FROM (
+              SELECT
+                *,
+                TRY("ts" - CAST('2024-01-01' AS TIMESTAMP)) AS "__dpsql_c1"
+              FROM "visits"
+            )
+          )
+        )
+        WHERE
+          NOT "Uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: Names that need quotes
+-- world: small
+SELECT "order", COUNT(DISTINCT "Uid") FROM visits WHERE "order" < 5 GROUP BY "order";
+
+-- __dpsql_released_0, as one: fd55d8372bdb8667
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        "order" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL AND (
+          "order" < 5
+        )
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A unit that is text
+-- world: small
+SELECT k, COUNT(DISTINCT email), SUM(n) FROM mails WHERE email <> 'nobody' GROUP BY k;
+
+-- __dpsql_released_0, as one: 2d35f852e4df3895
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(0, LEAST(100, "__dpsql_m1"))), 0))
+    ) AS BIGINT) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COALESCE(SUM("__dpsql_m1"), 0) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          CASE
+            WHEN "__dpsql_m1" <= 0
+            THEN 0
+            WHEN "__dpsql_m1" >= 10
+            THEN 10
+            ELSE TRY_CAST("__dpsql_m1" AS BIGINT)
+          END AS "__dpsql_m1"
+        FROM (
+          SELECT
+            "email" AS "__dpsql_unit",
+            "k" AS "__dpsql_k0",
+            "n" AS "__dpsql_m1"
+          FROM "mails"
+          WHERE
+            NOT "email" IS NULL AND (
+              "email" <> 'nobody'
+            )
+        )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+

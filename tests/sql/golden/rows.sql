@@ -1,0 +1,1101 @@
+-- title: Two private tables joined on their unit
+-- world: lineage
+SELECT v.k, COUNT(DISTINCT v.uid) FROM visits v JOIN people p ON v.uid = p.uid WHERE p.age > 30
+GROUP BY v.k;
+
+-- __dpsql_released_0, as one: 44148fc6bbd4a458
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_c1" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_c1",
+          "k" AS "__dpsql_c2"
+        FROM "visits"
+      )
+      JOIN (
+        SELECT
+          "uid" AS "__dpsql_c6",
+          "age" AS "__dpsql_c7"
+        FROM "people"
+      )
+        ON (
+          (
+            "__dpsql_c1" = "__dpsql_c6"
+          )
+        )
+      WHERE
+        NOT "__dpsql_c1" IS NULL AND (
+          "__dpsql_c7" > 30
+        )
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A join along a link
+-- world: lineage
+SELECT i.k, SUM(i.qty) FROM items i JOIN orders o ON i.okey = o.okey GROUP BY i.k;
+
+-- __dpsql_released_0, as one: 19e79b057b7c7795
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(0, LEAST(500, "__dpsql_m0"))), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          CASE
+            WHEN "__dpsql_m0" <= 0
+            THEN 0
+            WHEN "__dpsql_m0" >= 50
+            THEN 50
+            ELSE TRY_CAST("__dpsql_m0" AS BIGINT)
+          END AS "__dpsql_m0"
+        FROM (
+          SELECT
+            "__dpsql_c7" AS "__dpsql_unit",
+            "__dpsql_c3" AS "__dpsql_k0",
+            "__dpsql_c4" AS "__dpsql_m0"
+          FROM (
+            SELECT
+              "okey" AS "__dpsql_c1",
+              "ikey" AS "__dpsql_c2",
+              "k" AS "__dpsql_c3",
+              "qty" AS "__dpsql_c4"
+            FROM "items"
+          )
+          JOIN (
+            SELECT
+              "okey" AS "__dpsql_c5",
+              "k" AS "__dpsql_c6",
+              "uid" AS "__dpsql_c7"
+            FROM "orders"
+          )
+            ON (
+              (
+                "__dpsql_c1" = "__dpsql_c5"
+              )
+            )
+          WHERE
+            NOT "__dpsql_c7" IS NULL
+        )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A table that reaches its unit through two links
+-- world: lineage
+SELECT why, COUNT(*) FROM returns GROUP BY why;
+
+-- __dpsql_released_0, as one: 0d61b4be0e4e83ca
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_c6" AS "__dpsql_unit",
+          "why" AS "__dpsql_k0"
+        FROM "returns"
+        JOIN (
+          SELECT
+            "ikey" AS "__dpsql_c1",
+            "okey" AS "__dpsql_c2"
+          FROM "items"
+        )
+        JOIN (
+          SELECT
+            "okey" AS "__dpsql_c5",
+            "uid" AS "__dpsql_c6"
+          FROM "orders"
+        )
+          ON (
+            "__dpsql_c2" = "__dpsql_c5"
+          )
+          ON (
+            "ikey" = "__dpsql_c1"
+          )
+        WHERE
+          NOT "__dpsql_c6" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A join with a public table
+-- world: lineage
+SELECT s.name, COUNT(DISTINCT v.uid) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.name;
+
+-- __dpsql_released_0, as one: 10cca09668c82a4c
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_c1" AS "__dpsql_unit",
+        "__dpsql_c7" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_c1",
+          "k" AS "__dpsql_c2",
+          "s" AS "__dpsql_c3"
+        FROM "visits"
+      )
+      JOIN (
+        SELECT
+          "k" AS "__dpsql_c6",
+          "name" AS "__dpsql_c7",
+          "uid" AS "__dpsql_c8"
+        FROM "shops"
+      )
+        ON (
+          (
+            "__dpsql_c2" = "__dpsql_c6"
+          )
+        )
+      WHERE
+        NOT "__dpsql_c1" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A LEFT JOIN that keeps the private side
+-- world: lineage
+SELECT t.region, COUNT(*) FROM people p LEFT JOIN towns t USING (city) GROUP BY t.region;
+
+-- __dpsql_released_0, as one: 5442ff8f29f7e6f3
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_c1" AS "__dpsql_unit",
+          "__dpsql_c5" AS "__dpsql_k0"
+        FROM (
+          SELECT
+            "uid" AS "__dpsql_c1",
+            "city" AS "__dpsql_c2"
+          FROM "people"
+        )
+        LEFT JOIN (
+          SELECT
+            "city" AS "__dpsql_c4",
+            "region" AS "__dpsql_c5"
+          FROM "towns"
+        )
+          ON (
+            (
+              "__dpsql_c2" = "__dpsql_c4"
+            )
+          )
+        WHERE
+          NOT "__dpsql_c1" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: A semi-join by IN
+-- world: lineage
+SELECT k, COUNT(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 10) GROUP BY k;
+
+-- __dpsql_released_0, as one: 10faa18bf3021654
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        SEMI JOIN (
+          SELECT
+            "k" AS "__dpsql_c1",
+            "size" AS "__dpsql_c2"
+          FROM "shops"
+        )
+          ON (
+            (
+              "__dpsql_c2" > 10
+            ) AND (
+              (
+                "k"
+              ) = (
+                "__dpsql_c1"
+              )
+            )
+          )
+        WHERE
+          NOT "uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: An anti-join by NOT EXISTS
+-- world: lineage
+SELECT v.k, COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k)
+GROUP BY v.k;
+
+-- __dpsql_released_0, as one: 48d0cf8880e896b0
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        ANTI JOIN (
+          SELECT
+            "k" AS "__dpsql_c1"
+          FROM "shops"
+        )
+          ON (
+            (
+              "__dpsql_c1" = "k"
+            )
+          )
+        WHERE
+          NOT "uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: An anti-join by NOT IN
+-- world: lineage
+SELECT k, COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM shops) GROUP BY k;
+
+-- __dpsql_released_0, as one: f7fd1ce116be9ea7
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        ANTI JOIN (
+          SELECT
+            "k" AS "__dpsql_c1"
+          FROM "shops"
+        )
+          ON (
+            (
+              (
+                "k"
+              ) = (
+                "__dpsql_c1"
+              ) OR (
+                "k"
+              ) IS NULL OR (
+                "__dpsql_c1"
+              ) IS NULL
+            )
+          )
+        WHERE
+          NOT "uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: Spelled out, SEMI JOIN and ANTI JOIN
+-- world: lineage
+SELECT v.k, COUNT(*) FROM visits v SEMI JOIN shops s ON v.k = s.k ANTI JOIN towns t ON v.s = t.city
+GROUP BY v.k;
+
+-- __dpsql_released_0, as one: 6f77cd1427c4a697
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_c3" AS "__dpsql_unit",
+          "__dpsql_c1" AS "__dpsql_k0"
+        FROM (
+          SELECT
+            "k" AS "__dpsql_c1",
+            "s" AS "__dpsql_c2",
+            "uid" AS "__dpsql_c3"
+          FROM "visits"
+        )
+        SEMI JOIN (
+          SELECT
+            "k" AS "__dpsql_c6"
+          FROM "shops"
+        )
+          ON (
+            (
+              "__dpsql_c1" = "__dpsql_c6"
+            )
+          )
+        ANTI JOIN (
+          SELECT
+            "city" AS "__dpsql_c10"
+          FROM "towns"
+        )
+          ON (
+            (
+              "__dpsql_c2" = "__dpsql_c10"
+            )
+          )
+        WHERE
+          NOT "__dpsql_c3" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: Pre-aggregation for each unit
+-- world: lineage
+SELECT total, COUNT(*) FROM (
+  SELECT uid, SUM(n) AS total, AVG(x) AS mean, MAX(k) AS last, COUNT(DISTINCT s) AS kinds
+  FROM visits GROUP BY uid HAVING COUNT(*) > 2
+) GROUP BY total;
+
+-- __dpsql_released_0, as one: dac78c639cdb86d5
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_c1" AS "__dpsql_unit",
+          "__dpsql_c2" AS "__dpsql_k0"
+        FROM (
+          SELECT
+            *
+          FROM (
+            SELECT
+              "__dpsql_c1" AS "__dpsql_c1",
+              "__dpsql_c2" AS "__dpsql_c2",
+              CASE WHEN ISNAN("__dpsql_c3") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c3" + 0 END AS "__dpsql_c3",
+              "__dpsql_c4" AS "__dpsql_c4",
+              "__dpsql_c5" AS "__dpsql_c5",
+              "__dpsql_c6" AS "__dpsql_c6"
+            FROM (
+              SELECT
+                "uid" AS "__dpsql_c1",
+                TRY_CAST(SUM(TRY_CAST("n" AS BIGINT)) AS BIGINT) AS "__dpsql_c2",
+                CAST(SUM(TRY_CAST("x" AS DECIMAL(25, 8))) AS DOUBLE) / COUNT(TRY_CAST("x" AS DECIMAL(25, 8))) AS "__dpsql_c3",
+                MAX("k") AS "__dpsql_c4",
+                COUNT(DISTINCT "s") AS "__dpsql_c5",
+                COUNT(*) AS "__dpsql_c6"
+              FROM "visits"
+              GROUP BY
+                1
+            )
+          )
+          WHERE
+            "__dpsql_c6" > 2
+        )
+        WHERE
+          NOT "__dpsql_c1" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: Two CTEs, one over the other
+-- world: lineage
+WITH few AS (SELECT uid, k, n + 1 AS m FROM visits WHERE n < 10),
+     fewer AS (SELECT * FROM few WHERE k > 1)
+SELECT k, SUM(m) FROM fewer GROUP BY k;
+
+-- __dpsql_released_0, as one: 36c8ad9efc1c56e0
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-40, LEAST(210, "__dpsql_m0"))), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          CASE
+            WHEN "__dpsql_m0" <= -4
+            THEN -4
+            WHEN "__dpsql_m0" >= 21
+            THEN 21
+            ELSE TRY_CAST("__dpsql_m0" AS BIGINT)
+          END AS "__dpsql_m0"
+        FROM (
+          SELECT
+            "uid" AS "__dpsql_unit",
+            "k" AS "__dpsql_k0",
+            "__dpsql_c1" AS "__dpsql_m0"
+          FROM (
+            SELECT
+              *
+            FROM (
+              SELECT
+                *,
+                TRY("n" + 1) AS "__dpsql_c1"
+              FROM (
+                SELECT
+                  *
+                FROM "visits"
+                WHERE
+                  "n" < 10
+              )
+            )
+            WHERE
+              "k" > 1
+          )
+          WHERE
+            NOT "uid" IS NULL
+        )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: UNION ALL of two private tables
+-- world: lineage
+SELECT k, COUNT(DISTINCT uid) FROM (
+  SELECT uid, k FROM visits UNION ALL SELECT uid, k FROM logins
+) GROUP BY k;
+
+-- __dpsql_released_0, as one: 63baecc102947e6e
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_c3" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_c1",
+          "k" AS "__dpsql_c2",
+          "uid" AS "__dpsql_c3"
+        FROM "visits"
+        UNION ALL
+        SELECT
+          "uid" AS "__dpsql_c1",
+          "k" AS "__dpsql_c2",
+          "uid" AS "__dpsql_c3"
+        FROM "logins"
+      )
+      WHERE
+        NOT "__dpsql_c3" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: UNION of distinct rows, doubles in one spelling
+-- world: lineage
+SELECT x, COUNT(*) FROM (
+  SELECT uid, x FROM visits UNION SELECT uid, price FROM orders
+) GROUP BY x;
+
+-- __dpsql_released_0, as one: ca612ebf67745dd9
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "__dpsql_c3" AS "__dpsql_unit",
+          "__dpsql_c2" AS "__dpsql_k0"
+        FROM (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_c1",
+            CASE WHEN ISNAN("__dpsql_c2") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c2" + 0 END AS "__dpsql_c2",
+            "__dpsql_c3"
+          FROM (
+            SELECT
+              "uid" AS "__dpsql_c1",
+              "x" AS "__dpsql_c2",
+              "uid" AS "__dpsql_c3"
+            FROM "visits"
+            UNION
+            SELECT
+              "uid" AS "__dpsql_c1",
+              "price" AS "__dpsql_c2",
+              "uid" AS "__dpsql_c3"
+            FROM "orders"
+          )
+        )
+        WHERE
+          NOT "__dpsql_c3" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: Two blocks of one statement
+-- world: lineage
+SELECT a.k, a.n, b.n FROM (SELECT k, COUNT(*) AS n FROM visits GROUP BY k) a
+JOIN (SELECT k, COUNT(*) AS n FROM orders GROUP BY k) b ON a.k = b.k;
+
+-- __dpsql_released_0, as one: 428883a958c41f57
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- __dpsql_released_1, as one: 32165060b190cb1a
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "orders"
+        WHERE
+          NOT "uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- title: ROLLUP of two keys
+-- world: small
+SELECT k, s, COUNT(*) FROM visits GROUP BY ROLLUP (k, s);
+
+-- __dpsql_released_0, as one: f1c068fcc7fc5e1d
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_k1",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    "__dpsql_k1",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        "__dpsql_k1",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0",
+          "s" AS "__dpsql_k1"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0",
+        "__dpsql_k1"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0",
+    "__dpsql_k1"
+);
+
+-- __dpsql_released_1, as one: daa209f244b9fc81
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        COUNT(*) AS "__dpsql_m0",
+        COUNT(*) AS "__dpsql_m1"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0"
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- __dpsql_released_2, as one: 905c1993a7f622c8
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
+    ) AS BIGINT) AS "__dpsql_m0"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      COUNT(*) AS "__dpsql_m0"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+    )
+    GROUP BY
+      "__dpsql_unit"
+  )
+);
+

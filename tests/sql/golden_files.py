@@ -1,0 +1,142 @@
+"""Golden files: what analysts write, and the SQL that is generated for it.
+
+A file holds cases one after the other. Each has a title, the world it is asked in, parameters if
+any, the statement; then, for every private block, the statement that reads its rows, and the steps
+that do not stand in it word for word, laid out over several lines. As layout hides how a statement
+is spelled, a digest of its exact text stands above.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import duckdb
+from lineage_world import planned_here
+from sqlglot.errors import ParseError
+from support import SALT, TABLES, Planned, planned, policy
+
+from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.set_union import SetUnion
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
+from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.rewrite.set_union import set_union_sql
+from dpsql.sql.syntax.text import pretty
+
+PLACE = Path(__file__).parent / "golden"
+_TITLE = "-- title: "
+
+
+@dataclass(frozen=True)
+class Case:
+    """One statement with its world and parameters; ``text`` is the whole section of the file."""
+
+    file: str
+    title: str
+    world: str
+    parameters: dict[str, object]
+    statement: str
+    text: str
+
+
+def files() -> list[Path]:
+    """The golden files."""
+    return sorted(PLACE.glob("*.sql"))
+
+
+def cases(file: Path) -> Iterator[Case]:
+    """The cases of a file."""
+    sections = file.read_text(encoding="utf-8").split(_TITLE)
+    assert sections[0] == "", "a file begins with a title"
+    for section in sections[1:]:
+        title, _, rest = section.partition("\n")
+        found = re.match(r"((?:-- \w+: [^\n]*\n)*)(.*?);\n", rest, re.DOTALL)
+        assert found is not None, f"{title}: no statement"
+        header = dict(line[3:].split(": ", 1) for line in found[1].splitlines())
+        given = ast.literal_eval(f"{{{header.get('with', '')}}}")
+        parameters = dict(given) if given else {}
+        yield Case(file.name, title, header["world"], parameters, found[2], _TITLE + section)
+
+
+def written(case: Case) -> str:
+    """The section of the file as it should be."""
+    parts = [f"{_TITLE}{case.title}\n-- world: {case.world}\n"]
+    if case.parameters:
+        given = ", ".join(f"{name!r}: {value!r}" for name, value in case.parameters.items())
+        parts.append(f"-- with: {given}\n")
+    parts.append(f"{case.statement};\n\n")
+    for name, sql in statements(case, DUCKDB):
+        digest = hashlib.sha256(sql.encode()).hexdigest()[:16]
+        parts.append(f"-- {name}: {digest}\n{_laid_out(sql)};\n\n")
+    return "".join(parts)
+
+
+def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """What is generated for a case: for every block one statement, and steps that differ."""
+    for plan in _WORLDS[case.world](case.statement, dialect, case.parameters).plans:
+        whole = rewrite(plan, plan.block.source.table, SALT, dialect)
+        steps = ((name, sql) for name, sql in _steps(plan, dialect) if sql not in whole)
+        for name, sql in (("as one", whole), *steps):
+            yield f"{plan.block.name}, {name}", sql
+
+
+def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """The statements of the steps that a block is read in, if it is not read at once."""
+    table = plan.block.source.table
+    if isinstance(plan.selection, SetUnion):
+        union = set_union_sql(plan, table, SALT, dialect)
+        yield from ((f"table {name}", sql) for name, sql in union.tables)
+        yield from (("some pairs", sql) for sql in [union.pairs] if sql is not None)
+        yield from (("weights", sql) for sql in [union.weights] if sql is not None)
+        yield "named keys", union.named
+    if plan.quantiles:
+        steps = rewrite_quantiles(plan, table, SALT, dialect)
+        keys = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
+        yield "groups", steps.groups
+        yield "stored groups", stored_groups(keys, dialect)
+        yield "few chosen groups", chosen_groups(keys, 1, dialect)
+        yield "many chosen groups", chosen_groups(keys, 1000, dialect)
+        yield from ((f"values {i}", sql) for i, (_, sql) in enumerate(steps.counts))
+
+
+def _laid_out(sql: str) -> str:
+    """The statement over several lines, or as it is where it has what the parser cannot read."""
+    try:
+        return pretty(sql)
+    except ParseError:
+        return sql
+
+
+@cache
+def _small_schema() -> Schema:
+    with duckdb.connect(":memory:") as empty:
+        for statement in TABLES.values():
+            empty.execute(statement)
+        tables = []
+        for name in TABLES:
+            found = empty.table(name)
+            pairs = zip(found.columns, found.types, strict=True)
+            tables.append(Table(name, tuple(Column(c, str(t)) for c, t in pairs)))
+    return schema_of(*tables)
+
+
+def _small(statement: str, dialect: Dialect, parameters: dict[str, object]) -> Planned:
+    return planned(statement, _small_schema(), policy(), dialect=dialect, **parameters)  # type: ignore[arg-type]
+
+
+def _lineage(statement: str, dialect: Dialect, parameters: dict[str, object]) -> Planned:
+    return planned_here(statement, dialect=dialect, **parameters)
+
+
+_WORLDS: dict[str, Callable[[str, Dialect, dict[str, object]], Planned]] = {
+    "small": _small,
+    "lineage": _lineage,
+}

@@ -1,0 +1,639 @@
+# ruff: noqa: E501
+"""Each promise of a dialect is kept by DuckDB's, and a twin that breaks one is noticed.
+
+A promise is a test of one method by its meaning, on an engine, so it is ready for other dialects.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import UnsupportedError
+
+from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.errors import QueryRefused
+from dpsql.sql import dialects
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
+from dpsql.sql.dialects.registry import DIALECTS, dialect_named
+
+Check = Callable[[Dialect], None]
+PROMISES: dict[str, list[Check]] = {}
+SALTS = range(20)
+
+
+def promise(*methods: str) -> Callable[[Check], Check]:
+    """Declares what the promise is about."""
+
+    def note(check: Check) -> Check:
+        for method in methods:
+            PROMISES.setdefault(method, []).append(check)
+        return check
+
+    return note
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine() -> Iterator[None]:
+    global ENGINE
+    with duckdb.connect(":memory:", config={"threads": "2"}) as ENGINE:
+        yield
+
+
+ENGINE: duckdb.DuckDBPyConnection
+
+
+def rows(sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+    return ENGINE.execute(sql, list(parameters)).fetchall()
+
+
+def values(sql: str, source: str = "") -> list[Any]:
+    """The values of an expression over the rows of a source, in their order."""
+    return [value for (value,) in rows(f"SELECT {sql} {f'FROM {source}' if source else ''}")]
+
+
+def of(*constants: str) -> str:
+    """A source with one column ``x`` and a place by which its rows are in order."""
+    listed = ", ".join(f"({constant}, {place})" for place, constant in enumerate(constants))
+    return f"(VALUES {listed}) v(x, place) ORDER BY place"
+
+
+def tree(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, read="duckdb")
+
+
+# -- names and constants ---------------------------------------------------------------------------
+
+ODD = ("a", "A b", 'a"b', "a'b", "a\\", "a\\'", "--", "x; DROP TABLE t", "é", "`", "]")
+
+
+@promise("quote")
+def names_are_names(dialect: Dialect) -> None:
+    for name in ODD:
+        found = ENGINE.execute(f"SELECT 1 AS {dialect.quote(name)}")
+        assert [column[0] for column in found.description or ()] == [name]
+
+
+@promise("literal")
+def texts_are_texts(dialect: Dialect) -> None:
+    assert [values(dialect.literal(text)) for text in (*ODD, "")] == [[t] for t in (*ODD, "")]
+
+
+@promise("double")
+def doubles_are_exact(dialect: Dialect) -> None:
+    for value in (0.1, 1.0, -2.5, 1e300, 5e-324, 2.0**53, 123456789.123456789):
+        text = dialect.double(value)
+        assert rows(f"SELECT {text}, typeof({text})") == [(value, "DOUBLE")]
+
+
+@promise("wide_literal", "integer_type", "widest")
+def the_wide_type_holds_its_ends(dialect: Dialect) -> None:
+    wide = dialect.integer_type(wide=True)
+    for value in (*dialect.widest, 2**63, -(2**63) - 1):
+        text = dialect.wide_literal(value)
+        assert rows(f"SELECT {text}, typeof({text})") == [(value, wide)]
+    low, high = dialect.widest
+    assert values(f"CAST({-(2**63)} AS {wide}) * CAST({2**63} AS {wide})") == [-(2**126)]
+    assert low <= -(2**120)
+    assert high >= 2**120
+    assert values(f"CAST('{2**63 - 1}' AS {dialect.integer_type(wide=False)})") == [2**63 - 1]
+
+
+# -- errors on rows --------------------------------------------------------------------------------
+
+TEXTS = of("'7'", "'x'", "NULL", "'99999999999999999999'", "''", "'1e400'", "'true'")
+
+
+@promise("try_", "expression")
+def what_fails_is_null(dialect: Dialect) -> None:
+    text = dialect.expression(dialect.try_(tree("CAST(x AS INT) + 1")))
+    assert values(text, TEXTS) == [8, *[None] * 6]
+    text = dialect.expression(dialect.try_(tree("x * x * x")))
+    numbers = of("2", str(2**62), "NULL")
+    assert values(text, numbers) == [8, None, None]
+
+
+@promise("try_truth")
+def what_is_no_truth_value_is_null(dialect: Dialect) -> None:
+    text = dialect.expression(dialect.try_truth(tree("x")))
+    assert values(text, TEXTS) == [None, None, None, None, None, None, True]
+
+
+@promise("try_cast")
+def what_does_not_fit_is_null(dialect: Dialect) -> None:
+    assert values(dialect.try_cast("x", "BIGINT"), TEXTS)[:5] == [7, None, None, None, None]
+    extremes = of("'NaN'::DOUBLE", "'inf'::DOUBLE", "1e300", "2.6", "-2.6", "9223372036854775808")
+    assert values(dialect.try_cast("x", "BIGINT"), extremes) == [None, None, None, 3, -3, None]
+
+
+@promise("expression")
+def names_in_expressions_are_quoted(dialect: Dialect) -> None:
+    text = dialect.expression(tree("\"order\" = 'it''s' AND x > 2"))
+    source = "(VALUES ('it''s', 3)) v(\"order\", x)"
+    assert values(text, source) == [True]
+
+
+@promise("expression")
+def what_has_no_equal_is_refused(dialect: Dialect) -> None:
+    """In place of a generator that knows all of DuckDB, one that lacks a construct."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sqlglot.generator.Generator.trycast_sql", _lacking, raising=True)
+        patch.setattr("sqlglot.generators.duckdb.DuckDBGenerator.trycast_sql", _lacking)
+        with pytest.raises(QueryRefused) as refused:
+            dialect.expression(tree("TRY_CAST(x AS INT)"))
+    assert refused.value.__context__ is None
+
+
+def _lacking(self: Any, node: exp.Expr) -> str:
+    self.unsupported("there is no such cast")
+    return "0"
+
+
+@promise("comparison_family")
+def comparisons_within_a_family_never_fail(dialect: Dialect) -> None:
+    ends = {
+        "VARCHAR": ("'x'", "''", "'1'", "'é'"),
+        "TINYINT": ("-128", "127"),
+        "BIGINT": (str(-(2**63)), str(2**63 - 1)),
+        "UBIGINT": ("0", str(2**64 - 1)),
+        "DOUBLE": ("'NaN'", "'inf'", "1e308", "-1e308"),
+        "FLOAT": ("'NaN'", "'-inf'", "1e38"),
+        "DECIMAL(38,0)": ("9" * 38, "-" + "9" * 38),
+        "DECIMAL(38,38)": ("0.1",),
+        "HUGEINT": (f"'{2**127 - 1}'", f"'{-(2**127)}'"),
+        "UHUGEINT": (f"'{2**128 - 1}'",),
+        "BOOLEAN": ("true",),
+        "DATE": ("'0001-01-01 (BC)'", "'infinity'", "'5881580-07-10'"),
+        "TIMESTAMP": ("'294247-01-10 04:00:54'", "'-infinity'"),
+        "TIME": ("'23:59:59'",),
+        "UUID": ("'00000000-0000-0000-0000-000000000000'",),
+        "INTERVAL": ("'3 days'",),
+    }
+    families: dict[str, list[str]] = {}
+    for type_, constants in ends.items():
+        family = dialect.comparison_family(type_)
+        if family is not None:
+            families.setdefault(family, []).extend(f"CAST({c} AS {type_})" for c in constants)
+    assert len(families["number"]) > 4
+    for family in families.values():
+        for one in family:
+            for other in family:
+                values("x < y AND x = y", f"(SELECT {one} x, {other} y)")
+
+
+# -- integers --------------------------------------------------------------------------------------
+
+
+@promise("cast")
+def what_fits_is_cast(dialect: Dialect) -> None:
+    wide = dialect.cast(str(2**62), dialect.integer_type(wide=True))
+    assert rows(f"SELECT {wide}, typeof({wide})") == [(2**62, dialect.integer_type(wide=True))]
+    narrow = dialect.cast(wide, dialect.integer_type(wide=False))
+    assert values(f"typeof({narrow})") == [dialect.integer_type(wide=False)]
+
+
+@promise("divided")
+def quotients_are_rounded_towards_zero(dialect: Dialect) -> None:
+    for a, b in ((7, 2), (-7, 2), (0, 3), (2**63 - 1, 3), (-(2**62) - 1, 2), (2**100 + 1, 5)):
+        size = f"CAST('{a}' AS {dialect.integer_type(wide=True)})"
+        expected = abs(a) // b if a >= 0 else -(abs(a) // b)
+        assert values(dialect.divided(size, str(b))) == [expected]
+
+
+@promise("remainder")
+def remainders_have_the_sign_of_the_dividend(dialect: Dialect) -> None:
+    for a, b in ((7, 3), (-7, 3), (0, 3), (2**62 + 1, 10), (-(2**62) - 1, 10)):
+        expected = a % b if a >= 0 else -(-a % b)
+        assert values(dialect.remainder(f"({a})", str(b))) == [expected]
+
+
+@promise("sum")
+def sums_are_exact_and_wide(dialect: Dialect) -> None:
+    found = rows(f"SELECT {dialect.sum('x')} FROM (SELECT {2**63 - 1} AS x FROM range(1000))")
+    assert found == [(1000 * (2**63 - 1),)]
+    assert rows(f"SELECT {dialect.sum('x')} FROM (VALUES (NULL::BIGINT)) v(x)") == [(None,)]
+    assert rows(f"SELECT {dialect.sum('x')} FROM (VALUES (3), (NULL), (4)) v(x)") == [(7,)]
+
+
+@promise("least", "greatest")
+def clamping_ignores_null(dialect: Dialect) -> None:
+    source = of("-9", "9", "3", "NULL")
+    assert values(dialect.least("5", "x"), source) == [-9, 5, 3, 5]
+    assert values(dialect.greatest("5", "x"), source) == [5, 9, 5, 5]
+
+
+# -- floating point --------------------------------------------------------------------------------
+
+
+@promise("is_nan")
+def null_is_no_number_and_not_nan(dialect: Dialect) -> None:
+    source = of("'NaN'::DOUBLE", "-'NaN'::DOUBLE", "1.5", "'inf'::DOUBLE", "NULL")
+    assert values(dialect.is_nan("x"), source) == [True, True, False, False, None]
+
+
+@promise("rounded")
+def integers_stay_and_others_go_to_a_neighbour(dialect: Dialect) -> None:
+    given = (2.0**52 + 1, 2.0**53 + 2, -7.0, 0.49999999999999994, 2.6, -2.6, 1e300)
+    found = values(dialect.rounded("x"), of(*(f"CAST('{value!r}' AS DOUBLE)" for value in given)))
+    assert found == [2.0**52 + 1, 2.0**53 + 2, -7.0, 0.0, 3.0, -3.0, 1e300]
+
+
+@promise("root")
+def roots_are_rounded_down(dialect: Dialect) -> None:
+    given = [0, 1, 2, 3, 4, 8, 9, 10**14 - 1, 10**14, (2**26 - 1) ** 2 - 1, (2**26 - 1) ** 2]
+    text = dialect.root("x")
+    assert values(text, of(*map(str, given))) == [math.isqrt(value) for value in given]
+    assert values(f"typeof({text})", of("4")) == ["BIGINT"]
+
+
+@promise("divided_by_root")
+def shares_are_those_of_python(dialect: Dialect) -> None:
+    sizes, whole = [*range(1, 300), 2**40], 2**30
+    found = values(dialect.divided_by_root(whole, "x"), of(*map(str, sizes)))
+    assert found == [math.floor(whole / math.sqrt(size)) for size in sizes]
+
+
+# -- chance and order ------------------------------------------------------------------------------
+
+PEOPLE = "(SELECT p, k FROM range(1000) u(p), range(12) v(k))"
+
+
+@promise("salted_hash")
+def the_order_of_keys_depends_on_salt_unit_and_keys(dialect: Dialect) -> None:
+    orders = {salt: _orders(dialect, salt) for salt in SALTS}
+    # By salt, for one and the same unit; and by unit, for one and the same salt.
+    assert len({orders[salt][0] for salt in SALTS}) > len(SALTS) // 2
+    for salt in SALTS:
+        assert len(set(orders[salt])) > 900
+
+
+def _orders(dialect: Dialect, salt: int) -> list[str]:
+    hashed = dialect.salted_hash(salt, ["p", "k"])
+    return values(
+        "o",
+        f"(SELECT p, string_agg(k, ',' ORDER BY {hashed}) o FROM {PEOPLE} GROUP BY p) ORDER BY p",
+    )
+
+
+@promise("salted_hash")
+def no_key_is_favoured_for_all_units(dialect: Dialect) -> None:
+    """Of 12 keys that all of 1000 units have, each keeps 3: so each key is kept by 250 of them."""
+    for salt in SALTS:
+        hashed = dialect.salted_hash(salt, ["p", "k"])
+        ranked = f"SELECT k, row_number() OVER (PARTITION BY p ORDER BY {hashed}) r FROM {PEOPLE}"
+        kept = Counter(dict(rows(f"SELECT k, count(*) FROM ({ranked}) WHERE r <= 3 GROUP BY k")))
+        # Kept keys of one unit exclude each other: the statistic is smaller than a chi square's.
+        square = sum((kept[key] - 250) ** 2 / 250 for key in range(12))
+        assert square < 50, square  # 11 degrees of freedom: p < 1e-6
+
+
+@promise("salted_hash")
+def values_that_are_grouped_as_equal_hash_alike(dialect: Dialect) -> None:
+    text = dialect.salted_hash(7, ["x"])
+    alike = ("0.0::DOUBLE", "-0.0::DOUBLE"), ("'NaN'::DOUBLE", "-'NaN'::DOUBLE")
+    alike += (("INTERVAL 1 month", "INTERVAL 30 days"),)
+    for pair in alike:
+        assert len(set(values(text, of(*pair)))) == 1
+    nulls = [dialect.salted_hash(7, columns) for columns in (["NULL", "1"], ["1", "NULL"], ["1"])]
+    assert len(set(rows(f"SELECT {', '.join(nulls)}")[0])) == 3
+
+
+@promise("salted_bits")
+def bits_are_uniform_over_32(dialect: Dialect) -> None:
+    text = dialect.salted_bits(5, ["p", "0"])
+    found = values(text, "range(4000) u(p)")
+    assert min(found) >= 0
+    assert 2**32 - 2**23 < max(found) < 2**32
+    assert values(f"typeof({text})", "range(1) u(p)") == ["BIGINT"]
+    assert found != values(dialect.salted_bits(6, ["p", "0"]), "range(4000) u(p)")
+    assert abs(sum(value % 2 for value in found) - 2000) < 200
+    assert abs(sum(value >> 31 for value in found) - 2000) < 200
+
+
+@promise("one_spelling")
+def equal_values_have_one_spelling(dialect: Dialect) -> None:
+    for type_, one, other in (
+        ("DOUBLE", "0.0", "-0.0"),
+        ("FLOAT", "'NaN'", "-'NaN'::FLOAT"),
+        ("INTERVAL", "'1 month'", "'30 days'"),
+        ("INTERVAL", "'1 day'", "'24 hours'"),
+        ("VARCHAR", "'a'", "'a'"),
+    ):
+        cast = [f"CAST({value} AS {type_})" for value in (one, other)]
+        spelled = [f"CAST({dialect.one_spelling(text, type_)} AS VARCHAR)" for text in cast]
+        assert len(set(rows(f"SELECT {', '.join(spelled)}")[0])) == 1
+        assert values(f"{dialect.one_spelling(cast[1], type_)} = {cast[1]}") == [True]
+
+
+PAIRS = (("1", "1"), ("1", "2"), ("NULL", "1"), ("1", "NULL"), ("NULL", "NULL"))
+
+
+@promise("same")
+def null_is_the_same_as_null(dialect: Dialect) -> None:
+    for (one, other), expected in zip(PAIRS, (True, False, False, False, True), strict=True):
+        source = f"(SELECT CAST({one} AS INT) AS a, CAST({other} AS INT) AS b)"
+        assert values(dialect.same("a", "b"), source) == [expected]
+
+
+@promise("ascending")
+def only_what_is_grouped_is_equal_in_order(dialect: Dialect) -> None:
+    texts = of("'a'", "'A'", "'ä'", "'a '", "NULL", "''", "'b'", "'10'", "'9'", "'a'", "NULL")
+    rank = f"dense_rank() OVER (ORDER BY {dialect.ascending('x')})"
+    ranks = rows(f"SELECT x, {rank} FROM (SELECT x FROM {texts})")
+    assert len(set(ranks)) == len({x for x, _ in ranks}) == len({r for _, r in ranks})
+    few = rows(f"SELECT x, {rank} FROM (SELECT x FROM {of(chr(39) + 'b' + chr(39), 'NULL')})")
+    assert (few[0][1] < few[1][1]) == (dict(ranks)["b"] < dict(ranks)[None])
+
+
+@promise("descending")
+def the_largest_comes_first(dialect: Dialect) -> None:
+    source = f"(VALUES (1), (5), (-3)) v(x) ORDER BY {dialect.descending('x')}"
+    assert values("x", source) == [5, 1, -3]
+
+
+@promise("position")
+def what_is_not_in_the_list_has_no_place(dialect: Dialect) -> None:
+    found = values(dialect.position(["'a'", "'b'", "NULL"], "x"), of("'b'", "'a'", "'c'", "'A'"))
+    assert found == [2, 1, None, None]
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+@promise("derived")
+def statements_are_rows(dialect: Dialect) -> None:
+    one, other = dialect.derived("SELECT 1 AS x"), dialect.derived("SELECT 2 AS y", alias="q")
+    assert rows(f"SELECT x, q.y FROM {one} JOIN {other} ON TRUE") == [(1, 2)]
+
+
+@promise("materialized")
+def what_is_materialized_is_computed_once(dialect: Dialect) -> None:
+    step = dialect.materialized("t", "SELECT random() AS r FROM range(50)")
+    assert rows(f"WITH {step} SELECT count(*) FROM t a JOIN t b ON a.r = b.r") == [(50,)]
+
+
+@promise("row_number")
+def row_numbers_are_distinct_and_ascend(dialect: Dialect) -> None:
+    found = rows(f"SELECT {dialect.row_number()}, x FROM (SELECT * FROM range(5000) v(x))")
+    numbers = [number for number, _ in found]
+    assert numbers == sorted(set(numbers))
+
+
+@promise("numbers")
+def numbers_go_from_one_to_the_last(dialect: Dialect) -> None:
+    one = dialect.numbers(4, "k0", '"n"')
+    assert values('"n"', f"{one} ORDER BY 1") == [1, 2, 3, 4]
+    both = f"{dialect.numbers(2, 'k0', 'a')}, {dialect.numbers(3, 'k1', 'b')}"
+    assert rows(f"SELECT count(*), max(a), max(b) FROM {both}") == [(6, 2, 3)]
+
+
+@promise("limited")
+def equal_rows_do_not_exceed_the_limit(dialect: Dialect) -> None:
+    sql = "SELECT x FROM (VALUES (1), (2), (2), (2)) v(x) ORDER BY x"
+    assert rows(dialect.limited(sql, 3)) == [(1,), (2,), (2,)]
+
+
+@promise("semi_join")
+def a_row_with_two_matches_comes_once(dialect: Dialect) -> None:
+    left, right = "(VALUES (1), (2), (2), (NULL)) l(x)", "(VALUES (2), (2), (3), (NULL)) r(y)"
+    for negated, expected in ((False, [2, 2]), (True, [None, 1])):
+        source = dialect.semi_join(left, right, "x = y", negated=negated)
+        assert values("x", f"{source} ORDER BY x NULLS FIRST") == expected
+
+
+@promise("pairs")
+def all_pairs_are_listed(dialect: Dialect) -> None:
+    ((found,),) = rows(f"SELECT {dialect.pairs('x', 'y')} FROM (VALUES (1, 2), (3, 4)) v(x, y)")
+    assert sorted(map(list, found)) == [[1, 2], [3, 4]]
+
+
+@promise("parameter", "among_given")
+def what_is_given_is_used(dialect: Dialect) -> None:
+    places = f"{dialect.parameter(1)}, {dialect.parameter(2)}"
+    assert rows(f"SELECT {places}", 4, 9) == [(4, 9)]
+    for few in (True, False):
+        among = dialect.among_given("x", few=few)
+        assert rows(f"SELECT x FROM range(9) v(x) WHERE {among}", [7, 3, 99]) == [(3,), (7,)]
+
+
+# -- the promises and those who break them ---------------------------------------------------------
+
+METHODS = sorted(Dialect.__abstractmethods__ - {"name"})
+
+
+@pytest.mark.few(100)
+@pytest.mark.parametrize("method", METHODS)
+def test_duckdb_keeps_what_is_promised(method: str) -> None:
+    all_kept(method, DUCKDB)
+
+
+def all_kept(method: str, dialect: Dialect) -> None:
+    for check in PROMISES[method]:
+        check(dialect)
+
+
+def _leave_out_try(self: Dialect, node: exp.Expr) -> str:
+    guarded = list(node.find_all(exp.Anonymous))
+    return DUCKDB.expression(guarded[0].expressions[0].copy() if guarded else node)
+
+
+def _leniently(self: Dialect, node: exp.Expr) -> str:
+    return node.sql("duckdb", identify=True, unsupported_level=sqlglot.ErrorLevel.IGNORE)
+
+
+def _quoting_the_cause(self: Dialect, node: exp.Expr) -> str:
+    try:
+        return node.sql("duckdb", identify=True, unsupported_level=sqlglot.ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise QueryRefused(str(error), code="expression_not_allowed") from error
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A dialect that breaks one promise, by one method of it."""
+
+    why: str
+    method: str
+    broken: Any
+
+
+TWINS = (
+    Twin("quotes in names end them", "quote", lambda _, name: f'"{name}"'),
+    Twin("quotes in texts end them", "literal", lambda _, value: f"'{value}'"),
+    Twin("backslashes are doubled", "literal", lambda _, v: "'" + str(v).replace("\\", "\\\\").replace("'", "''") + "'"),
+    Twin("doubles are decimals", "double", lambda _, value: repr(value)),
+    Twin("doubles have 15 digits", "double", lambda _, value: f"{value:.14e}"),
+    Twin("wide literals are doubles", "wide_literal", lambda _, v: f"CAST({float(v)!r} AS HUGEINT)"),
+    Twin("wide literals are unsigned", "wide_literal", lambda _, v: f"CAST('{abs(v)}' AS UHUGEINT)"),
+    Twin("the wide type is narrow", "integer_type", lambda _, *, wide: "BIGINT"),
+    Twin("the narrow type has 32 bits", "integer_type", lambda _, *, wide: "HUGEINT" if wide else "INTEGER"),
+    Twin("the wide type is said to be wider", "widest", property(lambda _: (-(2**130), 2**130))),
+    Twin("TRY is forgotten", "try_", lambda _, node: node),
+    Twin("TRY is COALESCE", "try_", lambda _, node: exp.Coalesce(this=node, expressions=[exp.Null()])),
+    Twin("TRY is dropped by the generator", "expression", _leave_out_try),
+    Twin("names lose their quotes", "expression", lambda _, node: node.sql("duckdb").replace('"', "")),
+    Twin("what has no equal is left out", "expression", _leniently),
+    Twin("the refusal quotes its cause", "expression", _quoting_the_cause),
+    Twin("truth values are cast", "try_truth", lambda _, node: exp.cast(node, "BOOLEAN")),
+    Twin("casts raise", "try_cast", lambda _, sql, type_: f"CAST({sql} AS {type_})"),
+    Twin("casts truncate", "try_cast", lambda _, sql, type_: f"TRY_CAST(trunc(TRY_CAST({sql} AS DOUBLE)) AS {type_})"),
+    Twin("all can be compared with all", "comparison_family", lambda _, type_: "number"),
+    Twin("decimals are numbers like others", "comparison_family", lambda _, type_: "number" if "(" in type_ or "INT" in type_ else None),
+    Twin("casts go to doubles", "cast", lambda _, sql, type_: f"CAST({sql} AS DOUBLE)"),
+    Twin("quotients are rounded down", "divided", lambda _, a, b: f"(({a} // {b}) - (CASE WHEN {a} < 0 AND {a} % {b} <> 0 THEN 1 ELSE 0 END))"),
+    Twin("quotients are doubles", "divided", lambda _, a, b: f"CAST(trunc({a} / {b}) AS HUGEINT)"),
+    Twin("remainders are not negative", "remainder", lambda _, a, b: f"((({a} % {b}) + {b}) % {b})"),
+    Twin("sums are doubles", "sum", lambda _, sql: f"sum(CAST({sql} AS DOUBLE))"),
+    Twin("sums have 64 bits", "sum", lambda _, sql: f"CAST(sum({sql}) AS BIGINT)"),
+    Twin("sums of nothing are 0", "sum", lambda _, sql: f"coalesce(sum({sql}), 0)"),
+    Twin("NULL is passed on", "least", lambda _, a, b: f"CASE WHEN {a} < {b} THEN {a} WHEN {b} <= {a} THEN {b} END"),
+    Twin("NULL is passed on", "greatest", lambda _, a, b: f"CASE WHEN {a} > {b} THEN {a} WHEN {b} >= {a} THEN {b} END"),
+    Twin("NULL is a number", "is_nan", lambda _, sql: f"coalesce(isnan({sql}), false)"),
+    Twin("NaN is a number", "is_nan", lambda _, sql: f"({sql} <> {sql})"),
+    Twin("halves are added", "rounded", lambda _, sql: f"floor({sql} + 0.5e0)"),
+    Twin("rounded through a decimal", "rounded", lambda _, sql: f"CAST(CAST({sql} AS DECIMAL(15, 0)) AS DOUBLE)"),
+    Twin("roots are rounded", "root", lambda _, sql: f"CAST(round(sqrt({sql})) AS BIGINT)"),
+    Twin("roots are floats", "root", lambda _, sql: f"CAST(floor(sqrt(CAST({sql} AS FLOAT))) AS BIGINT)"),
+    Twin("roots are rounded first", "divided_by_root", lambda _, n, sql: f"CAST({n} // floor(sqrt({sql})) AS BIGINT)"),
+    Twin("the salt is ignored", "salted_hash", lambda _, salt, columns: f"hash(hash(1, {', '.join(columns)}))"),
+    Twin("the unit is ignored", "salted_hash", lambda _, salt, columns: f"hash(hash({salt}, {columns[-1]}))"),
+    Twin("the keys are ignored", "salted_hash", lambda _, salt, columns: f"hash(hash({salt}, {columns[0]}))"),
+    Twin("keys are favoured a little", "salted_hash", lambda _, salt, columns: f"hash(hash({salt}, {', '.join(columns)})) % 1000 + {columns[-1]} * 20"),
+    Twin("spellings are hashed", "salted_hash", lambda _, salt, columns: f"hash(concat_ws('|', {salt}, {', '.join(columns)}))"),
+    Twin("bits have a sign", "salted_bits", lambda _, salt, columns: f"(CAST(hash(hash({salt}, {', '.join(columns)})) >> 32 AS BIGINT) - 2147483648)"),
+    Twin("bits are 31", "salted_bits", lambda _, salt, columns: f"CAST(hash(hash({salt}, {', '.join(columns)})) >> 33 AS BIGINT)"),
+    Twin("bits have no salt", "salted_bits", lambda _, salt, columns: f"CAST(hash(hash({', '.join(columns)})) >> 32 AS BIGINT)"),
+    Twin("values keep their spelling", "one_spelling", lambda _, sql, type_: sql),
+    Twin("NULL is not the same as NULL", "same", lambda _, a, b: f"{a} = {b}"),
+    Twin("NULL is the same as all", "same", lambda _, a, b: f"coalesce({a} = {b}, true)"),
+    Twin("a collation makes texts equal", "ascending", lambda _, sql: f"{sql} COLLATE NOCASE"),
+    Twin("texts are cut", "ascending", lambda _, sql: f"left({sql}, 1)"),
+    Twin("the smallest comes first", "descending", lambda _, sql: sql),
+    Twin("absent values have place 0", "position", lambda _, found, sql: f"coalesce(list_position([{', '.join(found)}], {sql}), 0)"),
+    Twin("places count from 0", "position", lambda _, found, sql: f"list_position([{', '.join(found)}], {sql}) - 1"),
+    Twin("aliases are left out", "derived", lambda _, sql, alias="": f"({sql})"),
+    Twin("steps are computed each time", "materialized", lambda _, name, sql: f"{name} AS NOT MATERIALIZED ({sql})"),
+    Twin("all rows have one number", "row_number", lambda _: "1"),
+    Twin("rows are numbered from their end", "row_number", lambda _: "-(row_number() OVER ())"),
+    Twin("the last number is left out", "numbers", lambda _, n, alias, column: f"range(1, {n}) AS {alias}({column})"),
+    Twin("numbers start at 0", "numbers", lambda _, n, alias, column: f"range({n}) AS {alias}({column})"),
+    Twin("there is no limit", "limited", lambda _, sql, n: sql),
+    Twin("there is one row more", "limited", lambda _, sql, n: f"{sql} LIMIT {n + 1}"),
+    Twin("matches are multiplied", "semi_join", lambda _, left, right, on, *, negated: f"{left} {'ANTI ' if negated else ''}JOIN {right} ON ({on})"),
+    Twin("an anti-join is a semi-join", "semi_join", lambda _, left, right, on, *, negated: f"{left} SEMI JOIN {right} ON ({on})"),
+    Twin("only one pair is listed", "pairs", lambda _, a, b: f"[any_value([{a}, {b}])]"),
+    Twin("the second parameter is the first", "parameter", lambda _, position: "$1"),
+    Twin("none is among the given", "among_given", lambda _, sql, *, few: f"NOT list_contains(?::BIGINT[], {sql})"),
+)  # fmt: skip
+
+
+@pytest.mark.few(100)
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin.method}: {twin.why}")
+def test_a_twin_that_breaks_a_promise_is_noticed(twin: Twin) -> None:
+    broken = type("Broken", (DuckDBDialect,), {twin.method: twin.broken, "__slots__": ()})()
+    noticed = (AssertionError, duckdb.Error, pytest.fail.Exception)
+    with pytest.raises(noticed):
+        all_kept(twin.method, broken)
+
+
+def test_every_method_has_a_promise_and_somebody_who_breaks_it() -> None:
+    assert sorted(PROMISES) == METHODS
+    assert sorted({twin.method for twin in TWINS}) == METHODS
+
+
+def test_a_dialect_that_leaves_something_open_cannot_be_made() -> None:
+    class Half(DuckDBDialect):
+        salted_hash = Dialect.salted_hash  # type: ignore[assignment]
+
+    with pytest.raises(TypeError):
+        Half()
+
+
+SPELLINGS = [
+    "TRY",
+    "CAST(",
+    "HUGEINT",
+    "AS BIGINT",
+    "AS DOUBLE",
+    "isnan",
+    "hash(",
+    "list(",
+    "list_",
+    "unnest(",
+    "range(",
+    " // ",
+    " % ",
+    ">>",
+    "least(",
+    "greatest(",
+    "round(",
+    "floor(",
+    "sqrt(",
+    "sum(",
+    "LIMIT",
+    " DESC",
+    "MATERIALIZED",
+    "SEMI ",
+    "ANTI ",
+    "DISTINCT FROM",
+    "OVER ()",
+    " ?",
+    "?::",
+    "'NaN'",
+    '"',
+]
+"""What only a dialect may write."""
+
+
+def spelled(source: str) -> list[str]:
+    """Spellings of an engine in the texts of a module that are no documentation."""
+    module = ast.parse(source)
+    documented = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    texts = [
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in documented
+    ]
+    return [f"{word} in {text!r}" for text in texts for word in SPELLINGS if word in text]
+
+
+GENERATING = [
+    path
+    for folder in ("rewrite", "expressions")
+    for path in sorted((Path(dialects.__path__[0]).parent / folder).glob("*.py"))
+]
+
+
+@pytest.mark.few(100)
+@pytest.mark.parametrize("path", GENERATING, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_no_engine_is_spelled_outside_of_its_dialect(path: Path) -> None:
+    assert spelled(path.read_text("utf-8")) == []
+
+
+def test_a_spelling_outside_is_noticed() -> None:
+    assert spelled('def f(x):\n    """HUGEINT"""\n    return f"CAST({x} AS HUGEINT)"') != []
+    assert spelled('def f(x):\n    """HUGEINT"""\n    return x') == []
+    assert len(GENERATING) > 12
+
+
+def test_an_engine_names_its_dialect(tmp_path: Any) -> None:
+    engine = DuckDBEngine()
+    assert dialect_named(engine.dialect) is DUCKDB
+    with engine.run(10) as run:
+        assert run.dialect == engine.dialect
+    engine.close()
+    assert {name: dialect.name for name, dialect in DIALECTS.items()} == {"duckdb": "duckdb"}
+    with pytest.raises(ValueError, match="not oracle"):
+        dialect_named("oracle")
