@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 import os
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.accounting.zcdp import Composition
+from dpsql.connection.connection import Connection, connect
+from dpsql.connection.cursor import Cursor
 from dpsql.core.schema import (
     Column,
     Table,
@@ -816,3 +820,12 @@ def test_a_default_of_dpsql_is_within_its_own_limits(name: str) -> None:
     else:
         with pytest.raises(ParameterError, match=name):
             check_value(name, "unlimited")
+
+
+@pytest.mark.parametrize(
+    "function", [connect, Connection.sql, Connection.explain, Cursor.execute], ids=repr
+)
+def test_what_takes_parameters_tells_type_checkers_which(function: Callable[..., object]) -> None:
+    *_, last = inspect.signature(function).parameters.values()
+    assert last.kind is inspect.Parameter.VAR_KEYWORD
+    assert last.annotation == f"Unpack[{PrivacyParameters.__name__}]"
