@@ -11,7 +11,7 @@ import warnings
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
@@ -45,7 +45,7 @@ from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.limits import ResourceFailures
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides
+from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
 from dpsql.policy.resolve import check_setting, resolve
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, Cost, Noise, Result
@@ -147,7 +147,7 @@ class Connection(CursorConnection):
         *,
         mechanism: str | None = None,
         fresh: bool = False,
-        **parameters: object,
+        **parameters: Unpack[PrivacyParameters],
     ) -> Result:
         """Answer a query under differential privacy, or one of the statements beside SELECT.
 
@@ -166,7 +166,7 @@ class Connection(CursorConnection):
         Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
         spent.
         """
-        query, asked = _query(query), _Arguments.of(values, mechanism, parameters, fresh)
+        query, asked = _query(query), _Arguments.of(values, mechanism, dict(parameters), fresh)
         with self._turn, self._tail.tenant:
             self.refuse_closed()
             statement = read_statement(query)
@@ -185,10 +185,10 @@ class Connection(CursorConnection):
         values: Values = (),
         *,
         mechanism: str | None = None,
-        **parameters: object,
+        **parameters: Unpack[PrivacyParameters],
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
-        query, asked = _query(query), _Arguments.of(values, mechanism, parameters)
+        query, asked = _query(query), _Arguments.of(values, mechanism, dict(parameters))
         with self._turn, self._tail.tenant:
             self.refuse_closed()
             statement = read_statement(query)
@@ -505,7 +505,7 @@ def connect(
     *,
     session: str = "",
     progress: Percent = _untold,
-    **parameters: object,
+    **parameters: Unpack[PrivacyParameters],
 ) -> Connection:
     """Open a connection for one analyst.
 
