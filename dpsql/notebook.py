@@ -30,7 +30,7 @@ from dpsql.core.formatting import printable
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
-from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS
 from dpsql.render.budget import headline
 from dpsql.results.result import Result, require_package
 from dpsql.sql.syntax.placeholders import parameter_names
@@ -69,25 +69,14 @@ def _name(text: str) -> str:
 
 def _parameters(method: _Method) -> _Method:
     """The privacy parameters of a connection or of one query."""
-    for decorate in (
-        argument(
-            "--contribution-bounding",
-            metavar="sample|weight",
-            help="what becomes of a unit with too many groups",
-        ),
-        argument("--min-units-per-group", type=int, help="never release a group of fewer units"),
-        argument("--k-bar", type=int, help="how many of the largest groups a top-k looks at"),
-        argument("--max-rows-contributed", type=int, help="rows one unit may add to one group"),
-        argument(
-            "--max-groups-contributed",
-            type=_groups,
-            metavar="N|unlimited",
-            help="groups one unit may influence",
-        ),
-        argument("--delta", type=float, help="what a query may cost, as delta"),
-        argument("--epsilon", type=float, help="what a query may cost, as epsilon"),
-    ):
-        method = decorate(method)
+    for spec in reversed(tuple(PARAMETERS.values())):
+        attributes: dict[str, Any] = {"type": spec.type}
+        if spec.words:
+            attributes = {"metavar": "|".join(spec.words)}
+        elif spec.unlimited:
+            attributes = {"metavar": "N|unlimited", "type": _groups}
+        flag = f"--{spec.name.replace('_', '-')}"
+        method = argument(flag, help=spec.option, **attributes)(method)
     return method
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.histogram import KnownDomain
-from dpsql.mechanisms.set_union import SetUnion
 
 _HALF, _SURELY = 0.5, 0.95
 
@@ -40,19 +37,13 @@ class Appearance:
     rarely: float
 
 
-@runtime_checkable
-class _Thresholded(Protocol):
-    @property
-    def threshold(self) -> float: ...
-
-
 def appearance(plan: BlockPlan) -> Appearance | None:
     """Which groups appear how often, or None if the data do not decide.
 
     Sizes of whole units and sums of integers are whole. For the policies of set unions these are
     estimates (see ``SetUnion.share``).
     """
-    if isinstance(plan.selection, KnownDomain):
+    if plan.answers_all:
         return large_enough(plan)
     half, surely = plan.selection.appears_above(_HALF), plan.selection.appears_above(_SURELY)
     if half is None or surely is None:
@@ -60,7 +51,7 @@ def appearance(plan: BlockPlan) -> Appearance | None:
     step, whole = _step(plan), _is_whole(plan)
     # A score on the threshold itself appears less often than half the time, the next one more.
     sizes = (math.floor(half) + 1, math.ceil(surely), math.floor(2 * half - surely))
-    if isinstance(plan.selection, SetUnion):
+    if plan.selection.divided_norm is not None:
         sizes = (sizes[0], math.floor(surely) + 1, sizes[2])
     up, down = (math.ceil, math.floor) if whole else (float, float)
     return Appearance(up(sizes[0] * step), up(sizes[1] * step), down(sizes[2] * step))
@@ -76,13 +67,13 @@ def large_enough(plan: BlockPlan) -> Appearance | None:
 
 def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
     """The threshold on an aggregate, or None where another value decides, or nothing does."""
-    selection, least = plan.selection, plan.units_needed(_HALF)
+    fixed, least = plan.selection.threshold, plan.units_needed(_HALF)
     if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
         return Threshold(least - 1, None)
     decides = plan.block.aggregates[aggregate].measures == (plan.score,)
-    if not decides or not isinstance(selection, _Thresholded):
+    if not decides or fixed is None:
         return None
-    least = selection.threshold * _step(plan)
+    least = fixed * _step(plan)
     if plan.base_rank is not None:
         least += plan.block.parameters.min_units_per_group - 1
     return Threshold(least, plan.base_rank)

@@ -15,7 +15,7 @@ little too small.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,31 +64,69 @@ def estimate_range(
     aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[Range]
 ) -> Range:
     """All values that an aggregate may have if its measures are in these ranges."""
-    center = measures[aggregate.measures[0]].lattice
-    assert center is not None
-    total, count = parts[:2]
-    mean = total.over(_at_least(count, 1))
-    if aggregate.kind is AggregateKind.AVG:
-        middle = _middle(center)
-        return Range(mean.low + middle, mean.high + middle).clip(center.lower, center.upper)
-    squares = measures[aggregate.measures[2]].lattice
-    assert squares is not None
-    power = parts[2].over(_at_least(count, 1))
-    middle, square = _middle(squares), mean.squared()
+    lattices = [measures[index].lattice for index in aggregate.measures]
+    return _ESTIMATES[aggregate.kind](lattices, parts)
+
+
+# -- the formulas: each takes the lattices and the ranges of an aggregate's parts --------------
+
+Lattices = Sequence[Lattice | None]
+Parts = Sequence[Range]
+
+
+def _average(lattices: Lattices, parts: Parts) -> Range:
+    center, mean = _given(lattices[0]), _centred_mean(parts)
+    middle = _middle(center)
+    return Range(mean.low + middle, mean.high + middle).clip(center.lower, center.upper)
+
+
+def _variance(lattices: Lattices, parts: Parts) -> Range:
+    center, squares = _given(lattices[0]), _given(lattices[2])
+    power = parts[2].over(_at_least(parts[1], 1))
+    middle, square = _middle(squares), _centred_mean(parts).squared()
     largest = ((center.upper - center.lower) / 2) ** 2
     low, high = power.low + middle - square.high, power.high + middle - square.low
-    return _finished(aggregate.kind, Range(low, high).clip(0.0, largest), count)
+    return Range(low, high).clip(0.0, largest)
 
 
-def _finished(kind: AggregateKind, variance: Range, count: Range) -> Range:
-    """What was asked for, from the variance of a population."""
-    if kind.sample:
-        number = _at_least(count, 2)
-        variance = Range(
-            variance.low * number.high / (number.high - 1),
-            variance.high * number.low / (number.low - 1),
-        )
-    return Range(np.sqrt(variance.low), np.sqrt(variance.high)) if kind.root else variance
+def _variance_of_sample(lattices: Lattices, parts: Parts) -> Range:
+    """The unbiased estimate, which divides by one less."""
+    variance, number = _variance(lattices, parts), _at_least(parts[1], 2)
+    return Range(
+        variance.low * number.high / (number.high - 1),
+        variance.high * number.low / (number.low - 1),
+    )
+
+
+def _deviation(lattices: Lattices, parts: Parts) -> Range:
+    return _root(_variance(lattices, parts))
+
+
+def _deviation_of_sample(lattices: Lattices, parts: Parts) -> Range:
+    return _root(_variance_of_sample(lattices, parts))
+
+
+_ESTIMATES: Mapping[AggregateKind, Callable[[Lattices, Parts], Range]] = {
+    AggregateKind.AVG: _average,
+    AggregateKind.VAR_POP: _variance,
+    AggregateKind.VAR_SAMP: _variance_of_sample,
+    AggregateKind.STDDEV_POP: _deviation,
+    AggregateKind.STDDEV_SAMP: _deviation_of_sample,
+}
+
+
+def _centred_mean(parts: Parts) -> Range:
+    total, count, *_ = parts
+    return total.over(_at_least(count, 1))
+
+
+def _root(variance: Range) -> Range:
+    return Range(np.sqrt(variance.low), np.sqrt(variance.high))
+
+
+def _given(lattice: Lattice | None) -> Lattice:
+    assert lattice is not None
+    return lattice
 
 
 def _at_least(count: Range, least: float) -> Range:

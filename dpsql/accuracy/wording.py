@@ -24,25 +24,11 @@ import numpy as np
 from dpsql.accuracy.appearance import Appearance, appearance, large_enough
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.formatting import level, ordinal, printable
-from dpsql.ir.measures import AggregateKind, MeasureKind, Quantile
+from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.histogram import KnownDomain
-from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.set_union import SetUnion, Weighting
 
 MAX_PARTS = 4
 _UNBOUNDED = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
-_NOUNS = {
-    AggregateKind.COUNT_UNITS: "count",
-    AggregateKind.COUNT: "count",
-    AggregateKind.SUM: "sum",
-    AggregateKind.AVG: "average",
-    AggregateKind.VAR_POP: "variance",
-    AggregateKind.VAR_SAMP: "variance",
-    AggregateKind.STDDEV_POP: "standard deviation",
-    AggregateKind.STDDEV_SAMP: "standard deviation",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +104,10 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
     (only,) = shown
     kind = plan.block.aggregates[only.aggregate].kind
     if kind.composed:
-        yield f"{often} intervals hold the true {_NOUNS[kind]}{condition}."
+        yield f"{often} intervals hold the true {kind.value.noun}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))
-        yield f"{often} {_NOUNS[kind]}s are within ± {margin} of the true ones{condition}."
+        yield f"{often} {kind.value.noun}s are within ± {margin} of the true ones{condition}."
 
 
 def _says_something(part: Part, shown: Shown) -> bool:
@@ -156,9 +142,7 @@ def _chosen(part: Part) -> bool:
     """Whether some groups may have been left out by their noisy values."""
     top_k = part.plan.block.top_k
     full = top_k is not None and part.released >= top_k.limit
-    return part.rows < part.released or (
-        full and isinstance(part.plan.selection, CorrelatedTopK)  # it keeps the k largest itself
-    )
+    return part.rows < part.released or (full and part.plan.selection.leaves_out)
 
 
 def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
@@ -188,24 +172,25 @@ def _groups(part: Part) -> Iterator[str]:
     """Which groups appear."""
     plan, selection = part.plan, part.plan.selection
     large = large_enough(plan)
-    if isinstance(selection, KnownDomain):
+    if plan.answers_all:
         if large is not None:
             yield _left_out(part, large)
         elif plan.block.keys:
             verb = "appear" if part.shown and part.rows >= part.released else "were answered"
-            yield f"All {selection.size:,} declared groups {verb}, whether they hold rows or not."
+            groups = f"{selection.declared:,} declared groups"
+            yield f"All {groups} {verb}, whether they hold rows or not."
         return
     found = appearance(plan)
     if found is None:
         return
-    if isinstance(selection, SetUnion):
-        yield _union(plan, selection, found)
+    if selection.divided_norm is not None:
+        yield _union(plan, found)
     elif plan.base_rank is None:
         yield _histogram(part, found)
-    elif isinstance(selection, KnownDomainTopK):
+    elif plan.declared:
         base, names = ordinal(plan.base_rank), "picks" if large is not None else "always names"
         yield (
-            f"It {names} {selection.picks:,} of the {selection.size:,} declared groups. One "
+            f"It {names} {plan.base_rank - 1:,} of the {selection.declared:,} declared groups. One "
             f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
             f"the {base} largest, and at least 95% of the time at {_up(found.surely)}"
             f"{_if_bounded(plan)}."
@@ -262,10 +247,10 @@ def _top_k(plan: BlockPlan, found: Appearance) -> str:
     )
 
 
-def _union(plan: BlockPlan, union: SetUnion, found: Appearance) -> str:
+def _union(plan: BlockPlan, found: Appearance) -> str:
     """A threshold on weights that units divide among their keys."""
     unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
-    if union.weighting is Weighting.POLICY:
+    if plan.selection.estimated:
         return (
             f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
             f"be listed half the time, and {surely} for 95% (after bounding)."

@@ -26,8 +26,9 @@ from dpsql.calibrate.request import (
     parameter,
     refused,
 )
-from dpsql.calibrate.values import Figures, Found, Mechanism, Sizes
+from dpsql.calibrate.values import Figures, Found, Mechanism
 from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.registry import Sizes
 
 __all__ = ["CALCULATIONS", "Answer", "Calibration", "Request", "answer_json", "calibrate"]
 

@@ -13,13 +13,15 @@ from dpsql.calibrate.values import (
     Figures,
     Found,
     Mechanism,
-    Sizes,
     budget_too_large,
+    found_of,
     on_reals,
+    registered,
 )
 from dpsql.mechanisms.additive import CorrelatedGaussian
 from dpsql.mechanisms.correlated_histogram import CorrelatedAnalysis, calibrate_correlated
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k, one_shot_top_k
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK, one_shot_top_k
+from dpsql.mechanisms.registry import CORRELATED_TOP_K, Sizes
 
 _STABILITY_THEOREMS = {
     CorrelatedAnalysis.ADD_THE_DELTAS: "Theorem 3.3",
@@ -50,34 +52,8 @@ def _stability_histogram(analysis: CorrelatedAnalysis) -> Calibrate:
     return calibrate
 
 
-def _correlated_top_k(sizes: Sizes, rho: float, delta: float) -> Found:
-    mechanism = correlated_top_k(
-        rho, sensitivity=sizes.sensitivity, k=sizes.k, k_bar=sizes.k_bar, delta=delta, floor=0
-    )
-    if mechanism is None:
-        raise budget_too_large("correlated-top-k")
-    return _correlated_found(mechanism)
-
-
-def _correlated_top_k_exact(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    mechanism = one_shot_top_k(
-        epsilon,
-        sensitivity=sizes.sensitivity,
-        k=sizes.k,
-        k_bar=sizes.k_bar,
-        delta=delta,
-        floor=0,
-    )
-    return _correlated_found(mechanism)
-
-
-def _correlated_found(mechanism: CorrelatedTopK) -> Found:
-    return Found(
-        source=mechanism.source,
-        drawn=half_steps(mechanism),
-        loss=PrivacyLoss(mechanism.rho(None), mechanism.delta),
-        promise=mechanism.promise(mechanism.k),
-    )
+def _correlated_top_k(mechanism: CorrelatedTopK, sizes: Sizes) -> Found:
+    return found_of(mechanism, sizes, half_steps(mechanism))
 
 
 def half_steps(mechanism: CorrelatedTopK) -> Figures:
@@ -108,15 +84,14 @@ MECHANISMS: tuple[Mechanism, ...] = (
         aliases=("csh",),
         instead="correlated-top-k",
     ),
-    Mechanism(
-        name="correlated-top-k",
-        summary="the k largest groups with counts, any number of groups per unit",
+    registered(
+        CORRELATED_TOP_K,
+        _correlated_top_k,
         takes=("k", "k_bar"),
         may_take=("sensitivity",),
-        zcdp=_correlated_top_k,
-        one_shot={"exact": _correlated_top_k_exact},
         family="top-k",
         noise="correlated",
         measured=EXCESS,
+        out_of_range=budget_too_large,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpsql.accounting.zcdp import PrivacyLoss
-from dpsql.calibrate.values import BALLE, LEBEDA, VALUE, Figures, Found, Mechanism, Sizes
+from dpsql.calibrate.values import BALLE, LEBEDA, VALUE, Figures, Found, Mechanism
 from dpsql.mechanisms.additive import (
     Additive,
     CorrelatedGaussian,
@@ -18,6 +18,7 @@ from dpsql.mechanisms.additive import (
     one_shot_laplace,
 )
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.registry import Sizes
 
 
 def _laplace_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:

@@ -6,13 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 
 from dpsql.accounting.zcdp import DELTA_UNIT
-from dpsql.calibrate.values import MAX_SIZE
 from dpsql.errors import ParameterError
+from dpsql.mechanisms.registry import ANY_GROUPS
 
 MAX_BUDGET = 30.0
 """The largest epsilon or rho: beyond it nobody is protected."""
 MIN_DELTA = 4 * DELTA_UNIT
 """The least delta: even a quarter of it is something that a ledger can count."""
+MAX_SIZE = ANY_GROUPS
+"""The largest size there may be."""
 BUDGET = ("epsilon", "delta", "rho")
 SIZES = ("k", "groups", "k_bar", "sensitivity")
 ANALYSES = ("exact", "add-the-deltas", "tight", "integrated", "pure", "zcdp")

@@ -3,83 +3,54 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.calibrate.values import (
     EXCESS,
     OFTEN,
     Figures,
     Found,
     Mechanism,
-    Sizes,
     budget_too_large,
+    budget_too_small,
+    found_of,
     on_integers,
     on_integers_with_tail,
+    registered,
 )
-from dpsql.errors import ParameterError
-from dpsql.mechanisms.additive import IndependentNoise, gaussian
-from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar, gumbel_top_k_chosen_k_bar
+from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.mechanisms.registry import (
+    FIXED_THRESHOLD,
+    GAUSSIAN_TOP_K,
+    GUMBEL_TOP_K,
+    GUMBEL_TOP_K_CHOSEN_K_BAR,
+    LAPLACE_TOP_K,
+    Sizes,
+)
 from dpsql.mechanisms.sampling.noise import DiscreteLaplace, difference_quantile_sf
 from dpsql.mechanisms.sampling.numeric import smallest
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, overtaking_delta
 
 
-def _gaussian_top_k(sizes: Sizes, rho: float, delta: float) -> Found:
-    noise = gaussian(rho * (1 - 4e-7), sizes.sensitivity, sizes.groups)
-    if noise.scale < 1:
-        raise budget_too_large("gaussian-top-k")
-    mechanism = GaussianTopK(noise, sizes.groups, sizes.k_bar, delta, floor=0)
+def _gaussian_top_k(mechanism: GaussianTopK, sizes: Sizes) -> Found:
+    noise = mechanism.noise
     tail = difference_quantile_sf(noise.scale, noise.scale, 1 - OFTEN)
-    return Found(
-        source=mechanism.source,
-        drawn=on_integers_with_tail(noise, mechanism.threshold, tail),
-        loss=PrivacyLoss(mechanism.rho(None), delta),
-        promise=mechanism.promise(sizes.k),
-    )
+    return found_of(mechanism, sizes, on_integers_with_tail(noise, mechanism.threshold, tail))
 
 
-def _gumbel_top_k(sizes: Sizes, rho: float, delta: float) -> Found:
-    mechanism = gumbel_top_k(
-        rho,
-        sensitivity=sizes.sensitivity,
-        k=sizes.k,
-        k_bar=sizes.k_bar,
-        delta=delta,
-        floor=0,
-        groups=sizes.groups,
-    )
-    if mechanism is None:
-        raise _too_small()
-    return Found(
-        source=f"{mechanism.source}; promise: Durfee & Rogers 2019, Lemma 8.1",
-        drawn=_ranking(mechanism, mechanism),
-        loss=PrivacyLoss(mechanism.rho(None), delta),
-        promise=mechanism.promise(sizes.k),
-        notes=(_picks(mechanism),),
-    )
+def _gumbel_top_k(mechanism: GumbelTopK, sizes: Sizes) -> Found:
+    found = found_of(mechanism, sizes, _ranking(mechanism, mechanism), _picks(mechanism))
+    return replace(found, source=f"{found.source}; promise: Durfee & Rogers 2019, Lemma 8.1")
 
 
-def _gumbel_top_k_chosen_k_bar(sizes: Sizes, rho: float, delta: float) -> Found:
-    mechanism = gumbel_top_k_chosen_k_bar(
-        rho,
-        sensitivity=sizes.sensitivity,
-        k=sizes.k,
-        k_bar=sizes.k_bar,
-        delta=delta,
-        floor=0,
-    )
-    if mechanism is None:
-        raise _too_small()
-    return Found(
-        source=mechanism.source,
-        drawn=_ranking(mechanism.widest, mechanism),
-        loss=PrivacyLoss(mechanism.rho(None), delta),
-        promise=mechanism.promise(sizes.k),
-        notes=(
-            _picks(mechanism.widest) + ", and one for the choice of k_bar",
-            "the threshold is that of the largest k_bar; a smaller one is drawn where it helps",
-        ),
+def _gumbel_top_k_chosen_k_bar(mechanism: GumbelTopKChosenKBar, sizes: Sizes) -> Found:
+    return found_of(
+        mechanism,
+        sizes,
+        _ranking(mechanism.widest, mechanism),
+        _picks(mechanism.widest) + ", and one for the choice of k_bar",
+        "the threshold is that of the largest k_bar; a smaller one is drawn where it helps",
     )
 
 
@@ -106,89 +77,61 @@ def _picks(mechanism: GumbelTopK) -> str:
     )
 
 
-def _laplace_top_k(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    each = epsilon / sizes.groups * (1 - 2.0**-48)
-    mechanism = LaplaceTopK(each, sizes.groups, sizes.k_bar, delta, floor=0)
-    noise = IndependentNoise(DiscreteLaplace(1 / each), 1)
+def _laplace_top_k(mechanism: LaplaceTopK, sizes: Sizes) -> Found:
+    noise, scale = mechanism.score_noise, 1 / mechanism.epsilon_per_group
     tail = smallest(
-        lambda t: t >= 0 and overtaking_delta(1 / each, 1, t) <= 1 - OFTEN, math.ceil(3 / each)
+        lambda t: t >= 0 and overtaking_delta(scale, 1, t) <= 1 - OFTEN, math.ceil(3 * scale)
     )
-    drawn = on_integers_with_tail(noise, mechanism.threshold, tail)
-    return Found(mechanism.source, drawn, promise=mechanism.promise(sizes.k))
+    return found_of(mechanism, sizes, on_integers_with_tail(noise, mechanism.threshold, tail))
 
 
-def _fixed_threshold(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    """By basic composition, or by advanced composition at half of delta if that is lower."""
-    options = (_fixed_threshold_at(sizes.k, epsilon, delta, part) for part in (0.0, delta / 2))
-    mechanism = min(options, key=lambda option: option.threshold)
-    drawn = on_integers(DiscreteLaplace(1 / mechanism.epsilon_per_group), mechanism.threshold)
-    return Found(mechanism.source, drawn, promise=mechanism.promise(sizes.k))
-
-
-def _fixed_threshold_at(k: int, epsilon: float, delta: float, composition: float) -> FixedThreshold:
-    rest = (delta - composition) * (1 - 1e-12)
-    per_group = -math.expm1(math.log1p(-rest) / k)
-
-    def at(each: float) -> FixedThreshold:
-        return FixedThreshold(each, k, per_group, composition, floor=0)
-
-    low, high = epsilon / k * (1 - 2.0**-40), epsilon
-    while high > low * (1 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if at(middle).epsilon <= epsilon else (low, middle)
-    return at(low)
-
-
-def _too_small() -> ParameterError:
-    return ParameterError(
-        "the budget is too small for this --k", code="noise_scale", hint="Lower --k."
-    )
+def _fixed_threshold(mechanism: FixedThreshold, sizes: Sizes) -> Found:
+    noise = DiscreteLaplace(1 / mechanism.epsilon_per_group)
+    return found_of(mechanism, sizes, on_integers(noise, mechanism.threshold))
 
 
 MECHANISMS: tuple[Mechanism, ...] = (
-    Mechanism(
-        name="gaussian-top-k",
-        summary="the largest groups with counts, a limited number of groups per unit",
+    registered(
+        GAUSSIAN_TOP_K,
+        _gaussian_top_k,
         takes=("k", "k_bar", "groups"),
         may_take=("sensitivity",),
-        zcdp=_gaussian_top_k,
         family="top-k",
         noise="gaussian",
         measured=EXCESS,
+        out_of_range=budget_too_large,
     ),
-    Mechanism(
-        name="gumbel-top-k",
-        summary="the names of the k largest groups in order, any number of groups per unit",
+    registered(
+        GUMBEL_TOP_K,
+        _gumbel_top_k,
         takes=("k", "k_bar"),
         may_take=("groups", "sensitivity"),
-        zcdp=_gumbel_top_k,
         family="top-k",
         noise="gumbel",
         measured=EXCESS,
+        out_of_range=budget_too_small,
     ),
-    Mechanism(
-        name="gumbel-top-k-chosen-k-bar",
-        summary="gumbel-top-k that spends one more pick on choosing k_bar",
+    registered(
+        GUMBEL_TOP_K_CHOSEN_K_BAR,
+        _gumbel_top_k_chosen_k_bar,
         takes=("k", "k_bar"),
         may_take=("sensitivity",),
-        zcdp=_gumbel_top_k_chosen_k_bar,
         measured=EXCESS,
+        out_of_range=budget_too_small,
     ),
-    Mechanism(
-        name="laplace-top-k",
-        summary="the largest groups with counts, a limited number of groups per unit",
+    registered(
+        LAPLACE_TOP_K,
+        _laplace_top_k,
         takes=("k", "k_bar", "groups"),
-        one_shot={"exact": _laplace_top_k},
         family="top-k",
         noise="laplace",
         measured=EXCESS,
         instead="gaussian-top-k",
     ),
-    Mechanism(
-        name="fixed-threshold",
-        summary="the names of groups far above the (k+1)-th, any number of groups per unit",
+    registered(
+        FIXED_THRESHOLD,
+        _fixed_threshold,
         takes=("k",),
-        one_shot={"exact": _fixed_threshold},
         measured="count above the (k+1)-th largest",
         instead="gumbel-top-k",
     ),

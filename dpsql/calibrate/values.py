@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.registry import Entry, Sizes
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
+from dpsql.mechanisms.selection import Selection
 
-MAX_SIZE = 10**9
-"""The largest size there may be."""
 OFTEN = 0.95
 """How often a group of size ``appears_95`` is released."""
 COUNT = "count"
@@ -26,19 +27,6 @@ BALLE = "Balle & Wang 2018, Theorem 8"
 LEBEDA = "Lebeda & Retschmeier 2024"
 
 _Z_OFTEN = normal_quantile_sf(math.log(1 - OFTEN))
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The public sizes of a query. Those that a mechanism does not use keep their defaults.
-
-    ``groups`` bounds how many groups a unit may influence: as good as any number by default.
-    """
-
-    k: int = 1
-    groups: int = MAX_SIZE
-    k_bar: int = 1
-    sensitivity: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +99,65 @@ class Mechanism:
         return (self.name, *self.aliases, *(pairs if self.noise else ()))
 
 
+# -- from the mechanisms themselves -----------------------------------------------------------
+
+S = TypeVar("S", bound=Selection)
+
+
+def registered(
+    entry: Entry[S],
+    found: Callable[[S, Sizes], Found],
+    takes: tuple[str, ...],
+    *,
+    may_take: tuple[str, ...] = (),
+    family: str = "",
+    noise: str = "",
+    measured: str = COUNT,
+    instead: str | None = None,
+    out_of_range: Callable[[str], ParameterError] | None = None,
+) -> Mechanism:
+    """Calibrate a mechanism as it is built for queries.
+
+    ``out_of_range`` makes the refusal of a rho for which its analysis has no noise.
+    """
+    name = entry.name.replace("_", "-")
+
+    def composed(sizes: Sizes, rho: float, delta: float) -> Found:
+        built = entry.within_rho(sizes, rho, delta)
+        if built is None:
+            assert out_of_range is not None
+            raise out_of_range(name)
+        return found(built, sizes)
+
+    def once(sizes: Sizes, epsilon: float, delta: float) -> Found:
+        return found(entry.published_once(sizes, epsilon, delta), sizes)
+
+    return Mechanism(
+        name=name,
+        summary=entry.answers,
+        takes=takes,
+        zcdp=None if entry.composed is None else composed,
+        one_shot={} if entry.once is None else {"exact": once},
+        family=family,
+        noise=noise,
+        may_take=may_take,
+        measured=measured,
+        instead=instead,
+    )
+
+
+def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) -> Found:
+    """What a mechanism says of itself, beside the figures of its noise."""
+    rho = selection.rho(None)
+    return Found(
+        source=selection.source,
+        drawn=drawn,
+        loss=None if math.isinf(rho) else PrivacyLoss(rho, selection.delta),
+        promise=selection.promise(sizes.k),
+        notes=notes,
+    )
+
+
 # -- figures ----------------------------------------------------------------------------------
 
 
@@ -177,4 +224,11 @@ def budget_too_large(name: str) -> ParameterError:
         f"the budget is too large for the analysis of {name}",
         code="noise_scale",
         hint="Lower --epsilon or --rho.",
+    )
+
+
+def budget_too_small(name: str) -> ParameterError:
+    """The refusal of a budget that cannot pay for so many picks."""
+    return ParameterError(
+        "the budget is too small for this --k", code="noise_scale", hint="Lower --k."
     )

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Unpack
 
 from dpsql.budget import BudgetReport, payer
 from dpsql.connection.answering import Answerer
@@ -33,7 +34,7 @@ from dpsql.pipeline.set_union import Percent
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides
+from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
 from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
@@ -80,7 +81,7 @@ class Connection(CursorConnection):
         *,
         mechanism: str | None = None,
         fresh: bool = False,
-        **parameters: object,
+        **parameters: Unpack[PrivacyParameters],
     ) -> Result:
         """Answer a query under differential privacy, or one of the statements beside SELECT.
 
@@ -100,7 +101,7 @@ class Connection(CursorConnection):
         spent.
         """
         text = statement_text(query)
-        asked = Arguments.of(values, mechanism, parameters, fresh)
+        asked = Arguments.of(values, mechanism, dict(parameters), fresh)
         with self._turn, self._logging_refusals():
             self.refuse_closed()
             return self._statements.result(text, asked)
@@ -111,10 +112,10 @@ class Connection(CursorConnection):
         values: Values = (),
         *,
         mechanism: str | None = None,
-        **parameters: object,
+        **parameters: Unpack[PrivacyParameters],
     ) -> Explanation:
         """How the query would be answered, and its price. Reads no data and costs nothing."""
-        text, asked = statement_text(query), Arguments.of(values, mechanism, parameters)
+        text, asked = statement_text(query), Arguments.of(values, mechanism, dict(parameters))
         with self._turn:
             self.refuse_closed()
             return self._statements.explanation(text, asked)
@@ -194,7 +195,7 @@ def connect(
     *,
     session: str = "",
     progress: Percent = _ignore_progress,
-    **parameters: object,
+    **parameters: Unpack[PrivacyParameters],
 ) -> Connection:
     """Open a connection for one analyst.
 

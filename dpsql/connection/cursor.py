@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from dpsql import errors
 from dpsql.core.plain import plain_whole
 from dpsql.core.schema import is_decimal
-from dpsql.policy.parameters import check_parameter_name
+from dpsql.policy.parameters import PrivacyParameters, check_parameter_name
 
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
@@ -53,7 +53,7 @@ class CursorConnection(ABC):
         *,
         mechanism: str | None = None,
         fresh: bool = False,
-        **parameters: object,
+        **parameters: Unpack[PrivacyParameters],
     ) -> Result:
         """Answer a statement."""
 
@@ -100,7 +100,7 @@ class Cursor:
         *,
         mechanism: str | None = None,
         fresh: bool = False,
-        **privacy: object,
+        **privacy: Unpack[PrivacyParameters],
     ) -> Cursor:
         """Answer a statement; a query is charged here, once. Returns the cursor itself.
 

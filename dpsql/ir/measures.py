@@ -34,48 +34,54 @@ COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, Mea
 """The kinds that count something once however often it occurs."""
 
 
-class AggregateKind(Enum):
-    """The aggregate an analyst wrote."""
+@dataclass(frozen=True, slots=True)
+class AggregateSpec:
+    """An aggregate: how it is written and spoken of, and what it is computed from.
 
-    COUNT_UNITS = "count_units"
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
-    VAR_POP = "var_pop"
-    VAR_SAMP = "var_samp"
-    STDDEV_POP = "stddev_pop"
-    STDDEV_SAMP = "stddev_samp"
-    QUANTILE = "quantile"
+    ``noun`` is one answer of it, ``written`` the names that the shell suggests, ``nodes`` what the
+    parser makes of it; none for counts and sums, which are read by their arguments. ``parts`` are
+    the measures that a composed one is computed from, in the order in which
+    :mod:`dpsql.accuracy.estimates` takes them (``VALUES`` stands for ``NUMBERS`` where there may be
+    NaN); none for what is one noisy measure itself, or is drawn.
+    """
+
+    name: str
+    noun: str
+    written: tuple[str, ...]
+    nodes: tuple[type[exp.AggFunc], ...] = ()
+    parts: tuple[MeasureKind, ...] = ()
+
+
+_MEAN = (MeasureKind.CENTERED_SUM, MeasureKind.VALUES)
+_SPREAD = (*_MEAN, MeasureKind.CENTERED_SQUARES)
+
+
+class AggregateKind(Enum):
+    """The aggregate an analyst wrote: one entry each, and an estimate for those with parts."""
+
+    COUNT_UNITS = AggregateSpec("count_units", "count", ("COUNT",))
+    COUNT = AggregateSpec("count", "count", ("COUNT", "COUNT_IF"))
+    SUM = AggregateSpec("sum", "sum", ("SUM",))
+    AVG = AggregateSpec("avg", "average", ("AVG",), (exp.Avg,), _MEAN)
+    VAR_POP = AggregateSpec("var_pop", "variance", ("VAR_POP",), (exp.VariancePop,), _SPREAD)
+    VAR_SAMP = AggregateSpec("var_samp", "variance", ("VARIANCE",), (exp.Variance,), _SPREAD)
+    STDDEV_POP = AggregateSpec(
+        "stddev_pop", "standard deviation", ("STDDEV_POP",), (exp.StddevPop,), _SPREAD
+    )
+    STDDEV_SAMP = AggregateSpec(
+        "stddev_samp", "standard deviation", ("STDDEV",), (exp.StddevSamp, exp.Stddev), _SPREAD
+    )
+    QUANTILE = AggregateSpec(
+        "quantile",
+        "quantile",
+        ("MEDIAN", "QUANTILE_CONT", "QUANTILE_DISC"),
+        (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile),
+    )
 
     @property
     def composed(self) -> bool:
         """True if the answer is computed from several noisy measures."""
-        return self is AggregateKind.AVG or self.spread
-
-    @property
-    def spread(self) -> bool:
-        """True for variances and standard deviations."""
-        return self in _SPREADS
-
-    @property
-    def root(self) -> bool:
-        """True for standard deviations."""
-        return self in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP)
-
-    @property
-    def sample(self) -> bool:
-        """True for the unbiased estimates from a sample, which divide by one less."""
-        return self in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP)
-
-
-_SPREADS = frozenset(
-    {
-        AggregateKind.VAR_POP,
-        AggregateKind.VAR_SAMP,
-        AggregateKind.STDDEV_POP,
-        AggregateKind.STDDEV_SAMP,
-    }
-)
+        return bool(self.value.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from dpsql.core.schema import Column
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive
-from dpsql.mechanisms.histogram import KnownDomain
-from dpsql.mechanisms.known_topk import KnownDomainTopK
 from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
 
@@ -102,7 +100,12 @@ class BlockPlan:
     def declared(self) -> bool:
         """True if the groups are those of declared keys: exact rows give keys as positions, and
         groups without rows count as zero."""
-        return isinstance(self.selection, KnownDomain | KnownDomainTopK)
+        return self.selection.declared is not None
+
+    @property
+    def answers_all(self) -> bool:
+        """True if no score decides which of the declared groups come out."""
+        return self.declared and self.base_rank is None
 
     @property
     def units_measure(self) -> int | None:
@@ -133,9 +136,7 @@ class BlockPlan:
     @property
     def base_rank(self) -> int | None:
         """Which of the largest scores a group's chance to appear depends on, or None if none."""
-        if isinstance(self.selection, KnownDomainTopK):
-            return self.selection.picks + 1
-        return self.selection.fetch
+        return self.selection.base_rank
 
     @property
     def max_released(self) -> int | None:

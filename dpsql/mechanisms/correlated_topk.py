@@ -175,6 +175,11 @@ class CorrelatedTopK(AboveBase):
         return TopKCounts(noise, self.k_bar, self.rho(None))
 
     @property
+    def leaves_out(self) -> bool:
+        """It keeps the k largest itself."""
+        return True
+
+    @property
     def copies(self) -> int:
         """How many noises are shared: one for the selection, one for the counts."""
         return 2 if self.with_counts else 1

@@ -26,6 +26,10 @@ class KnownDomain(Usual):
     delta: ClassVar[float] = 0.0
     size: int
 
+    @property
+    def declared(self) -> int:
+        return self.size
+
     def rho(self, released: int | None) -> float:
         return 0.0
 

@@ -46,6 +46,15 @@ class KnownDomainTopK(Usual):
             raise ParameterError("sensitivity, k and size must be at least 1", code="not_positive")
 
     @property
+    def declared(self) -> int:
+        return self.size
+
+    @property
+    def base_rank(self) -> int:
+        """The first that does not come out where the scores decide."""
+        return self.picks + 1
+
+    @property
     def picks(self) -> int:
         """How many groups come out, always."""
         return min(self.k, self.size)

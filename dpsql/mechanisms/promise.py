@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 BETA = 0.05  # how often a promise may fail, unless told otherwise
 
@@ -25,14 +24,6 @@ class Promise:
     beta: float
     shortfall: float
     gap: float | None
-
-
-@runtime_checkable
-class Promising(Protocol):
-    """A top-k mechanism, which can say how good its first k groups are."""
-
-    def promise(self, k: int, beta: float = BETA) -> Promise:
-        """What holds of the first k groups that come out, but for ``beta``."""
 
 
 def intruder_weight(picks: int, beta: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import Additive, Steps
+from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.sampling.noise import EntropySource
 
 
@@ -50,8 +51,41 @@ class Selection(Protocol):
     def fetch(self) -> int | None:
         """How many of the largest groups the engine must return, or None for all."""
 
+    @property
+    def declared(self) -> int | None:
+        """How many declared groups it answers or chooses from, or None if keys are unknown."""
+
+    @property
+    def base_rank(self) -> int | None:
+        """Which of the largest scores a group's chance to appear depends on, or None if none."""
+
+    @property
+    def threshold(self) -> float | None:
+        """What a noisy score must exceed, from the base if there is one; None without a fixed one.
+
+        In steps of the score.
+        """
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if of the groups that clear the threshold only the largest by noisy score appear."""
+
+    @property
+    def divided_norm(self) -> int | None:
+        """In which norm the shares of a unit, divided among its groups, are one whole unit.
+
+        None where a unit counts the same in each.
+        """
+
+    @property
+    def estimated(self) -> bool:
+        """True if ``appears_above`` depends on the data, and is an estimate."""
+
     def rho(self, released: int | None) -> float:
         """zCDP cost when ``released`` groups came out; None asks for the worst case."""
+
+    def promise(self, k: int, beta: float = BETA) -> Promise | None:
+        """What holds of the first k groups that come out, but for ``beta``; None if not a top-k."""
 
     def appears_above(self, probability: float) -> float | None:
         """How large a score must be to be released with this probability, or None if all are.
@@ -66,7 +100,7 @@ class Selection(Protocol):
 class Usual:
     """Give the usual answers of a :class:`Selection`, for its kinds to build on.
 
-    All groups are needed, only names come out, and no zCDP cost is stated.
+    Keys are unknown, all groups are needed, only names come out, no zCDP cost is stated.
     """
 
     __slots__ = ()
@@ -84,6 +118,40 @@ class Usual:
     def rho(self, released: int | None) -> float:
         """zCDP cost when ``released`` groups came out; None asks for the worst case."""
         return math.inf
+
+    @property
+    def declared(self) -> int | None:
+        """How many declared groups it answers or chooses from, or None if keys are unknown."""
+        return None
+
+    @property
+    def base_rank(self) -> int | None:
+        """Which of the largest scores a group's chance to appear depends on: the last fetched."""
+        return self.fetch
+
+    @property
+    def threshold(self) -> float | None:
+        """What a noisy score must exceed, or None without a fixed threshold."""
+        return None
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if of the groups that clear the threshold only the largest by noisy score appear."""
+        return False
+
+    @property
+    def divided_norm(self) -> int | None:
+        """In which norm the shares of a unit are one whole unit; None if they are not divided."""
+        return None
+
+    @property
+    def estimated(self) -> bool:
+        """True if ``appears_above`` depends on the data, and is an estimate."""
+        return False
+
+    def promise(self, k: int, beta: float = BETA) -> Promise | None:
+        """What holds of the first k groups that come out; None if not a top-k."""
+        return None
 
 
 class AboveBase(Usual):

@@ -22,14 +22,12 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, Key
-from dpsql.policy.parameters import Parameters
+from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.sql.syntax.text import put
 
-_REWRITTEN = frozenset({"max_rows_contributed", "min_units_per_group"})
 _LEFT_OUT: dict[type, frozenset[str]] = {
     Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh"}),
-    # The others decide the plan alone, which shows them.
-    Parameters: frozenset(f.name for f in fields(Parameters)) - _REWRITTEN,
+    Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
     BlockPlan: frozenset({"candidates"}),
     Key: frozenset({"text"}),
     Measure: frozenset({"text"}),

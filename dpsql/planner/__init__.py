@@ -15,30 +15,21 @@ from dpsql.accounting.zcdp import ZERO, Composition
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, PrivacyPlan
 from dpsql.ir.query import Block, Query
+from dpsql.mechanisms.registry import ENTRIES, Family, names
 from dpsql.planner.budget import Budget
 from dpsql.planner.histograms import histogram_options
-from dpsql.planner.known_domain import NAMES as KNOWN_DOMAINS
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
 from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
-from dpsql.planner.set_union import NAMES as SET_UNIONS
 from dpsql.planner.set_union import set_union_options
-from dpsql.planner.topk import NAMES as TOP_K
-from dpsql.planner.topk import ONE_SHOT as ONE_SHOT_TOP_K
 from dpsql.planner.topk import top_k_options
-from dpsql.planner.weighted import NAMES as WEIGHTED
 
-MECHANISMS = (
-    *KNOWN_DOMAINS,
-    "gaussian_positive_counts",
-    "laplace_positive_counts",
-    "gaussian_sparse_histogram",
-    *WEIGHTED,
-    *TOP_K,
-    *SET_UNIONS,
-)
+MECHANISMS = names()
+"""The mechanisms that can be asked for by name."""
 
-ONE_SHOT_ONLY = frozenset({"gaussian_sparse_histogram", WEIGHTED[1], *ONE_SHOT_TOP_K})
+TOP_K = names(Family.TOP_K)
+
+ONE_SHOT_ONLY = frozenset(entry.name for entry in ENTRIES if entry.one_shot)
 """Mechanisms that state (epsilon, delta) and no zCDP."""
 
 
@@ -101,18 +92,18 @@ def _options(block: Block, budget: Budget) -> list[Option]:
 
 
 def _no_mechanism(options: list[Option], mechanism: str | None, budget: Budget) -> Error:
-    names = {option.mechanism for option in options}
+    possible = {option.mechanism for option in options}
     if mechanism in ONE_SHOT_ONLY and not budget.one_shot:
         return QueryRefused(
             f"the mechanism {mechanism} states no cost that a session can add up",
             code="mechanism_needs_basic",
             hint="It is for accounts with `composition: basic`.",
         )
-    if mechanism is not None and mechanism not in names:
+    if mechanism is not None and mechanism not in possible:
         return QueryRefused(
             f"the mechanism {mechanism} does not answer this shape of query",
             code="mechanism_does_not_fit",
-            hint=f"Possible here: {', '.join(sorted(names))}.",
+            hint=f"Possible here: {', '.join(sorted(possible))}.",
         )
     relevant = [o for o in options if mechanism in (None, o.mechanism)]
     return QueryRefused(

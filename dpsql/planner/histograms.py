@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
 from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
+from dpsql.mechanisms.registry import (
+    GAUSSIAN_POSITIVE_COUNTS,
+    GAUSSIAN_SPARSE_HISTOGRAM,
+    LAPLACE_POSITIVE_COUNTS,
+    Entry,
+    Family,
+    Sizes,
+    names,
+)
+from dpsql.mechanisms.sparse_histogram import SparseHistogram
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
@@ -17,8 +27,6 @@ from dpsql.planner.noise import (
 )
 from dpsql.planner.option import Option, attempted, impossible
 from dpsql.planner.weighted import weighted_options
-
-NAMES = ("gaussian_positive_counts", "laplace_positive_counts", "gaussian_sparse_histogram")
 
 
 def histogram_options(block: Block, budget: Budget) -> list[Option]:
@@ -33,19 +41,19 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
             "Add ORDER BY a count or a sum of non-negative values DESC LIMIT k, or set "
             "max_groups_contributed to a number, or ask the data owner to declare the keys' domain."
         )
-        names = NAMES if budget.one_shot else NAMES[:2]
-        return [impossible(name, reason, hint) for name in names]
+        kinds = names(Family.HISTOGRAM, one_shot=budget.one_shot)
+        return [impossible(name, reason, hint) for name in kinds]
     histogram = _Histogram(block, budget, cap)
     if block.weighted:
         return weighted_options(block, budget, cap, histogram.measures, histogram.score)
     options = [
-        budget.tightest(histogram.gaussian_positive_counts),
-        budget.tightest(histogram.laplace_positive_counts),
+        budget.tightest(partial(histogram.positive_counts, entry))
+        for entry in (GAUSSIAN_POSITIVE_COUNTS, LAPLACE_POSITIVE_COUNTS)
     ]
     if budget.one_shot:
         options += [
-            attempted("gaussian_sparse_histogram", histogram.sparse_histogram),
-            attempted("laplace_positive_counts", histogram.pure_laplace),
+            attempted(GAUSSIAN_SPARSE_HISTOGRAM.name, histogram.sparse_histogram),
+            attempted(LAPLACE_POSITIVE_COUNTS.name, histogram.pure_laplace),
         ]
     return options
 
@@ -60,26 +68,23 @@ class _Histogram:
         # The unit count is always measured: it decides which groups are safe to name.
         self.measures = with_units(block)
         self.score = self.measures.index(UNITS)
-        self.floor = block.parameters.min_units_per_group - 1
+        self.sizes = Sizes(
+            groups=cap,
+            floor=block.parameters.min_units_per_group - 1,
+            shared=len(self.measures),
+        )
 
-    def gaussian_positive_counts(self, split: Split) -> Option:
+    def positive_counts(self, entry: Entry[PositiveCounts], split: Split) -> Option:
         rho = split.rho / len(self.measures)
-        return self._positive_counts(split, gaussian(rho, 1, self.cap))
-
-    def laplace_positive_counts(self, split: Split) -> Option:
-        rho = split.rho / len(self.measures)
-        return self._positive_counts(split, laplace(rho, 1, self.cap))
-
-    def _positive_counts(self, split: Split, noise: IndependentNoise) -> Option:
-        selection = PositiveCounts(noise, self.cap, split.delta, self.floor)
-        others = composed_noise(self.block, split.rho / len(self.measures))
+        selection = entry.at_rho(self.sizes, rho, split.delta)
+        others = composed_noise(self.block, rho)
         return self._option(selection, selection.threshold, others, split.conversion)
 
     def sparse_histogram(self) -> Option:
         """One publication: the exact delta of Gaussian noise and threshold together."""
         share = len(self.measures)
-        selection = joint_sparse_histogram(
-            self.budget.epsilon, self.budget.delta, self.cap, self.floor, share
+        selection = GAUSSIAN_SPARSE_HISTOGRAM.published_once(
+            self.sizes, self.budget.epsilon, self.budget.delta
         )
         others = exact_gaussian_noise(self.block, self.cap * selection.others / max(1, share - 1))
         return self._option(selection, selection.threshold, others, 0.0)
@@ -87,8 +92,7 @@ class _Histogram:
     def pure_laplace(self) -> Option:
         """One publication: epsilon on the noise alone, delta on the threshold alone."""
         epsilon = self.budget.epsilon / len(self.measures)
-        noise = one_shot_laplace(epsilon, 1, self.cap)
-        selection = PositiveCounts(noise, self.cap, self.budget.delta, self.floor)
+        selection = LAPLACE_POSITIVE_COUNTS.published_once(self.sizes, epsilon, self.budget.delta)
         others = pure_laplace_noise(self.block, epsilon)
         return self._option(selection, selection.threshold, others, 0.0, "pure epsilon")
 

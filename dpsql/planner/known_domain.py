@@ -19,8 +19,7 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
 from dpsql.mechanisms.additive import one_shot_distance
-from dpsql.mechanisms.histogram import KnownDomain
-from dpsql.mechanisms.known_topk import known_domain_top_k
+from dpsql.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.planner.budget import Budget
@@ -34,8 +33,8 @@ from dpsql.planner.noise import (
 )
 from dpsql.planner.option import Option, attempted, impossible
 
-NAMES = ("known_domain", "known_domain_top_k")
 MAX_DOMAIN = 1_000_000
+_NONE_LEFT_OUT = "LIMIT leaves out none of the declared groups"
 
 
 def known_domain_options(block: Block, budget: Budget) -> list[Option]:
@@ -65,7 +64,7 @@ def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> li
     split, share = budget.whole(), max(1, len(measured(block)))
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share)
-    every = KnownDomain(size)
+    every = KNOWN_DOMAIN.at_rho(Sizes(domain=size), split.rho, split.delta)
     make = partial(_option, block, every, size, cap)
     options = [attempted(every.name, partial(make, composed, split.conversion, reach))]
     if budget.one_shot:
@@ -101,25 +100,22 @@ def _weighted_option(
     size, rows = block.domain_size, block.parameters.max_rows_contributed
     measures = [measure.weighted(STEPS, rows) for measure in measured(block)]
     noisy = tuple(NoisyMeasure(m, noise_of(m, cap, False)) for m in measures)
-    selection, bounding = KnownDomain(size), Bounding(cap, size)
-    plan = BlockPlan(block, selection, noisy, None, cap, bounding, conversion)
+    selection = KNOWN_DOMAIN.at_rho(Sizes(domain=size), 0.0, 0.0)  # its price is that of the noise
+    plan = BlockPlan(block, selection, noisy, None, cap, Bounding(cap, size), conversion)
     return Option(selection.name, plan, _error(plan, size), variant=variant)
 
 
 def _largest(block: Block, top_k: TopK, budget: Budget, size: int) -> list[Option]:
     """The k largest first, then noise on their values."""
     if top_k.limit >= size:
-        return [impossible("known_domain_top_k", "LIMIT leaves out none of the declared groups")]
+        return [impossible(KNOWN_DOMAIN_TOP_K.name, _NONE_LEFT_OUT)]
     split = budget.whole()
     rho = split.rho / (len(measured(block)) + 1)
     position = top_k.measure
     score = block.measures[position]
-    selection = known_domain_top_k(
-        rho,
-        sensitivity=score.sensitivity(block.parameters.max_rows_contributed),
-        k=top_k.limit,
-        size=size,
-    )
+    sensitivity = score.sensitivity(block.parameters.max_rows_contributed)
+    sizes = Sizes(sensitivity=sensitivity, k=top_k.limit, domain=size)
+    selection = KNOWN_DOMAIN_TOP_K.at_rho(sizes, rho, split.delta)
     composed = composed_noise(block, rho)
 
     def option(cap: int | None) -> Option:

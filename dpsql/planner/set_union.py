@@ -14,21 +14,12 @@ from functools import partial
 
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
-from dpsql.mechanisms.set_union import (
-    SetUnion,
-    Weighting,
-    set_union_for_rho,
-    set_union_one_shot,
-)
+from dpsql.mechanisms.registry import SET_UNIONS, Entry, Sizes
+from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.option import Option, attempted, impossible
 
-_SHAPES = {
-    f"{weighting.value}_{kind}_set_union": (weighting, norm)
-    for weighting in (Weighting.POLICY, Weighting.WEIGHTED)
-    for norm, kind in ((2, "gaussian"), (1, "laplace"))
-}
-NAMES = tuple(_SHAPES)
+_PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)
 
 
 def set_union_options(block: Block, budget: Budget) -> list[Option]:
@@ -50,20 +41,22 @@ def set_union_options(block: Block, budget: Budget) -> list[Option]:
             "with min_units_per_group above 1 only unit counts can name groups",
             "Ask for positive counts.",
         )
-    return [attempted(name, partial(_option, block, budget, cap, name)) for name in NAMES]
+    return [
+        attempted(entry.name, partial(_option, block, budget, cap, entry)) for entry in _PLANNED
+    ]
 
 
-def _option(block: Block, budget: Budget, cap: int, name: str) -> Option:
+def _option(block: Block, budget: Budget, cap: int, entry: Entry[SetUnion]) -> Option:
     """A set union by the account's composition. Raises ``ParameterError`` if none is in range."""
-    weighting, norm = _SHAPES[name]
+    sizes = Sizes(groups=cap)
 
     def composed(split: Split) -> Option:
-        union = set_union_for_rho(weighting, norm, split.rho, groups=cap, delta=split.delta)
+        union = entry.at_rho(sizes, split.rho, split.delta)
         return _planned(block, cap, union, split.conversion)
 
     if not budget.one_shot:
         return budget.tightest(composed)
-    union = set_union_one_shot(weighting, norm, budget.epsilon, groups=cap, delta=budget.delta)
+    union = entry.published_once(sizes, budget.epsilon, budget.delta)
     return _planned(block, cap, union, 0.0)
 
 
@@ -76,4 +69,4 @@ def _planned(block: Block, cap: int, union: SetUnion, conversion: float) -> Opti
 
 
 def _all_impossible(obstacle: str, hint: str = "") -> list[Option]:
-    return [impossible(name, obstacle, hint) for name in NAMES]
+    return [impossible(entry.name, obstacle, hint) for entry in _PLANNED]

@@ -17,19 +17,24 @@ from dpsql.errors import ParameterError
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
-from dpsql.mechanisms.additive import gaussian, one_shot_distance
-from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
-from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
+from dpsql.mechanisms.additive import one_shot_distance
+from dpsql.mechanisms.registry import (
+    ANY_GROUPS,
+    CORRELATED_TOP_K,
+    FIXED_THRESHOLD,
+    GAUSSIAN_TOP_K,
+    GUMBEL_TOP_K,
+    GUMBEL_TOP_K_CHOSEN_K_BAR,
+    LAPLACE_TOP_K,
+    Entry,
+    Family,
+    Sizes,
+    names,
+)
 from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
-from dpsql.mechanisms.topk_laplace import LaplaceTopK, fixed_threshold
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
 from dpsql.planner.option import Option, impossible
-
-COMPOSED = ("gumbel_top_k", "gaussian_top_k", "correlated_top_k", "gumbel_top_k_chosen_k_bar")
-ONE_SHOT = ("laplace_top_k", "fixed_threshold")
-NAMES = (*COMPOSED, *ONE_SHOT)
 
 _ONLY_BY_NAME = "only if asked for"
 _CAP_GAIN = 1.25  # a cap leaves out what units have beyond it, which no figure here shows
@@ -40,8 +45,8 @@ def top_k_options(block: Block, top_k: TopK, budget: Budget) -> list[Option]:
     """The mechanisms that look at the k_bar + 1 largest groups only."""
     obstacle = _obstacle(block, top_k)
     if obstacle is not None:
-        names = NAMES if budget.one_shot else COMPOSED
-        return [replace(obstacle, mechanism=name) for name in names]
+        kinds = names(Family.TOP_K, one_shot=budget.one_shot)
+        return [replace(obstacle, mechanism=name) for name in kinds]
     return _TopK(block, top_k, budget).options()
 
 
@@ -75,10 +80,14 @@ class _TopK:
         parameters = block.parameters
         self.cap = parameters.max_groups_contributed
         self.k_bar = parameters.k_bar
-        self.floor = parameters.min_units_per_group - 1
         self.share = len(block.measures)
         score = block.measures[top_k.measure]
-        self.sensitivity = score.sensitivity(parameters.max_rows_contributed)
+        self.sizes = Sizes(
+            k=self.k,
+            k_bar=self.k_bar,
+            sensitivity=score.sensitivity(parameters.max_rows_contributed),
+            floor=parameters.min_units_per_group - 1,
+        )
 
     def options(self) -> list[Option]:
         tightest = self.budget.tightest
@@ -102,35 +111,21 @@ class _TopK:
 
     def _gumbel(self, split: Split, cap: int | None) -> Option:
         rho = split.rho / (self.share + 1)
-        selection = gumbel_top_k(
-            rho,
-            sensitivity=self.sensitivity,
-            k=self.k,
-            k_bar=self.k_bar,
-            delta=split.delta,
-            floor=self.floor,
-            groups=cap,
-        )
+        sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
+        selection = GUMBEL_TOP_K.within_rho(sizes, rho, split.delta)
         if selection is None:
-            return _epsilon_too_small("gumbel_top_k")
+            return _epsilon_too_small(GUMBEL_TOP_K)
         return self._named(selection, composed_noise(self.block, rho), cap, split.conversion)
 
     def chosen_k_bar(self, split: Split) -> Option:
         """Better than a fixed k_bar only if the data says so: for whoever asks."""
         rho = split.rho / (self.share + 1)
         try:
-            selection = gumbel_top_k_chosen_k_bar(
-                rho,
-                sensitivity=self.sensitivity,
-                k=self.k,
-                k_bar=self.k_bar,
-                delta=split.delta,
-                floor=self.floor,
-            )
+            selection = GUMBEL_TOP_K_CHOSEN_K_BAR.within_rho(self.sizes, rho, split.delta)
         except ParameterError as error:
-            return impossible("gumbel_top_k_chosen_k_bar", str(error), "Lower k_bar.")
+            return impossible(GUMBEL_TOP_K_CHOSEN_K_BAR.name, str(error), "Lower k_bar.")
         if selection is None:
-            return _epsilon_too_small("gumbel_top_k_chosen_k_bar")
+            return _epsilon_too_small(GUMBEL_TOP_K_CHOSEN_K_BAR)
         option = self._named(selection, composed_noise(self.block, rho), None, split.conversion)
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
 
@@ -150,28 +145,22 @@ class _TopK:
         """Independent noise on a limited number of groups per unit."""
         cap = self.cap
         if cap is None:
-            return _unlimited("gaussian_top_k")
-        rho = split.rho / self.share * (1 - 4e-7)
-        noise = gaussian(rho, self.sensitivity, cap)
-        if noise.scale < 1:
-            return impossible("gaussian_top_k", "epsilon is too large for its analysis")
-        selection = GaussianTopK(noise, cap, self.k_bar, split.delta, self.floor)
-        values = self._values(composed_noise(self.block, rho), cap, scored=True)
+            return _unlimited(GAUSSIAN_TOP_K)
+        rho = split.rho / self.share
+        selection = GAUSSIAN_TOP_K.within_rho(replace(self.sizes, groups=cap), rho, split.delta)
+        if selection is None:
+            return _epsilon_too_large(GAUSSIAN_TOP_K)
+        # As cautious as the selection is with its own.
+        others = composed_noise(self.block, rho * (1 - 4e-7))
+        values = self._values(others, cap, scored=True)
         return self._option(selection, values, cap, cap, split.conversion)
 
     def correlated(self, split: Split) -> Option:
         """Shared noise, however many groups a unit touches: for a small k_bar."""
         rho = split.rho / self.share
-        selection = correlated_top_k(
-            rho,
-            sensitivity=self.sensitivity,
-            k=self.k,
-            k_bar=self.k_bar,
-            delta=split.delta,
-            floor=self.floor,
-        )
+        selection = CORRELATED_TOP_K.within_rho(self.sizes, rho, split.delta)
         if selection is None:
-            return impossible("correlated_top_k", "epsilon is too large for its analysis")
+            return _epsilon_too_large(CORRELATED_TOP_K)
         values = self._values(composed_noise(self.block, rho), self.k, all_groups=True, scored=True)
         return self._option(selection, values, None, None, split.conversion)
 
@@ -181,16 +170,11 @@ class _TopK:
         With further measures the parts of (epsilon, delta) would have to be added up, which zCDP
         does better.
         """
-        composed = min(o.order for o in others if o.mechanism == "correlated_top_k")
+        composed = min(o.order for o in others if o.mechanism == CORRELATED_TOP_K.name)
         if self.share > 1 or composed > _EXACT_GAIN * min(option.order for option in others):
             return []
-        selection = one_shot_top_k(
-            self.budget.epsilon,
-            sensitivity=self.sensitivity,
-            k=self.k,
-            k_bar=self.k_bar,
-            delta=self.budget.delta,
-            floor=self.floor,
+        selection = CORRELATED_TOP_K.published_once(
+            self.sizes, self.budget.epsilon, self.budget.delta
         )
         values = (NoisyMeasure(self.block.measures[self.score], None),)
         option = self._option(selection, values, None, None, 0.0)
@@ -202,33 +186,29 @@ class _TopK:
         """Epsilon on the noise alone, delta on the threshold alone."""
         cap = self.cap
         if cap is None:
-            return _unlimited("laplace_top_k")
-        if self.sensitivity > 1:
-            return _one_per_unit("laplace_top_k")
-        epsilon = self.budget.epsilon / self.share
+            return _unlimited(LAPLACE_TOP_K)
+        if self.sizes.sensitivity > 1:
+            return _one_per_unit(LAPLACE_TOP_K)
+        epsilon, sizes = self.budget.epsilon / self.share, replace(self.sizes, groups=cap)
         try:
-            selection = LaplaceTopK(
-                epsilon / cap * (1 - 1e-12), cap, self.k_bar, self.budget.delta, self.floor
-            )
+            selection = LAPLACE_TOP_K.published_once(sizes, epsilon, self.budget.delta)
             values = self._values(pure_laplace_noise(self.block, epsilon), cap, scored=True)
             return self._option(selection, values, cap, cap, 0.0)
         except ParameterError as error:
-            return impossible("laplace_top_k", str(error))
+            return impossible(LAPLACE_TOP_K.name, str(error))
 
     def fixed_threshold(self) -> Option:
         """Its threshold counts from the (k+1)-th score: comparable with others if k = k_bar."""
-        if self.sensitivity > 1:
-            return _one_per_unit("fixed_threshold")
+        if self.sizes.sensitivity > 1:
+            return _one_per_unit(FIXED_THRESHOLD)
         part = 1 / (self.share + 1)
         epsilon, delta = self.budget.epsilon, self.budget.delta
         try:
-            selection = fixed_threshold(
-                epsilon * part, delta=delta * part, k=self.k, floor=self.floor
-            )
+            selection = FIXED_THRESHOLD.published_once(self.sizes, epsilon * part, delta * part)
             distance = one_shot_distance(epsilon * (1 - part), delta * (1 - part)) / self.share
             option = self._named(selection, exact_gaussian_noise(self.block, distance), None, 0.0)
         except ParameterError as error:
-            return impossible("fixed_threshold", str(error))
+            return impossible(FIXED_THRESHOLD.name, str(error))
         if self.k == self.k_bar:
             return option
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
@@ -268,25 +248,29 @@ def _error(values: tuple[NoisyMeasure, ...], groups: int) -> float:
     return math.prod(value.noise.std(groups) for value in values if value.noise is not None)
 
 
-def _epsilon_too_small(mechanism: str) -> Option:
+def _epsilon_too_large(entry: Entry[Selection]) -> Option:
+    return impossible(entry.name, "epsilon is too large for its analysis")
+
+
+def _epsilon_too_small(entry: Entry[Selection]) -> Option:
     return impossible(
-        mechanism,
+        entry.name,
         "epsilon is too small for this LIMIT",
         "Ask for fewer groups or raise epsilon.",
     )
 
 
-def _unlimited(mechanism: str) -> Option:
+def _unlimited(entry: Entry[Selection]) -> Option:
     return impossible(
-        mechanism,
+        entry.name,
         "max_groups_contributed is unlimited",
         "Set max_groups_contributed to a number.",
     )
 
 
-def _one_per_unit(mechanism: str) -> Option:
+def _one_per_unit(entry: Entry[Selection]) -> Option:
     return impossible(
-        mechanism,
+        entry.name,
         "it ranks by scores that a unit changes by one",
         "ORDER BY COUNT(DISTINCT unit), or set max_rows_contributed to 1.",
     )

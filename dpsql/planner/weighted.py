@@ -5,20 +5,19 @@ from __future__ import annotations
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block
+from dpsql.mechanisms.registry import (
+    WEIGHTED_POSITIVE_COUNTS,
+    WEIGHTED_SPARSE_HISTOGRAM,
+    Sizes,
+)
 from dpsql.mechanisms.weighted_histogram import (
     STEPS,
     WeightedPositiveCounts,
     WeightedSparseHistogram,
-    Weights,
-    kept_groups,
-    weighted_positive_counts,
-    weighted_sparse_histogram,
 )
 from dpsql.planner.budget import Budget, Split
 from dpsql.planner.noise import NoiseOf, exact_gaussian_noise, gaussian_noise
 from dpsql.planner.option import Option, attempted
-
-NAMES = ("weighted_gaussian_positive_counts", "weighted_gaussian_sparse_histogram")
 
 
 def weighted_options(
@@ -32,7 +31,7 @@ def weighted_options(
     histogram = _WeightedHistogram(block, budget, cap, measures, score)
     options = [budget.tightest(histogram.positive_counts)]
     if budget.one_shot:
-        options.append(attempted(NAMES[1], histogram.sparse_histogram))
+        options.append(attempted(WEIGHTED_SPARSE_HISTOGRAM.name, histogram.sparse_histogram))
     return options
 
 
@@ -45,22 +44,23 @@ class _WeightedHistogram:
         rows = block.parameters.max_rows_contributed
         self.block = block
         self.budget = budget
-        self.weights = Weights(cap, kept_groups(cap))
         self.measures = tuple(measure.weighted(STEPS, rows) for measure in measures)
         self.score = score
-        self.floor = block.parameters.min_units_per_group - 1
+        self.sizes = Sizes(
+            groups=cap, floor=block.parameters.min_units_per_group - 1, shared=len(measures)
+        )
 
     def positive_counts(self, split: Split) -> Option:
         rho = split.rho / len(self.measures)
-        selection = weighted_positive_counts(rho, split.delta, self.weights, self.floor)
+        selection = WEIGHTED_POSITIVE_COUNTS.at_rho(self.sizes, rho, split.delta)
         return self._option(selection, gaussian_noise(self.block, rho), split.conversion)
 
     def sparse_histogram(self) -> Option:
         share = len(self.measures)
-        selection = weighted_sparse_histogram(
-            self.budget.epsilon, self.budget.delta, self.weights, self.floor, share
+        selection = WEIGHTED_SPARSE_HISTOGRAM.published_once(
+            self.sizes, self.budget.epsilon, self.budget.delta
         )
-        each = self.weights.groups * selection.others / max(1, share - 1)
+        each = self.sizes.groups * selection.others / max(1, share - 1)
         return self._option(selection, exact_gaussian_noise(self.block, each), 0.0)
 
     def _option(
@@ -69,7 +69,7 @@ class _WeightedHistogram:
         others: NoiseOf,
         conversion: float,
     ) -> Option:
-        groups, kept = self.weights.groups, self.weights.kept
+        groups, kept = selection.weights.groups, selection.weights.kept
         noisy = tuple(
             NoisyMeasure(measure, None if i == self.score else others(measure, groups, False))
             for i, measure in enumerate(self.measures)

@@ -71,24 +71,28 @@ from dpsql.policy.model import (
     look_alike_problem,
 )
 from dpsql.policy.parameters import (
-    COUNT_LIMITS,
-    DELTA_LIMITS,
-    EPSILON_LIMITS,
+    PARAMETERS,
     ContributionBounding,
     Maxima,
     Parameters,
+    ParameterSpec,
     check_maximum,
 )
 from dpsql.policy.yaml_tree import Path
 
-_EPSILON: Final[_Json] = {
-    "type": "number",
-    "minimum": EPSILON_LIMITS[0],
-    "maximum": EPSILON_LIMITS[1],
-}
-_DELTA: Final[_Json] = {"type": "number", "minimum": DELTA_LIMITS[0], "maximum": DELTA_LIMITS[1]}
-_COUNT: Final[_Json] = {"type": "integer", "minimum": COUNT_LIMITS[0], "maximum": COUNT_LIMITS[1]}
-_GROUPS: Final[_Json] = {"anyOf": [_COUNT, {"const": "unlimited"}]}
+
+def _json(spec: ParameterSpec) -> _Json:
+    """What an editor is told of a parameter's values."""
+    if spec.words:
+        return {"enum": list(map(str, spec.words))}
+    low, high = spec.limits
+    kind = "number" if spec.type is float else "integer"
+    number: _Json = {"type": kind, "minimum": low, "maximum": high}
+    return {"anyOf": [number, {"const": "unlimited"}]} if spec.unlimited else number
+
+
+_EPSILON: Final = _json(PARAMETERS["epsilon"])
+_DELTA: Final = _json(PARAMETERS["delta"])
 _BOUND: Final[_Json] = {"type": "number", "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}
 _NAMED: Final[_Json] = {"type": "string", "pattern": r"^\S(.*\S)?$", "maxLength": 200}
 _ACCOUNT_NAMED: Final[_Json] = {"pattern": r"^[^\s/]([^/]*[^\s/])?$", "maxLength": 200}
@@ -129,46 +133,29 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def _default(name: str) -> Any:
+    """The field of a parameter that a query need not give."""
+    spec = PARAMETERS[name]
+    value = getattr(Parameters(), name)
+    return Field(default=value, description=spec.default, json_schema_extra=_json(spec))
+
+
+def _maximum(name: str) -> Any:
+    """The field of the most that a query may ask for."""
+    spec = PARAMETERS[name]
+    return Field(default=None, description=spec.maximum, json_schema_extra=_json(spec))
+
+
 class _Defaults(_Section):
     """What a query uses unless it says otherwise."""
 
-    epsilon: float = Field(
-        default=Parameters().epsilon,
-        description="Privacy loss of one query: smaller is more private, and noisier.",
-        json_schema_extra=_EPSILON,
-    )
-    delta: float = Field(
-        default=Parameters().delta,
-        description="Chance that the guarantee of one query fails: far below 1 / number of units.",
-        json_schema_extra=_DELTA,
-    )
-    max_groups_contributed: int | None = Field(
-        default=Parameters().max_groups_contributed,
-        description="Groups one unit may influence, or `unlimited` (top-k and declared keys).",
-        json_schema_extra=_GROUPS,
-    )
-    max_rows_contributed: int = Field(
-        default=Parameters().max_rows_contributed,
-        description="Rows one unit may add to one group.",
-        json_schema_extra=_COUNT,
-    )
-    k_bar: int = Field(
-        default=Parameters().k_bar,
-        description="How many of the largest groups a top-k looks at.",
-        json_schema_extra=_COUNT,
-    )
-    min_units_per_group: int = Field(
-        default=Parameters().min_units_per_group,
-        description="Groups of fewer units are left out: never released where keys are discovered; "
-        "where keys are declared, their noisy number of units decides. A query may raise it.",
-        json_schema_extra=_COUNT,
-    )
-    contribution_bounding: ContributionBounding = Field(
-        default=Parameters().contribution_bounding,
-        description="Of a unit with more groups than it may influence, `sample` keeps as many in "
-        "full and `weight` keeps more, each for less.",
-        json_schema_extra={"enum": [str(choice) for choice in ContributionBounding]},
-    )
+    epsilon: float = _default("epsilon")
+    delta: float = _default("delta")
+    max_groups_contributed: int | None = _default("max_groups_contributed")
+    max_rows_contributed: int = _default("max_rows_contributed")
+    k_bar: int = _default("k_bar")
+    min_units_per_group: int = _default("min_units_per_group")
+    contribution_bounding: ContributionBounding = _default("contribution_bounding")
 
     _checked = field_validator("*", mode="plain")(_parameter)
 
@@ -176,27 +163,11 @@ class _Defaults(_Section):
 class _Maxima(_Section):
     """The most a query may ask for. What is left out has no maximum."""
 
-    epsilon: float | None = Field(
-        default=None, description="The most a query may cost, as ε.", json_schema_extra=_EPSILON
-    )
-    delta: float | None = Field(
-        default=None, description="The most a query may cost, as δ.", json_schema_extra=_DELTA
-    )
-    max_groups_contributed: int | None = Field(
-        default=None,
-        description="The most groups a query may let one unit influence, or `unlimited`.",
-        json_schema_extra=_GROUPS,
-    )
-    max_rows_contributed: int | None = Field(
-        default=None,
-        description="The most rows a query may let one unit add to one group.",
-        json_schema_extra=_COUNT,
-    )
-    k_bar: int | None = Field(
-        default=None,
-        description="The most groups a top-k may look at.",
-        json_schema_extra=_COUNT,
-    )
+    epsilon: float | None = _maximum("epsilon")
+    delta: float | None = _maximum("delta")
+    max_groups_contributed: int | None = _maximum("max_groups_contributed")
+    max_rows_contributed: int | None = _maximum("max_rows_contributed")
+    k_bar: int | None = _maximum("k_bar")
 
     _checked = field_validator("*", mode="plain")(_parameter)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Final
+from typing import Final, Literal, TypedDict
 
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
 from dpsql.core.schema import fold
@@ -63,7 +63,102 @@ class ContributionBounding(StrEnum):
     WEIGHT = "weight"
 
 
-Setting = float | int | ContributionBounding | None
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    """What there is to know of one privacy parameter, for checks and for every interface.
+
+    ``type`` is of its values, ``limits`` are dpsql's own. ``option`` explains it beside an option,
+    ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
+    ``unlimited``: no number is a value too. ``least``: a policy's default is the least that a query
+    may use. ``choices`` says what the words of a choice mean. ``in_plan``: all that it does shows
+    in the plan; any other is part of what tells one question from another.
+    """
+
+    name: str
+    type: type[float] | type[int] | type[StrEnum]
+    option: str
+    default: str
+    maximum: str | None = None
+    limits: tuple[float, float] = COUNT_LIMITS
+    unlimited: bool = False
+    least: bool = False
+    choices: str = ""
+    in_plan: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words it can be, of a choice; none of a number."""
+        return tuple(self.type) if issubclass(self.type, StrEnum) else ()
+
+
+_TABLE: Final = (
+    ParameterSpec(
+        "epsilon",
+        float,
+        option="What the query may cost, as ε.",
+        default="Privacy loss of one query: smaller is more private, and noisier.",
+        maximum="The most a query may cost, as ε.",
+        limits=EPSILON_LIMITS,
+        in_plan=True,
+    ),
+    ParameterSpec(
+        "delta",
+        float,
+        option="What the query may cost, as δ.",
+        default="Chance that the guarantee of one query fails: far below 1 / number of units.",
+        maximum="The most a query may cost, as δ.",
+        limits=DELTA_LIMITS,
+        in_plan=True,
+    ),
+    ParameterSpec(
+        "max_groups_contributed",
+        int,
+        option="Groups one unit may influence.",
+        default="Groups one unit may influence, or `unlimited` (top-k and declared keys).",
+        maximum="The most groups a query may let one unit influence, or `unlimited`.",
+        unlimited=True,
+        in_plan=True,
+    ),
+    ParameterSpec(
+        "max_rows_contributed",
+        int,
+        option="Rows one unit may add to one group.",
+        default="Rows one unit may add to one group.",
+        maximum="The most rows a query may let one unit add to one group.",
+    ),
+    ParameterSpec(
+        "k_bar",
+        int,
+        option="How many of the largest groups a top-k looks at.",
+        default="How many of the largest groups a top-k looks at.",
+        maximum="The most groups a top-k may look at.",
+        in_plan=True,
+    ),
+    ParameterSpec(
+        "min_units_per_group",
+        int,
+        option="Leave out groups of fewer units.",
+        default="Groups of fewer units are left out: never released where keys are discovered; "
+        "where keys are declared, their noisy number of units decides. A query may raise it.",
+        least=True,
+    ),
+    ParameterSpec(
+        "contribution_bounding",
+        ContributionBounding,
+        option="Of a unit with too many groups, keep some in full or more at less weight.",
+        default="Of a unit with more groups than it may influence, `sample` keeps as many in "
+        "full and `weight` keeps more, each for less.",
+        choices="`sample` keeps max_groups_contributed groups of a unit, `weight` keeps more, "
+        "each at less than full weight.",
+        in_plan=True,
+    ),
+)
+PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
+"""Every privacy parameter, in the order in which they are listed."""
+PARAMETER_NAMES: Final = tuple(PARAMETERS)
+
+
+Setting = float | int | StrEnum | None
 """The value of a checked parameter."""
 
 
@@ -86,6 +181,18 @@ class Parameters:
     k_bar: int = 1000
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
+
+
+class PrivacyParameters(TypedDict, total=False):
+    """The same as arguments of ``connect()`` and of queries; what is left out is set elsewhere."""
+
+    epsilon: float
+    delta: float
+    max_groups_contributed: int | Literal["unlimited"] | None
+    max_rows_contributed: int
+    k_bar: int
+    min_units_per_group: int
+    contribution_bounding: ContributionBounding | Literal["sample", "weight"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +239,6 @@ class Maxima:
     k_bar: int | None = None
 
 
-PARAMETER_NAMES: Final = tuple(f.name for f in fields(Parameters))
-
-
 def check_value(name: str, value: object) -> Setting:
     """One parameter, checked against dpsql's own limits alone.
 
@@ -142,16 +246,12 @@ def check_value(name: str, value: object) -> Setting:
     ParameterError (also ``unknown_parameter``).
     """
     check_parameter_name(name)
-    name, value = fold(name), _plain(value)
-    if name == "max_groups_contributed" and _is_unlimited(value):
+    spec, value = PARAMETERS[fold(name)], _plain(value)
+    if spec.unlimited and _is_unlimited(value):
         return UNLIMITED
-    if name == "epsilon":
-        return _real(name, value, EPSILON_LIMITS)
-    if name == "delta":
-        return _real(name, value, DELTA_LIMITS)
-    if name == "contribution_bounding":
-        return _contribution_bounding(value)
-    return _count(name, value)
+    if spec.type is float:
+        return _real(spec, value)
+    return _count(spec, value) if spec.type is int else _choice(spec, value)
 
 
 def check_maximum(maxima: Maxima, name: str, value: float | int | None) -> None:
@@ -184,74 +284,72 @@ def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str 
     return f"Did you mean `{by_fold[close[0]]}`?" if close else None
 
 
-def check_minimum(minimum: int, value: float | int | None) -> None:
+def check_minimum(name: str, minimum: int, value: float | int | None) -> None:
+    """Raise ParameterError (``parameter_out_of_range``) if the value is below the default."""
     if value is None or value < minimum:
         raise ParameterError(
-            f"min_units_per_group must be at least {minimum}, but is {_show(value)}",
+            f"{name} must be at least {minimum}, but is {_show(value)}",
             code="parameter_out_of_range",
-            hint="A query may raise the policy's defaults.min_units_per_group, never lower it.",
+            hint=f"A query may raise the policy's defaults.{name}, never lower it.",
         )
 
 
-def _real(name: str, value: object, limits: tuple[float, float]) -> float:
+def _real(spec: ParameterSpec, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ParameterError(
-            f"{name} must be a number, but is {_show(value)}", code="parameter_not_number"
+            f"{spec.name} must be a number, but is {_show(value)}", code="parameter_not_number"
         )
-    low, high = limits
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ParameterError(
-            f"{name} must be a finite number, but is {value}",
-            code="parameter_not_finite",
-            hint=f"Give a number between {low:g} and {high:g}.",
-        )
-    if not low <= value <= high:
-        raise _outside(name, value, f"{low:g}", f"{high:g}")
+    low, high = (f"{limit:g}" for limit in spec.limits)
+    _check_finite(spec, value, f"Give a number between {low} and {high}.")
+    _check_limits(spec, value, low, high)
     return float(value)
 
 
-def _count(name: str, value: object) -> int:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ParameterError(
-            f"{name} must be a finite number, but is {value}",
-            code="parameter_not_finite",
-            hint=_count_hint(name),
-        )
+def _count(spec: ParameterSpec, value: object) -> int:
+    low, high = map(str, spec.limits)
+    word = ", or `unlimited`" if spec.unlimited else ""
+    hint = f"Give a whole number from {low} to {high}{word}."
+    _check_finite(spec, value, hint)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParameterError(
-            f"{name} must be a whole number, but is {_show(value)}",
+            f"{spec.name} must be a whole number, but is {_show(value)}",
             code="parameter_not_integer",
-            hint=_count_hint(name),
+            hint=hint,
         )
-    low, high = COUNT_LIMITS
-    if not low <= value <= high:
-        raise _outside(name, value, str(low), str(high))
+    _check_limits(spec, value, low, high)
     return int(value)
 
 
-def _contribution_bounding(value: object) -> ContributionBounding:
+def _choice(spec: ParameterSpec, value: object) -> StrEnum:
+    assert issubclass(spec.type, StrEnum)
     try:
-        return ContributionBounding(fold(value) if isinstance(value, str) else "")
+        return spec.type(fold(value) if isinstance(value, str) else "")
     except ValueError:
+        words = " or ".join(f"`{word}`" for word in spec.words)
         raise ParameterError(
-            f"contribution_bounding must be `sample` or `weight`, but is {_show(value)}",
+            f"{spec.name} must be {words}, but is {_show(value)}",
             code="parameter_not_a_choice",
-            hint="`sample` keeps max_groups_contributed groups of a unit, `weight` keeps more, "
-            "each at less than full weight.",
+            hint=spec.choices,
         ) from None
 
 
-def _count_hint(name: str) -> str:
-    word = ", or `unlimited`" if name == "max_groups_contributed" else ""
-    return f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}{word}."
+def _check_finite(spec: ParameterSpec, value: object, hint: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(
+            f"{spec.name} must be a finite number, but is {value}",
+            code="parameter_not_finite",
+            hint=hint,
+        )
 
 
-def _outside(name: str, value: object, low: str, high: str) -> ParameterError:
-    return ParameterError(
-        f"{name} must be between {low} and {high}, but is {_show(value)}",
-        code="parameter_out_of_range",
-        hint="These are dpsql's own limits; a policy can narrow them, never widen them.",
-    )
+def _check_limits(spec: ParameterSpec, value: float | int, low: str, high: str) -> None:
+    least, most = spec.limits
+    if not least <= value <= most:
+        raise ParameterError(
+            f"{spec.name} must be between {low} and {high}, but is {_show(value)}",
+            code="parameter_out_of_range",
+            hint="These are dpsql's own limits; a policy can narrow them, never widen them.",
+        )
 
 
 def _is_unlimited(value: object) -> bool:

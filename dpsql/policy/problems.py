@@ -29,7 +29,7 @@ from dpsql.policy.document import (
 )
 from dpsql.policy.fields import _LINK, _kind
 from dpsql.policy.parameters import (
-    PARAMETER_NAMES,
+    PARAMETERS,
     suggestion,
 )
 from dpsql.policy.yaml_tree import Path, Problem, Tree
@@ -121,9 +121,10 @@ def _in_words(details: ErrorDetails, path: Path) -> tuple[str, str | None]:
 def _unknown_key_hint(path: Path) -> str:
     section = _SECTIONS[_pattern(path[:-1])]
     name = str(path[-1])
-    if section is _Maxima and fold(name) == "min_units_per_group":
+    parameter = PARAMETERS.get(fold(name)) if section is _Maxima else None
+    if parameter is not None and parameter.least:
         return f"Set it under defaults: defaults.{name} is already the least a query may use."
-    if section is _Maxima and fold(name) in PARAMETER_NAMES:
+    if parameter is not None:
         return f"Set it under defaults: defaults.{name}. A query may choose either."
     known = tuple(section.model_fields)
     return suggestion(name, known) or f"Known here: {', '.join(known)}."

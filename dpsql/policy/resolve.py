@@ -8,7 +8,7 @@ from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
-    ContributionBounding,
+    PARAMETERS,
     Overrides,
     Parameters,
     Setting,
@@ -42,11 +42,11 @@ def check_setting(policy: Policy, name: str, value: object) -> Setting:
 
     Raises ParameterError as :func:`resolve` does.
     """
-    checked = check_value(name, value)
-    if isinstance(checked, ContributionBounding):
+    checked, spec = check_value(name, value), PARAMETERS[name]
+    if isinstance(checked, str):
         return checked
-    if name == "min_units_per_group":
-        check_minimum(policy.defaults.min_units_per_group, checked)
-    else:
+    if spec.least:
+        check_minimum(name, getattr(policy.defaults, name), checked)
+    elif spec.maximum is not None:
         check_maximum(policy.maxima, name, checked)
     return checked

@@ -11,8 +11,7 @@ from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan, Candidate, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Query
-from dpsql.mechanisms.promise import Promise, Promising
-from dpsql.mechanisms.set_union import SetUnion
+from dpsql.mechanisms.promise import Promise
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import ContributionBounding
 
@@ -143,24 +142,24 @@ def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) ->
 
 def _promise(plan: BlockPlan, step: float) -> Promise | None:
     """What a top-k mechanism promises, in the units of the answer."""
-    top_k, selection = plan.block.top_k, plan.selection
-    if top_k is None or not isinstance(selection, Promising):
+    top_k = plan.block.top_k
+    found = None if top_k is None else plan.selection.promise(top_k.limit)
+    if found is None:
         return None
-    found = selection.promise(top_k.limit)
     gap = None if found.gap is None else found.gap * step
     return replace(found, shortfall=found.shortfall * step, gap=gap)
 
 
 def _score(plan: BlockPlan) -> str | None:
     """What the figures on who appears count."""
-    if isinstance(plan.selection, SetUnion):
+    if plan.selection.divided_norm is not None:
         return f"units of {plan.groups} groups each"
     return None if plan.score is None else plan.measures[plan.score].measure.name
 
 
 def _bounding(plan: BlockPlan) -> str:
-    if isinstance(plan.selection, SetUnion):
-        weight = f"together of weight 1 in l{plan.selection.norm}"
+    if plan.selection.divided_norm is not None:
+        weight = f"together of weight 1 in l{plan.selection.divided_norm}"
         return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
     parameters = plan.block.parameters
     rows = f"at most {_per_group(plan)} per unit and group"

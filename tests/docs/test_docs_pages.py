@@ -19,18 +19,7 @@ from guides import GUIDES
 
 from dpsql.accounting.composition import compare
 from dpsql.interfaces.cli import cli
-from dpsql.mechanisms import topk_laplace
-from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.set_union import Weighting, set_union_one_shot
-from dpsql.mechanisms.topk import GumbelTopK
-from dpsql.mechanisms.weighted_histogram import (
-    Weights,
-    weighted_positive_counts,
-    weighted_sparse_histogram,
-)
-from dpsql.planner import MECHANISMS
+from dpsql.mechanisms.registry import ENTRIES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -159,25 +148,7 @@ def test_commands_that_pages_mention_run() -> None:
 
 
 def mechanisms() -> set[str]:
-    """The name of every mechanism there is, by the mechanisms themselves."""
-    gumbel = GumbelTopK(0.1, 1, 3, 10, 1e-9, 0)
-    weights = Weights(2, 14)
-    found = [
-        gumbel,
-        GumbelTopKChosenKBar(gumbel),
-        KnownDomainTopK(0.1, 1, 3, 10),
-        CorrelatedTopK(10.0, 1, 3, 10, 1e-9, 0),
-        topk_laplace.LaplaceTopK(0.1, 3, 10, 1e-9, 0),
-        topk_laplace.FixedThreshold(0.1, 3, 1e-9, 1e-9, 0),
-        weighted_positive_counts(0.1, 1e-6, weights),
-        weighted_sparse_histogram(1.0, 1e-6, weights),
-        *(
-            set_union_one_shot(weighting, norm, 1.0, groups=3, delta=1e-6)
-            for weighting in Weighting
-            for norm in (1, 2)
-        ),
-    ]
-    return {mechanism.name for mechanism in found} | set(MECHANISMS)
+    return {entry.name for entry in ENTRIES}
 
 
 def test_mechanisms_that_pages_name_exist_and_all_are_described() -> None:

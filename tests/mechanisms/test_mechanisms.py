@@ -25,12 +25,14 @@ from privacy import (
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
+from dpsql.mechanisms.registry import ENTRIES, Entry, Sizes, names
 from dpsql.mechanisms.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     LatticeNoise,
     OSEntropy,
 )
+from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, split_base
 
 Noise = DiscreteGaussian | DiscreteLaplace
@@ -297,3 +299,33 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
         lone = np.array([needed], dtype=np.int64)
         found = sum(len(mechanism.select(lone, source).indices) for _ in range(runs)) / runs
         assert found >= probability - slack - tie
+
+
+# -- the registry -----------------------------------------------------------------------------
+
+SIZES = Sizes(k=3, groups=4, k_bar=20, domain=9)
+
+
+def test_an_entry_is_known_by_one_name_and_builds_something() -> None:
+    assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
+    assert all(entry.composed or entry.once for entry in ENTRIES)
+    assert {*names()} == {entry.name for entry in ENTRIES if entry.planned}
+    assert {*names()} - {*names(one_shot=False)} == {e.name for e in ENTRIES if e.one_shot}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_an_entry_builds_the_mechanism_that_it_names_within_its_budget(
+    entry: Entry[Selection],
+) -> None:
+    rho, epsilon, delta = 0.05, 0.8, 1e-6
+    if entry.composed is not None:
+        found = entry.at_rho(SIZES, rho, delta)
+        assert found.name == entry.name
+        assert found.rho(None) <= rho
+        assert found.delta <= delta
+        dearer = entry.at_rho(SIZES, 2 * rho, delta)
+        assert rho < dearer.rho(None) <= 2 * rho or found.rho(None) == 0
+    if entry.once is not None:
+        once = entry.published_once(SIZES, epsilon, delta)
+        assert once.name == entry.name
+        assert once.delta <= delta

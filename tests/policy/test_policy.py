@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 import os
-from dataclasses import FrozenInstanceError, replace
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.accounting.zcdp import Composition
+from dpsql.connection.connection import Connection, connect
+from dpsql.connection.cursor import Cursor
 from dpsql.core.schema import (
     Column,
     Table,
@@ -26,17 +31,21 @@ from dpsql.core.schema import (
     schema_of,
 )
 from dpsql.errors import ParameterError, PolicyError, UnknownName
+from dpsql.interfaces.cli import options
+from dpsql.policy import document
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.load import MAX_BYTES, load_policy, parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
+    PARAMETERS,
     UNLIMITED,
     ContributionBounding,
     Maxima,
     Overrides,
     Parameters,
+    PrivacyParameters,
     check_value,
 )
 from dpsql.policy.resolve import resolve
@@ -777,3 +786,46 @@ def test_each_type_is_of_exactly_its_kinds(type_text: str, kinds: str) -> None:
         "temporal": is_temporal,
     }
     assert {kind for kind, test in tests.items() if test(type_text)} == set(kinds.split())
+
+
+# -- the table of parameters ----------------------------------------------------------------------
+
+
+def test_every_form_of_the_parameters_has_those_of_the_table() -> None:
+    """A parameter that one of them forgets could be set and never be checked, or the other way."""
+    names = list(PARAMETERS)
+    maxima = [spec.name for spec in PARAMETERS.values() if spec.maximum is not None]
+    assert [f.name for f in fields(Parameters)] == names
+    assert [f.name for f in fields(Overrides)] == names
+    assert [f.name for f in fields(Maxima)] == maxima
+    assert list(PrivacyParameters.__annotations__) == names
+    assert list(document._Defaults.model_fields) == names
+    assert list(document._Maxima.model_fields) == maxima
+    command = click.command()(options.parameters(lambda: None))
+    assert [option.name for option in command.params] == [*names, "mechanism"]
+
+
+@pytest.mark.parametrize("name", PARAMETER_NAMES)
+def test_a_default_of_dpsql_is_within_its_own_limits(name: str) -> None:
+    spec, default = PARAMETERS[name], getattr(Parameters(), name)
+    assert check_value(name, default) == default
+    assert spec.words == () or default in spec.words
+    for limit in () if spec.words else spec.limits:
+        assert check_value(name, limit) == limit
+    beyond = "neither" if spec.words else 2 * spec.limits[1]
+    with pytest.raises(ParameterError, match=name):
+        check_value(name, beyond)
+    if spec.unlimited:
+        assert check_value(name, "Unlimited") is UNLIMITED
+    else:
+        with pytest.raises(ParameterError, match=name):
+            check_value(name, "unlimited")
+
+
+@pytest.mark.parametrize(
+    "function", [connect, Connection.sql, Connection.explain, Cursor.execute], ids=repr
+)
+def test_what_takes_parameters_tells_type_checkers_which(function: Callable[..., object]) -> None:
+    *_, last = inspect.signature(function).parameters.values()
+    assert last.kind is inspect.Parameter.VAR_KEYWORD
+    assert last.annotation == f"Unpack[{PrivacyParameters.__name__}]"

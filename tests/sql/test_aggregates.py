@@ -497,7 +497,7 @@ def spread(kind: AggregateKind) -> tuple[Aggregate, list[Measure]]:
         Measure(MeasureKind.VALUES),
         Measure(MeasureKind.CENTERED_SQUARES, lattice=center.squares(1)),
     ]
-    return Aggregate(kind, (0, 1, 2), kind.value), measured
+    return Aggregate(kind, (0, 1, 2), kind.value.name), measured
 
 
 @pytest.mark.parametrize("kind", SPREADS)
@@ -513,10 +513,26 @@ def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind) -> N
     aggregate, measured = spread(kind)
     noise = np.random.default_rng(2).normal(0, 1000, (3, 500))
     found = estimate(aggregate, measured, list(noise))
-    most = (5.5 / 2) ** 2 * (2 if kind.sample else 1)
+    most = (5.5 / 2) ** 2 * (2 if kind.name.endswith("SAMP") else 1)
     assert found.min() >= 0
-    assert found.max() <= (math.sqrt(most) if kind.root else most) + 1e-12
+    assert found.max() <= (math.sqrt(most) if kind.name.startswith("STDDEV") else most) + 1e-12
     assert estimate(aggregate, measured, [np.zeros(1)] * 3)[0] >= 0
+
+
+def test_a_composed_aggregate_is_one_entry_and_one_estimate() -> None:
+    """No other module asks which one it is, so that another is added in these two."""
+    package = Path(__file__).parents[2] / "dpsql"
+    entry, formula = package / "ir" / "measures.py", package / "accuracy" / "estimates.py"
+    composed = [kind for kind in AggregateKind if kind.composed]
+    assert AggregateKind.AVG in composed
+    for kind in composed:
+        named = re.compile(rf"AggregateKind\.{kind.name}\b|^    {kind.name} = ", re.MULTILINE)
+        found = {path for path in package.rglob("*.py") if named.search(path.read_text("utf-8"))}
+        assert found == {entry, formula}
+        nodes = re.compile("|".join(rf"exp\.{node.__name__}\b" for node in kind.value.nodes))
+        # What a unit's rows and released rows may be computed with are lists of their own.
+        read = {path for path in package.rglob("*.py") if nodes.search(path.read_text("utf-8"))}
+        assert {path.parent.name for path in read - {entry}} <= {"lineage", "tail"}
 
 
 def test_the_bias_of_a_variance_is_as_documented() -> None:

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dpsql.errors import Error, SQLSyntaxError
-from dpsql.policy.parameters import PARAMETER_NAMES, ContributionBounding
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, ParameterSpec
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -170,27 +170,20 @@ def formats(*names: str) -> Decorator:
 
 def parameters(command: Command) -> Command:
     """The privacy parameters of one query."""
-    options: tuple[Decorator, ...] = (
-        _setting("--epsilon", type=float, help="What the query may cost, as ε."),
-        _setting("--delta", type=float, help="What the query may cost, as δ."),
-        _setting(
-            "--max-groups-contributed",
-            callback=_groups,
-            metavar="N|unlimited",
-            help="Groups one unit may influence.",
-        ),
-        _setting("--max-rows-contributed", type=int, help="Rows one unit may add to one group."),
-        _setting("--k-bar", type=int, help="How many of the largest groups a top-k looks at."),
-        _setting("--min-units-per-group", type=int, help="Leave out groups of fewer units."),
-        _setting(
-            "--contribution-bounding",
-            metavar="sample|weight",
-            shell_complete=lambda *_: [CompletionItem(name) for name in ContributionBounding],
-            help="Of a unit with too many groups, keep some in full or more at less weight.",
-        ),
-        _setting("--mechanism", shell_complete=_mechanisms, help="Force a mechanism by name."),
-    )
-    return _stacked(options)(command)
+    forced = _setting("--mechanism", shell_complete=_mechanisms, help="Force a mechanism by name.")
+    return _stacked((*map(_parameter, PARAMETERS.values()), forced))(command)
+
+
+def _parameter(spec: ParameterSpec) -> Decorator:
+    attributes: dict[str, Any] = {"type": spec.type}
+    if spec.words:
+        attributes = {
+            "metavar": "|".join(spec.words),
+            "shell_complete": lambda *_: [CompletionItem(word) for word in spec.words],
+        }
+    elif spec.unlimited:
+        attributes = {"metavar": "N|unlimited", "callback": _groups}
+    return _setting(f"--{spec.name.replace('_', '-')}", help=spec.option, **attributes)
 
 
 def every_setting(command: Command) -> Command:

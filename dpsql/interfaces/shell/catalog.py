@@ -10,7 +10,7 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Schema, fold
 from dpsql.interfaces.shell.vocabulary import KEYWORDS
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import PARAMETER_NAMES, UNLIMITED, ContributionBounding
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, UNLIMITED
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _RESERVED = frozenset(fold(word) for keyword in KEYWORDS for word in keyword.split())
@@ -40,10 +40,11 @@ def spelled(name: str) -> str:
 
 
 def _values(policy: Policy, name: str) -> tuple[str, ...]:
-    if name == "contribution_bounding":
-        return tuple(ContributionBounding)
+    spec = PARAMETERS[name]
+    if spec.words:
+        return spec.words
     given = [getattr(policy.defaults, name), getattr(policy.maxima, name, None)]
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]
-    if name == "max_groups_contributed" and policy.maxima.max_groups_contributed is UNLIMITED:
+    if spec.unlimited and getattr(policy.maxima, name) is UNLIMITED:
         texts.append("unlimited")
     return tuple(dict.fromkeys(texts))

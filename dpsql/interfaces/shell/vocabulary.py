@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-AGGREGATES: Final = (
-    "AVG",
-    "COUNT",
-    "COUNT_IF",
-    "MEDIAN",
-    "QUANTILE_CONT",
-    "QUANTILE_DISC",
-    "STDDEV",
-    "STDDEV_POP",
-    "SUM",
-    "VARIANCE",
-    "VAR_POP",
-)
+from dpsql.ir.measures import AggregateKind
+
+AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
 NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
 ROW_FUNCTIONS: Final = (
     "ABS",

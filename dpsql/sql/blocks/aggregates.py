@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from dpsql.errors import QueryRefused
-from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
+from dpsql.ir.measures import (
+    Aggregate,
+    AggregateKind,
+    Lattice,
+    Measure,
+    MeasureKind,
+    Quantile,
+    Ranked,
+)
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, Call, read_call
@@ -26,13 +35,7 @@ from dpsql.sql.expressions.ranges import (
 from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.syntax.text import display, output_name
 
-_SPREADS: dict[type[exp.AggFunc], AggregateKind] = {
-    exp.VariancePop: AggregateKind.VAR_POP,
-    exp.Variance: AggregateKind.VAR_SAMP,
-    exp.StddevPop: AggregateKind.STDDEV_POP,
-    exp.StddevSamp: AggregateKind.STDDEV_SAMP,
-    exp.Stddev: AggregateKind.STDDEV_SAMP,
-}
+_COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
     "or of a sample), MEDIAN and QUANTILE, each with FILTER."
@@ -77,14 +80,9 @@ class Aggregates:
             return AggregateKind.COUNT, (self._count_if(call),)
         if isinstance(function, exp.Sum):
             return AggregateKind.SUM, (self._sum(call),)
-        if isinstance(function, exp.Avg):
-            return AggregateKind.AVG, self._average(call)
-        if type(function) in _SPREADS:
-            center, count = self._average(call)
-            assert center.lattice is not None
-            squares = center.lattice.squares(self.parameters.max_rows_contributed)
-            spread = replace(center, kind=MeasureKind.CENTERED_SQUARES, lattice=squares)
-            return _SPREADS[type(function)], (center, count, spread)
+        kind = _COMPOSED.get(type(function))
+        if kind is not None:
+            return kind, self._parts(call, kind.value.parts)
         raise self._not_available(function)
 
     # -- counts -------------------------------------------------------------------------------
@@ -185,19 +183,28 @@ class Aggregates:
         steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
         return Measure(MeasureKind.SUM, argument, display(argument), lattice, steps)
 
-    def _average(self, call: Call) -> tuple[Measure, Measure]:
-        """The centred sum and the count of values."""
+    def _parts(self, call: Call, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
+        """What an average or a spread is computed from."""
         if call.per_group is not None:
             raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
         argument, bounds = self._bounded(call)
         rows = self.parameters.max_rows_contributed
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
+        return tuple(self._part(kind, argument, lattice) for kind in kinds)
+
+    def _part(self, kind: MeasureKind, argument: exp.Expr, lattice: Lattice) -> Measure:
         text = display(argument)
-        # NaN takes no part in a sum, so it must not be counted either.
-        exact = is_exact(argument, self.table)
-        counted = MeasureKind.VALUES if exact else MeasureKind.NUMBERS
-        center = Measure(MeasureKind.CENTERED_SUM, argument, text, lattice)
-        return center, Measure(counted, argument, text)
+        match kind:
+            case MeasureKind.VALUES:
+                # NaN takes no part in a sum, so it must not be counted either.
+                exact = is_exact(argument, self.table)
+                return Measure(kind if exact else MeasureKind.NUMBERS, argument, text)
+            case MeasureKind.CENTERED_SQUARES:
+                squares = lattice.squares(self.parameters.max_rows_contributed)
+                return Measure(kind, argument, text, squares)
+            case _:
+                assert kind is MeasureKind.CENTERED_SUM
+                return Measure(kind, argument, text, lattice)
 
     def _quantile(self, call: Call) -> Quantile:
         argument, fraction = quantile_parts(call, self.text)

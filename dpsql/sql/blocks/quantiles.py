@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dpsql.ir.measures import Lattice
+from dpsql.ir.measures import AggregateKind, Lattice
 from dpsql.mechanisms.quantiles import MAX_DENOMINATOR
 from dpsql.sql.expressions.call import Call
 from dpsql.sql.expressions.lattices import reach_of
@@ -26,7 +26,7 @@ MAX_POINTS = 2**16
 points."""
 
 _CONTINUOUS = (exp.Median, exp.PercentileCont)
-QUANTILES = (*_CONTINUOUS, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+QUANTILES = AggregateKind.QUANTILE.value.nodes
 _HALF = Fraction(1, 2)
 _MAX_DIGITS = 38
 _LARGEST = 1e300

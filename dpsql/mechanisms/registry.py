@@ -1,0 +1,329 @@
+"""Every mechanism that decides which groups are released: one entry each.
+
+The planner, the calculator, completion and the tests of the documentation read the entries, so that
+a mechanism is built in one way wherever it is compared, calibrated or drawn from. A builder takes
+public sizes and a budget: (rho, delta) under zCDP, (epsilon, delta) for a single publication. It
+raises ``ParameterError`` for parameters out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Generic, TypeVar
+
+from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
+from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
+from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
+from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
+from dpsql.mechanisms.known_topk import known_domain_top_k
+from dpsql.mechanisms.selection import Selection
+from dpsql.mechanisms.set_union import (
+    SetUnion,
+    Weighting,
+    set_union_for_rho,
+    set_union_one_shot,
+)
+from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
+from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, fixed_threshold
+from dpsql.mechanisms.weighted_histogram import (
+    WeightedSparseHistogram,
+    Weights,
+    kept_groups,
+    weighted_positive_counts,
+    weighted_sparse_histogram,
+)
+
+ANY_GROUPS = 10**9
+"""As good as any number of groups."""
+
+
+class Family(StrEnum):
+    """The shape of question that a mechanism answers."""
+
+    KNOWN_DOMAIN = "declared keys"
+    HISTOGRAM = "unknown keys, every group that is large enough"
+    WEIGHTED = "unknown keys, units with many groups weigh less in each"
+    TOP_K = "unknown keys, the largest groups only"
+    SET_UNION = "unknown keys without aggregates"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The public sizes of a query. Those that a mechanism does not use keep their defaults.
+
+    ``groups`` bounds how many groups a unit may influence. ``domain`` is the number of declared
+    groups, ``floor`` the minimum units - 1, and ``shared`` the number of measures, the unit count
+    included, that the (epsilon, delta) of a single publication is for.
+    """
+
+    k: int = 1
+    groups: int = ANY_GROUPS
+    k_bar: int = 1
+    sensitivity: int = 1
+    domain: int = 1
+    floor: int = 0
+    shared: int = 1
+
+
+S = TypeVar("S", bound=Selection, covariant=True)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[S]):
+    """A mechanism: its name, what it answers, and how it is built for a budget.
+
+    ``composed`` builds it from (rho, delta); None for a *one-shot* mechanism, which states no zCDP.
+    ``once`` builds it from the (epsilon, delta) of a single publication, where it has an analysis
+    of that. Either may find no noise in range and return None. ``planned``: queries may be answered
+    by it.
+    """
+
+    name: str
+    family: Family
+    answers: str
+    composed: Callable[[Sizes, float, float], S | None] | None = None
+    once: Callable[[Sizes, float, float], S] | None = None
+    planned: bool = True
+
+    @property
+    def one_shot(self) -> bool:
+        """True if it states (epsilon, delta) and no zCDP."""
+        return self.composed is None
+
+    def within_rho(self, sizes: Sizes, rho: float, delta: float) -> S | None:
+        """Build it under zCDP; None if its analysis has no noise for such a rho."""
+        assert self.composed is not None
+        return self.composed(sizes, rho, delta)
+
+    def at_rho(self, sizes: Sizes, rho: float, delta: float) -> S:
+        """Build it under zCDP, for mechanisms that have noise for every rho."""
+        found = self.within_rho(sizes, rho, delta)
+        assert found is not None
+        return found
+
+    def published_once(self, sizes: Sizes, epsilon: float, delta: float) -> S:
+        """Build it for a single publication."""
+        assert self.once is not None
+        return self.once(sizes, epsilon, delta)
+
+
+# -- declared keys ----------------------------------------------------------------------------
+
+KNOWN_DOMAIN = Entry(
+    "known_domain",
+    Family.KNOWN_DOMAIN,
+    "every declared group",
+    composed=lambda sizes, rho, delta: KnownDomain(sizes.domain),
+    once=lambda sizes, epsilon, delta: KnownDomain(sizes.domain),
+)
+KNOWN_DOMAIN_TOP_K = Entry(
+    "known_domain_top_k",
+    Family.KNOWN_DOMAIN,
+    "the names of the k largest declared groups in order",
+    composed=lambda sizes, rho, delta: known_domain_top_k(
+        rho, sensitivity=sizes.sensitivity, k=sizes.k, size=sizes.domain
+    ),
+)
+
+# -- unknown keys -----------------------------------------------------------------------------
+
+
+def _positive_counts(noise: IndependentNoise, sizes: Sizes, delta: float) -> PositiveCounts:
+    return PositiveCounts(noise, sizes.groups, delta, sizes.floor)
+
+
+def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) -> PositiveCounts:
+    """(epsilon, delta)-DP: epsilon for the noise and delta for the threshold, neither divided.
+
+    Of the ``groups`` groups that a unit raises by one let j exist without it, and let psi >=
+    1 - delta be the chance that none of the others, which only the unit has, is released. With the
+    unit an event has probability at most 1 - psi plus e^(j/b) times that without it. Without the
+    unit it has A <= e^(j/b) B, where B psi is at most that with the unit: A exceeds e^epsilon times
+    that by at most A (1 - psi). Checked by ``tests/calibrate/test_calibrate.py``.
+    """
+    return _positive_counts(one_shot_laplace(epsilon, 1, sizes.groups), sizes, delta)
+
+
+GAUSSIAN_POSITIVE_COUNTS = Entry(
+    "gaussian_positive_counts",
+    Family.HISTOGRAM,
+    "unknown keys; groups whose noisy unit count exceeds a threshold",
+    composed=lambda sizes, rho, delta: _positive_counts(
+        gaussian(rho, 1, sizes.groups), sizes, delta
+    ),
+)
+LAPLACE_POSITIVE_COUNTS = Entry(
+    "laplace_positive_counts",
+    Family.HISTOGRAM,
+    GAUSSIAN_POSITIVE_COUNTS.answers,
+    composed=lambda sizes, rho, delta: _positive_counts(
+        laplace(rho, 1, sizes.groups), sizes, delta
+    ),
+    once=_laplace_positive_counts_once,
+)
+GAUSSIAN_SPARSE_HISTOGRAM: Entry[SparseHistogram] = Entry(
+    "gaussian_sparse_histogram",
+    Family.HISTOGRAM,
+    "gaussian-positive-counts by its (epsilon, delta) analyses",
+    once=lambda sizes, epsilon, delta: joint_sparse_histogram(
+        epsilon, delta, sizes.groups, sizes.floor, sizes.shared
+    ),
+)
+
+
+def weights(sizes: Sizes) -> Weights:
+    """Units that weigh as much as ``groups`` groups, in as many as are kept of that."""
+    return Weights(sizes.groups, kept_groups(sizes.groups))
+
+
+WEIGHTED_POSITIVE_COUNTS = Entry(
+    "weighted_gaussian_positive_counts",
+    Family.WEIGHTED,
+    "gaussian-positive-counts; units keep more groups, each for less",
+    composed=lambda sizes, rho, delta: weighted_positive_counts(
+        rho, delta, weights(sizes), sizes.floor
+    ),
+)
+WEIGHTED_SPARSE_HISTOGRAM: Entry[WeightedSparseHistogram] = Entry(
+    "weighted_gaussian_sparse_histogram",
+    Family.WEIGHTED,
+    "gaussian-sparse-histogram; units keep more groups, each for less",
+    once=lambda sizes, epsilon, delta: weighted_sparse_histogram(
+        epsilon, delta, weights(sizes), sizes.floor, sizes.shared
+    ),
+)
+
+# -- the largest groups -----------------------------------------------------------------------
+
+
+def _ranked(build: Callable[..., T]) -> Callable[[Sizes, float, float], T]:
+    """By what all mechanisms with a base take, however many groups a unit touches."""
+    return lambda sizes, budget, delta: build(
+        budget,
+        sensitivity=sizes.sensitivity,
+        k=sizes.k,
+        k_bar=sizes.k_bar,
+        delta=delta,
+        floor=sizes.floor,
+    )
+
+
+def _gaussian_top_k(sizes: Sizes, rho: float, delta: float) -> GaussianTopK | None:
+    """None if sigma is below 1: its cost is a little above that of the noise, see there."""
+    noise = gaussian(rho * (1 - 4e-7), sizes.sensitivity, sizes.groups)
+    if noise.scale < 1:
+        return None
+    return GaussianTopK(noise, sizes.groups, sizes.k_bar, delta, sizes.floor)
+
+
+def _gumbel_top_k(sizes: Sizes, rho: float, delta: float) -> GumbelTopK | None:
+    groups = None if sizes.groups == ANY_GROUPS else sizes.groups
+    return _ranked(partial(gumbel_top_k, groups=groups))(sizes, rho, delta)
+
+
+def _laplace_top_k(sizes: Sizes, epsilon: float, delta: float) -> LaplaceTopK:
+    each = epsilon / sizes.groups * (1 - 1e-12)
+    return LaplaceTopK(each, sizes.groups, sizes.k_bar, delta, sizes.floor)
+
+
+GUMBEL_TOP_K = Entry(
+    "gumbel_top_k",
+    Family.TOP_K,
+    "the names of the k largest groups in order, any number of groups per unit",
+    composed=_gumbel_top_k,
+)
+GAUSSIAN_TOP_K = Entry(
+    "gaussian_top_k",
+    Family.TOP_K,
+    "the largest groups with counts, a limited number of groups per unit",
+    composed=_gaussian_top_k,
+)
+CORRELATED_TOP_K = Entry(
+    "correlated_top_k",
+    Family.TOP_K,
+    "the k largest groups with counts, any number of groups per unit",
+    composed=_ranked(correlated_top_k),
+    once=_ranked(one_shot_top_k),
+)
+GUMBEL_TOP_K_CHOSEN_K_BAR = Entry(
+    "gumbel_top_k_chosen_k_bar",
+    Family.TOP_K,
+    "gumbel-top-k that spends one more pick on choosing k_bar",
+    composed=_ranked(gumbel_top_k_chosen_k_bar),
+)
+LAPLACE_TOP_K: Entry[LaplaceTopK] = Entry(
+    "laplace_top_k", Family.TOP_K, GAUSSIAN_TOP_K.answers, once=_laplace_top_k
+)
+FIXED_THRESHOLD: Entry[FixedThreshold] = Entry(
+    "fixed_threshold",
+    Family.TOP_K,
+    "the names of groups far above the (k+1)-th, any number of groups per unit",
+    once=lambda sizes, epsilon, delta: fixed_threshold(
+        epsilon, delta=delta, k=sizes.k, floor=sizes.floor
+    ),
+)
+
+# -- which keys exist -------------------------------------------------------------------------
+
+_WEIGHED = {
+    Weighting.POLICY: "weights by descent",
+    Weighting.WEIGHTED: "equal shares",
+    Weighting.COUNT: "unit counts",
+}
+
+
+def _set_union(weighting: Weighting, norm: int, noise: str) -> Entry[SetUnion]:
+    def composed(sizes: Sizes, rho: float, delta: float) -> SetUnion:
+        return set_union_for_rho(weighting, norm, rho, groups=sizes.groups, delta=delta)
+
+    def once(sizes: Sizes, epsilon: float, delta: float) -> SetUnion:
+        return set_union_one_shot(weighting, norm, epsilon, groups=sizes.groups, delta=delta)
+
+    return Entry(
+        f"{weighting.value}_{noise}_set_union",
+        Family.SET_UNION,
+        f"which keys exist; {noise} noise on {_WEIGHED[weighting]}",
+        composed,
+        once,
+        planned=weighting is not Weighting.COUNT,  # counting units is what positive counts do
+    )
+
+
+SET_UNIONS = tuple(
+    _set_union(weighting, norm, noise)
+    for weighting in _WEIGHED
+    for norm, noise in ((2, "gaussian"), (1, "laplace"))
+)
+
+ENTRIES: tuple[Entry[Selection], ...] = (
+    KNOWN_DOMAIN,
+    KNOWN_DOMAIN_TOP_K,
+    GAUSSIAN_POSITIVE_COUNTS,
+    LAPLACE_POSITIVE_COUNTS,
+    GAUSSIAN_SPARSE_HISTOGRAM,
+    WEIGHTED_POSITIVE_COUNTS,
+    WEIGHTED_SPARSE_HISTOGRAM,
+    GUMBEL_TOP_K,
+    GAUSSIAN_TOP_K,
+    CORRELATED_TOP_K,
+    GUMBEL_TOP_K_CHOSEN_K_BAR,
+    LAPLACE_TOP_K,
+    FIXED_THRESHOLD,
+    *SET_UNIONS,
+)
+
+
+def names(family: Family | None = None, *, one_shot: bool = True) -> tuple[str, ...]:
+    """The names that a query can ask for; those without one-shot mechanisms if not ``one_shot``."""
+    return tuple(
+        entry.name
+        for entry in ENTRIES
+        if entry.planned
+        and (family is None or entry.family is family)
+        and (one_shot or not entry.one_shot)
+    )
