@@ -30,6 +30,7 @@ _TRIED: Final = 5000  # rows of a join that expressions are tried on
 _SECONDS: Final = 2.0  # for trying them: synthetic rows are few, and joins of them may be many
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": "1",
+    "async_threads": "0",
     "memory_limit": "1GB",
     "temp_directory": "",
 }

@@ -823,7 +823,9 @@ def test_a_default_of_dpsql_is_within_its_own_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [connect, Connection.sql, Connection.explain, Cursor.execute], ids=repr
+    "function",
+    [connect, Connection.sql, Connection.explain, Cursor.execute],
+    ids=["connect", "sql", "explain", "execute"],
 )
 def test_what_takes_parameters_tells_type_checkers_which(function: Callable[..., object]) -> None:
     *_, last = inspect.signature(function).parameters.values()

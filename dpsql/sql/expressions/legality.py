@@ -11,10 +11,9 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
 from dpsql.sql.expressions.allowlist import CAST_TYPES, ROW_NODES
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
-from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.parse import MAX_DIGITS, number_too_long, place_of
 
 _WORD = re.compile(r"[A-Za-z_]+")
-_MAX_DIGITS = 38  # the engine compares longer ones with an error that TRY does not catch
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 
@@ -94,13 +93,8 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
 
 def _check_arguments(part: exp.Expr, text: str) -> None:
     """Refuse variants of allowed nodes that carry more than the plain form does."""
-    if isinstance(part, exp.Literal) and not part.is_string and len(part.this) > _MAX_DIGITS:
-        raise QueryRefused(
-            f"numbers have at most {_MAX_DIGITS} digits",
-            code="number_too_long",
-            place=place_of(text, part),
-            hint="Write very large numbers with an exponent: 1e40.",
-        )
+    if isinstance(part, exp.Literal) and not part.is_string and len(part.this) > MAX_DIGITS:
+        raise number_too_long(text, part)
     if isinstance(part, exp.In):
         unsupported = any(part.args.get(name) for name in ("unnest", "field"))
     elif isinstance(part, exp.Cast):

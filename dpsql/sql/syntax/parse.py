@@ -23,6 +23,7 @@ MISREAD: Final = (
 )
 """What the parser's builders and its generator raise for calls that they do not expect."""
 
+MAX_DIGITS = 38
 MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
 MAX_TOKENS = 15_000
 MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
@@ -100,7 +101,7 @@ def parse(text: str) -> exp.Query:
         raise _not_a_query(text)
     refuse_deep(tree)
     _refuse_large(tree, text)
-    _refuse_half_numbers(tree, text)
+    _refuse_odd_numbers(tree, text)
     return tree
 
 
@@ -202,16 +203,34 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
             raise _too_large(place_of(text, node) if long and node is not tree else None)
 
 
-def _refuse_half_numbers(tree: exp.Query, text: str) -> None:
-    """Refuse ``0.5ELSE``, which the tokenizer takes for the number ``0.5E`` and a word."""
+def _refuse_odd_numbers(tree: exp.Query, text: str) -> None:
+    """Refuse ``0.5ELSE``, which the tokenizer takes for the number ``0.5E`` and a word.
+
+    And integers that only BIGNUM holds: of those the engine cannot tell before it computes them
+    whether what is made of them can be computed.
+    """
     for node in tree.find_all(exp.Literal):
-        if not node.is_string and not _NUMBER.fullmatch(node.this):
+        if node.is_string:
+            continue
+        if len(node.this) > MAX_DIGITS and node.this.isdecimal():
+            raise number_too_long(text, node)
+        if not _NUMBER.fullmatch(node.this):
             raise SQLSyntaxError(
                 "this is not a number",
                 code="syntax_error",
                 place=place_of(text, node),
                 hint="After E stands an exponent: 1e9. Leave a blank between numbers and words.",
             )
+
+
+def number_too_long(text: str, node: exp.Expr) -> QueryRefused:
+    """The error for a number with more digits than the engine's integers have."""
+    return QueryRefused(
+        f"numbers have at most {MAX_DIGITS} digits",
+        code="number_too_long",
+        place=place_of(text, node),
+        hint="Write very large numbers with an exponent: 1e40.",
+    )
 
 
 def _too_large(place: Place | None = None) -> QueryRefused:
