@@ -206,6 +206,7 @@ def test_groups_of_a_top_k_clear_the_threshold_as_often_as_is_said(name: str) ->
         assert upper_bound(len(list(cleared(plan, found.half - found.half / 4))), runs) < 0.5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SCORED)
 def test_scores_that_come_out_of_a_top_k_are_covered_from_half_the_time_on(name: str) -> None:
     plan, allowed = SCORED[name], margin(SCORED[name])
@@ -493,6 +494,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("asked", "key", "bounding"),

@@ -344,6 +344,7 @@ def refusals_tell_what_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("twin", "rules", "look", "place"),

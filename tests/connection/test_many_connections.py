@@ -118,6 +118,7 @@ def test_an_interrupt_ends_the_query_of_its_own_connection_alone(
     assert bob.sql(QUESTION).cost.stored
 
 
+@pytest.mark.slow
 def test_the_time_limit_of_one_connection_does_not_end_the_query_of_another(
     open_one: Open, lasting: dict[str, str]
 ) -> None:
@@ -347,6 +348,7 @@ print(sorted(times)[further // 2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux has them")
 @pytest.mark.parametrize("sql", IN_A_ROOM.values(), ids=IN_A_ROOM)
 def test_a_further_connection_to_an_open_engine_takes_little(

@@ -284,6 +284,7 @@ def test_a_failure_after_reserving_keeps_the_whole_epsilon(tmp_path, monkeypatch
         assert report.unsettled == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("former", Composition)
 def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
     former, tmp_path, monkeypatch
@@ -361,6 +362,7 @@ LONG_TAILS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("tail", LONG_TAILS)
 def test_a_tail_can_be_interrupted_and_asked_again(tail: str, connection, monkeypatch) -> None:
     shops = ", ".join(f"shops AS {letter}" for letter in "abcdefghijkl")

@@ -343,6 +343,7 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
     assert "stays spent" in result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
     # Background shells start their children with SIGINT ignored.
     code = (

@@ -686,6 +686,7 @@ def test_settings_are_shown_without_the_password_of_a_url(world, place, shown) -
     assert line.split() == ["ledger", shown, "--ledger"]
 
 
+@pytest.mark.slow
 def test_a_ledger_in_postgresql_is_named_by_its_url(world, postgres_server: Server) -> None:
     url = postgres_server.without_ledger()
     with_url = ("--ledger", url)

@@ -129,6 +129,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_do_what_they_say(
     example: str, demo: Path, monkeypatch: pytest.MonkeyPatch

@@ -167,6 +167,7 @@ def test_nobody_is_asked_where_nobody_is(clinic):
     assert queries(clinic) == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_paid_for_is_refused_for_nothing(clinic):
     text = "SET epsilon = 3;\n" + "".join(
         f"SELECT COUNT(*) AS n{i} FROM visits WHERE cost > {i};\n" for i in range(60)
@@ -290,6 +291,7 @@ def test_tables_and_columns_say_what_the_policy_says(clinic):
     assert "[unknown_table]" in shell("-c", "\\d nope").stderr
 
 
+@pytest.mark.slow
 def test_explain_takes_a_query_or_the_one_before_it_or_the_last_one(clinic):
     plan = "Reserves  ε 0.5"
     assert plan in ok("-c", f"\\explain {SEXES};")
@@ -327,6 +329,7 @@ def test_history_says_what_came_back_and_what_is_held(clinic, monkeypatch):
     assert re.search(r" ε 0\.5, held +[<\d.]+% +SELECT sex", output)
 
 
+@pytest.mark.slow
 def test_privacy_parameters_are_set_and_reset(clinic):
     output = ok(
         "-c", "\\set epsilon 0.25\n" + SEXES + ";\n\\unset epsilon\n\\set epsilon = 1\n\\set"
@@ -340,6 +343,7 @@ def test_privacy_parameters_are_set_and_reset(clinic):
     assert "[unknown_parameter]" in shell("-c", "\\set nope 1").stderr
 
 
+@pytest.mark.slow
 def test_settings_are_set_shown_and_unset(clinic):
     text = "\\set confidence 0.5\n\\set confidence\n\\unset confidence\n\\set confidence\n"
     assert ok(text=text) == "confidence is 0.5\nconfidence is 0.95\n"
@@ -383,6 +387,7 @@ def test_answers_go_to_a_file_and_back(clinic):
     assert "[file_not_writable]" in shell("-c", "\\o | cat").stderr
 
 
+@pytest.mark.slow
 def test_a_file_is_read_and_its_errors_have_its_lines(clinic):
     (clinic / "good.sql").write_text(f"SHOW TABLES;\n\\format csv\n{SEXES}\n", encoding="utf-8")
     assert "sex,n" in ok("-c", "\\i good.sql")

@@ -130,6 +130,7 @@ def test_highlighting_leaves_the_text_as_it_was_typed(terminal):
     assert "SXLECT 'it''s'" in terminal.see("SXLECT")
 
 
+@pytest.mark.slow
 def test_tab_completes_tables_columns_and_commands(terminal):
     terminal.send("SELECT wa\t")
     terminal.see("SELECT ward")
@@ -180,6 +181,7 @@ def test_commands_set_time_and_unset(terminal):
     terminal.run("\\unset epsilon")
 
 
+@pytest.mark.slow
 def test_formats_and_files(terminal, home):
     (home / "two.sql").write_text(f"SHOW TABLES;\n{SEXES}\n", encoding="utf-8")
     assert '"columns": ["sex", "n"]' in terminal.run("\\format json") + terminal.run(SEXES)
@@ -311,6 +313,7 @@ def test_ctrl_d_leaves_and_history_is_kept_across_shells_for_its_owner_alone(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_long_answers_are_paged_unless_told_not_to(terminal):
     question = "SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;"
     terminal.type(question)

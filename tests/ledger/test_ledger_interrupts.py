@@ -164,6 +164,7 @@ def test_after_an_interrupt_at_any_line_the_next_call_works(path: Path, name: st
         assert ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_connection_is_made_again_is_survived(path: Path) -> None:
     with Ledger.open(path, busy_timeout=PATIENCE) as ledger:
         ask(ledger)
@@ -214,6 +215,7 @@ def interrupts(after: float) -> Iterator[None]:
         gc.enable()
 
 
+@pytest.mark.slow
 def test_real_interrupts_at_random_moments_leave_nothing_held(path: Path) -> None:
     chance, count, kept = random.Random(7), 0, []
     with Ledger.open(path, busy_timeout=PATIENCE) as ledger:
@@ -236,6 +238,7 @@ def test_real_interrupts_at_random_moments_leave_nothing_held(path: Path) -> Non
         assert ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_a_connection_that_was_interrupted_at_random_moments_can_be_used_by_any_thread(
     path: Path,
 ) -> None:

@@ -41,6 +41,7 @@ def test_threads_share_one_ledger_and_one_limit(ledger: Ledger, currency: Curren
     assert ledger.spent("sales") == sum_of_events(ledger, "sales") == total
 
 
+@pytest.mark.slow
 def test_eight_processes_racing_reach_the_limit_exactly_and_never_pass_it(
     path: Path, currency: Currency
 ) -> None:
@@ -212,6 +213,7 @@ def test_a_fork_that_python_did_not_announce_is_refused(
     assert ledger.spent("sales") == RHO.spent(1, 1, 1, 1)
 
 
+@pytest.mark.few(1)
 def test_a_ledger_is_found_sound_while_others_write_to_it(place: str | Path) -> None:
     """Verification sees one state throughout, whatever is charged meanwhile."""
     with Ledger.open(place) as ledger, Ledger.open(place, busy_timeout=60) as other:

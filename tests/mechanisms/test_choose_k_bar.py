@@ -199,6 +199,7 @@ def test_an_unpaid_choice_is_caught() -> None:
     assert worst_unpaid(FreeChoice(MECHANISMS[0].widest)) > 1e-3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_what_comes_out_implies_every_epsilon_and_delta_of_the_claim(
     mechanism: GumbelTopKChosenKBar,

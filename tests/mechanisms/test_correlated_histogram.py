@@ -538,6 +538,7 @@ def flat_halves(law: Law, grid: NDArray[np.int64]) -> dict[Hashable, float]:
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 def test_draws_follow_the_law_at_the_stated_scale_only(scale: float, passes: bool) -> None:
     mechanism = CorrelatedTopK(1.0, 1, 2, 2, 0.2, 0)
@@ -582,6 +583,7 @@ def test_released_counts_are_unbiased_with_the_stated_spread_and_margin() -> Non
     assert upper_bound(own_only, runs) < 0.9
 
 
+@pytest.mark.slow
 def test_a_group_appears_as_often_as_stated() -> None:
     mechanism = CorrelatedTopK(3.0, 1, 5, 5, 0.01, 0)
     source, runs = SeededSource(9), 2500

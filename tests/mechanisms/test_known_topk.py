@@ -68,6 +68,7 @@ def test_scores_that_may_move_both_ways_would_cost_more() -> None:
     assert worst_ratio(mechanism, both_ways[1:]) <= mechanism.rho(None)
 
 
+@pytest.mark.slow
 def test_an_understated_sensitivity_is_caught() -> None:
     stated, moved = KnownDomainTopK(1.0, 1, 2, 3), list(neighbours(3, 2, 3, 2))
     assert worst_ratio(stated, moved) > stated.rho(None) * 2

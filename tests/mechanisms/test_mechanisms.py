@@ -276,6 +276,7 @@ def test_gumbel_releases_at_most_k_and_charges_the_stop_when_fewer_came() -> Non
     assert len(mechanism.select(np.empty(0, dtype=np.int64), OSEntropy()).indices) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
 def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
     probability: float,

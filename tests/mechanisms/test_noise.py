@@ -625,6 +625,7 @@ def peeling_p(orders: Counter[tuple[int, ...]], weights: list[float], limit: int
     return chi_square_p(observed, expected * orders.total())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("limit", [1, 2, 4])
 def test_gumbel_order_is_the_peeled_exponential_mechanism(limit: int) -> None:
     scores, offsets, epsilon = np.array([7, 5, 9, 6]), np.array([0.0, 0.5, -1.0, 0.25]), 0.7
@@ -640,6 +641,7 @@ def test_gumbel_order_is_the_peeled_exponential_mechanism(limit: int) -> None:
     assert peeling_p(orders, weights(epsilon * 1.3), limit) < IMPOSSIBLE
 
 
+@pytest.mark.slow
 def test_equal_first_words_are_told_apart_by_further_bits() -> None:
     """All keys collide in 64 bits; the rest must order equal scores uniformly."""
     orders: Counter[tuple[int, ...]] = Counter()

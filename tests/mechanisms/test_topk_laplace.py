@@ -291,6 +291,7 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
             assert enough == (lower == 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 def test_fixed_threshold_draws_follow_the_law_at_the_stated_scale_only(
     scale: float, passes: bool

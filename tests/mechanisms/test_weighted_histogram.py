@@ -350,6 +350,7 @@ def test_no_small_pair_of_neighbours_exceeds_the_stated_delta(epsilon: float, de
     assert delta * 0.75 < found <= delta
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 def test_neighbours_tell_whole_weights_and_low_thresholds_apart() -> None:
     mechanism = weighted_sparse_histogram(0.9, 0.03, Weights(1, 3))

@@ -216,6 +216,7 @@ def typed(value: object) -> object:
     return type(value), repr(value)
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=30))
 @settings(max_examples=300, deadline=None)
 def test_values_share_a_text_only_if_they_and_their_types_are_the_same(values) -> None:

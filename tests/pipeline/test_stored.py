@@ -136,6 +136,7 @@ def test_another_connection_to_the_ledger_finds_the_answer(tmp_path: Path) -> No
     assert again.fetchall() == rows
 
 
+@pytest.mark.slow
 def test_a_ledger_on_a_server_gives_answers_again_to_every_machine(
     tmp_path: Path, place: str | Path
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_text_as_long_as_a_query_is_shortened_in_the_error(connection: dpsql.C
     assert len(caught.value.reason) < 400
 
 
+@pytest.mark.slow
 def test_tails_that_are_not_checked_have_no_constant_that_fails() -> None:
     """The kind is told from the form, the failure from the plan: they must agree."""
     room = duckdb.connect(":memory:")
@@ -252,6 +253,7 @@ def doubled(times: int) -> str:
     return f"SELECT max(length(s)) AS n FROM ({sql})"
 
 
+@pytest.mark.slow
 def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
     tmp_path: Path,
 ) -> None:
@@ -268,6 +270,7 @@ def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
         Apart().run(str(tmp_path / "b.duckdb"), [f"CREATE TABLE answer AS {beyond}"], LIMITS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -285,6 +288,7 @@ def test_constants_that_take_too_much_are_refused_at_no_cost(
     assert connection.budget() == before
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "sql",
@@ -307,6 +311,7 @@ def test_what_is_too_large_to_be_planned_is_refused_at_no_cost(
     assert connection.budget() == before
 
 
+@pytest.mark.slow
 def test_a_tail_that_takes_too_much_ends_its_own_process_and_the_release_is_kept(
     tmp_path: Path,
 ) -> None:
@@ -369,6 +374,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, fil
 """
 
 
+@pytest.mark.slow
 def test_the_engines_own_limit_does_not_count_lists() -> None:
     """Why a process of its own is needed at all."""
     done = subprocess.run(
@@ -377,6 +383,7 @@ def test_the_engines_own_limit_does_not_count_lists() -> None:
     assert int(done.stderr) > 650  # the limit is 500; a list of 1,600 is made, or fails on its way
 
 
+@pytest.mark.slow
 def test_a_process_is_measured_by_its_own_memory_not_its_parents(tmp_path: Path) -> None:
     ballast = bytearray(os.urandom(1 << 20) * 500)
     limits = Limits(400 << 20, "100MB", 30.0)
@@ -441,6 +448,7 @@ def test_a_process_of_its_own_gives_the_same_answer_as_the_room(
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow
 def test_files_of_a_tail_are_gone_before_its_answer_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, 
     within_budget(plan)
 
 
+@pytest.mark.slow
 @given(blocks(parameters()), st.sampled_from([None, *MECHANISMS]))
 @settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
 def test_under_basic_composition_a_block_costs_its_epsilon_and_delta(
@@ -153,6 +154,7 @@ def test_one_publication_never_needs_more_than_a_query_of_a_session(b: Block) ->
         assert least[0] <= least[1] * (1 + 1e-4)
 
 
+@pytest.mark.slow
 @given(
     blocks(
         parameters(EPSILON_LIMITS, DELTA_LIMITS, COUNT_LIMITS[1], COUNT_LIMITS[1], COUNT_LIMITS[1]),
@@ -530,6 +532,7 @@ def test_only_pay_what_you_get_may_settle_below_its_reservation() -> None:
     assert top.blocks[0].loss(0).rho < top.reserved.rho / 10
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("composition", list(Composition))
 @given(blocks(parameters((0.01, 10.0))))
 @settings(max_examples=60, deadline=None, suppress_health_check=QUIET)

@@ -319,6 +319,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
+@pytest.mark.slow
 @settings(examples_of(40))
 @given(question=questions())
 def test_what_is_not_refused_is_explained_and_answered(question, connection) -> None:

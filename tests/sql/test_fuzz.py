@@ -24,7 +24,7 @@ from support import ANALYST, POLICY_TABLES, TABLES
 import dpsql
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
-from dpsql.sql.syntax import text as text_module
+from dpsql.sql.dialects import duckdb as duckdb_dialect
 
 RULES = Policy(
     "world",
@@ -163,13 +163,13 @@ def test_thousands_of_mangled_statements_are_answered_or_refused(connection, tex
         ),
         ("pipeline.prepare.validate", "SELECT count(*) FROM visits"),
         (
-            "sql.syntax.text._dialect.generator",
+            "sql.dialects.duckdb._GENERATOR.generator",
             f"SELECT count(*) FROM visits WHERE k /* {MARK} */ > 1",
         ),
     ],
 )
 def test_the_checks_notice_a_broken_front_door(broken, text, connection, monkeypatch) -> None:
-    make = text_module._dialect.generator
+    make = duckdb_dialect._GENERATOR.generator
 
     def comments(**options: object) -> object:
         return make(**{**options, "comments": True})

@@ -280,6 +280,7 @@ def outcome(connection: dpsql.Connection, sql: str) -> dpsql.Result | str:
         return refused.code
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -296,6 +296,7 @@ def test_sql_without_its_bounds_is_caught(lab: Lab, text: str, broken: str) -> N
     assert audit(lab, [*MANY, *others], question.plans[0], statement.replace(text, broken)) != []
 
 
+@pytest.mark.slow
 def test_each_row_of_a_unit_is_as_likely_to_be_kept(lab: Lab) -> None:
     """Of ten rows three are kept, each in three of ten cases, and never two that lie close."""
     question = prepared(

@@ -176,6 +176,7 @@ def test_a_unit_that_leaves_changes_nothing_but_its_own_weight_at_length(questio
     assert audited(asked(*question), rows) == {}
 
 
+@pytest.mark.slow
 @fixed_examples(30)
 @given(questions, rows_of_units)
 def test_hash_collisions_change_nothing_about_that(question, rows) -> None:
@@ -290,6 +291,7 @@ def crowd(units: int, keys: int, most: int, seed: int) -> list[tuple[int, int]]:
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("at_once", [2**19, 50, 1])
 def test_weights_of_the_stages_are_those_of_the_mechanism_on_the_same_pairs(

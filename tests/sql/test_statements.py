@@ -15,7 +15,7 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 import dpsql
 from dpsql.accounting.zcdp import ZERO
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBStage
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
@@ -508,7 +508,7 @@ def test_no_statement_of_ours_reaches_an_engine(tmp_path, monkeypatch) -> None:
     sent: list[str] = []
     for owner, name in (
         (DuckDBEngine, "bind"),
-        (DuckDBEngine, "exact"),
+        (DuckDBRun, "exact"),
         (DuckDBStage, "store"),
         (DuckDBStage, "exact"),
     ):

@@ -150,6 +150,7 @@ def test_a_mechanism_of_the_other_bounding_is_refused(
     assert refused.value.code == "mechanism_does_not_fit"
 
 
+@pytest.mark.slow
 def test_every_extreme_is_planned_or_refused() -> None:
     planned = 0
     for epsilon, delta, groups, rows in itertools.product(

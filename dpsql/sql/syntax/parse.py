@@ -212,7 +212,7 @@ def _refuse_odd_numbers(tree: exp.Query, text: str) -> None:
     for node in tree.find_all(exp.Literal):
         if node.is_string:
             continue
-        if len(node.this) > MAX_DIGITS and node.this.isdecimal():
+        if len(node.this) > MAX_DIGITS and _is_larger_than_integers(node.this):
             raise number_too_long(text, node)
         if not _NUMBER.fullmatch(node.this):
             raise SQLSyntaxError(
@@ -221,6 +221,10 @@ def _refuse_odd_numbers(tree: exp.Query, text: str) -> None:
                 place=place_of(text, node),
                 hint="After E stands an exponent: 1e9. Leave a blank between numbers and words.",
             )
+
+
+def _is_larger_than_integers(number: str) -> bool:
+    return number.isdecimal() and (len(number) > MAX_DIGITS + 1 or int(number) >= 2**128)
 
 
 def number_too_long(text: str, node: exp.Expr) -> QueryRefused:
