@@ -97,9 +97,8 @@ _UNKNOWN = Remark(
 def _refusal(
     connection: duckdb.DuckDBPyConnection, plan: Plan, evidence: Evidence
 ) -> Remark | None:
-    consistent = _consistent(connection)
     for node in nodes(plan.root):
-        found = _operator(node) or _function(node, consistent)
+        found = _operator(node) or _function(node)
         if found is not None:
             return found
     if _compares_collated(plan):
@@ -159,7 +158,7 @@ def _scan(node: Node) -> Remark | None:
     return Remark(f"reads {path[-1]}(), which is no table of the database", _AS_TABLE)
 
 
-def _function(node: Node, consistent: frozenset[str]) -> Remark | None:
+def _function(node: Node) -> Remark | None:
     """What is wrong with a call in a plan, if it is one."""
     if "expression_class" not in node or node.get("qname") is None:
         return None
@@ -173,7 +172,7 @@ def _function(node: Node, consistent: frozenset[str]) -> Remark | None:
     if not known:
         return Remark(f"calls {path[-1]}(), which is not the engine's own", _TABLES_BELOW)
     clock = path[-1] == "age" and len(node["children"]) == 1
-    if len(path) > 1 and (path[-1] not in consistent or clock):
+    if len(path) > 1 and (path[-1] not in _consistent() or clock):
         reason = f"calls {path[-1]}(), which gives another value another time"
         return Remark(reason, "Compute it once, and store it in a table.")
     return None
@@ -183,13 +182,18 @@ def _path(node: Node) -> list[str]:
     return list(node["qname"]["path"])
 
 
-def _consistent(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """The engine's functions that depend on their arguments alone, in all their forms."""
-    rows = connection.execute(
-        "SELECT function_name FROM duckdb_functions() "
-        "WHERE database_name = 'system' AND function_type IN ('scalar', 'aggregate') "
-        "GROUP BY function_name HAVING bool_and(stability = 'CONSISTENT' AND NOT has_side_effects)"
-    ).fetchall()
+@cache
+def _consistent() -> frozenset[str]:
+    """The engine's functions that depend on their arguments alone, in all their forms.
+
+    Asked of an engine without anything of the owner's, once for all databases.
+    """
+    with duckdb.connect(":memory:", config={"threads": "1"}) as empty:
+        rows = empty.execute(
+            "SELECT function_name FROM duckdb_functions() WHERE database_name = 'system' "
+            "AND function_type IN ('scalar', 'aggregate') GROUP BY function_name "
+            "HAVING bool_and(stability = 'CONSISTENT' AND NOT has_side_effects)"
+        ).fetchall()
     return frozenset(name for (name,) in rows) - _CHANGING
 
 
