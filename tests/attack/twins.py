@@ -101,10 +101,10 @@ def _leaks(original: Any) -> Any:
 def _counts_rows(original: Any) -> Any:
     """A plan that looks at the data: more rows, a higher reservation."""
 
-    def plan(self: Any, question: Any) -> Any:
+    def plan(self: Any, question: Any, *stages: Any) -> Any:
         from dataclasses import replace
 
-        found = original(self, question)
+        found = original(self, question, *stages)
         if not found.plan.blocks:
             return found
         ((rows,),) = self._engine._cursor().execute("SELECT count(*) FROM t").fetchall()

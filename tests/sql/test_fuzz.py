@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -222,6 +223,7 @@ def outcomes() -> dict[str, tuple[str, float]]:
         child = subprocess.run(
             [sys.executable, "-W", "error", "-c", textwrap.dedent(_CHILD), str(len(found))],
             cwd=Path(__file__).parents[1],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             capture_output=True,
             text=True,
             timeout=300,

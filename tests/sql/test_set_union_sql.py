@@ -255,7 +255,7 @@ def test_every_unit_keeps_as_many_keys_as_it_may_and_units_keep_different_ones(
 @pytest.mark.parametrize("mechanism", ["weighted_gaussian_set_union", "weighted_laplace_set_union"])
 def test_the_engine_computes_every_share_as_the_mechanism_does(mechanism: str) -> None:
     found = asked(["a"], "", mechanism, MAX_GROUPS)
-    share = "67108864 // size" if union_of(found).norm == 1 else "floor(67108864 / sqrt(size))"
+    share = "(67108864 // size)" if union_of(found).norm == 1 else "floor(67108864 / sqrt(size))"
     assert f"CAST({share} AS BIGINT)" in found.statements[0].replace('"__dpsql_size"', "size")
     sizes = (
         f"SELECT CAST({share} AS BIGINT) FROM (SELECT unnest(range(1, {MAX_GROUPS + 1})) AS size)"
