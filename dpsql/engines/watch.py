@@ -29,12 +29,14 @@ class Watch:
     @contextmanager
     def over(self) -> Iterator[None]:
         """Watch what is done inside."""
-        with self._lock:
-            self._until = time.monotonic() + self._seconds
-            awake, self._looks_left = self._looks_left > 0, _STAYS
-        if not awake:
-            threading.Thread(target=_look, args=(ref(self),), daemon=True, name=__name__).start()
         try:
+            with self._lock:
+                self._until = time.monotonic() + self._seconds
+                awake, self._looks_left = self._looks_left > 0, _STAYS
+            if not awake:
+                looking = threading.Thread(target=_look, args=(ref(self),), name=__name__)
+                looking.daemon = True
+                looking.start()
             yield
         finally:
             with self._lock:

@@ -32,7 +32,7 @@ from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.rooms import Stay, Tenant, pool_of
 from dpsql.pipeline.tail_apart import TIME_LIMIT_SECONDS, Copied, run_apart
 from dpsql.pipeline.tail_check import TailChecker
-from dpsql.pipeline.tail_tables import _lists, _Source, _source, load
+from dpsql.pipeline.tail_tables import ReleasedTable, load, released_lists, released_table
 from dpsql.policy.model import Policy
 from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer
 
@@ -67,13 +67,13 @@ class TailRunner:
         stay = self._tenant.stay()
         stay.drop_unused()
         loaded: list[str] = []
-        sources: list[_Source] = []
+        sources: list[ReleasedTable] = []
         try:
             for each in released:
                 # Released rows and public types decide, not how many groups stayed unreleased.
                 keys = each.rows.keys
                 if each.rows.count <= _FEW_ROWS and (keys is None or isinstance(keys, dict)):
-                    sources.append(_source(each))
+                    sources.append(released_table(each))
                 else:
                     loaded.append(quote(each.block.name))
                     load(stay, each)
@@ -88,7 +88,7 @@ class TailRunner:
         self,
         stay: Stay,
         query: Query,
-        sources: Sequence[_Source],
+        sources: Sequence[ReleasedTable],
         loaded: Sequence[str],
         names: Sequence[str],
     ) -> Answer:
@@ -129,7 +129,7 @@ class Tails:
 
 
 def _stored(
-    stay: Stay, query: Query, sources: Sequence[_Source], names: Sequence[str]
+    stay: Stay, query: Query, sources: Sequence[ReleasedTable], names: Sequence[str]
 ) -> HeldAnswer | StoredAnswer:
     """The answer of a tail that runs in the room; it stays there if it is large."""
     table = stay.new_table()
@@ -146,7 +146,7 @@ def _stored(
 def _held(tail: PlainTail, released: ReleasedBlock) -> Answer:
     """The answer of a plain tail over a few released rows: no engine is needed for that."""
     columns = released.block.released_columns
-    lists = dict(zip((c.name for c in columns), _lists(released), strict=True))
+    lists = dict(zip((c.name for c in columns), released_lists(released), strict=True))
     order = list(range(released.rows.count))
     for term in reversed(tail.order):
         values = lists[term.column]

@@ -17,7 +17,7 @@ from dpsql.results.rows import unnest
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class ReleasedTable:
     """A released table as a common table expression, with its query parameters."""
 
     name: str
@@ -25,7 +25,7 @@ class _Source:
     parameters: list[list[object]]
 
 
-def _lists(released: ReleasedBlock) -> list[list[Any]]:
+def released_lists(released: ReleasedBlock) -> list[list[Any]]:
     """The released columns as lists, in the order of what was released, never of the engine."""
     block, rows = released.block, released.rows
     values: list[list[Any]] = [column.tolist() for column in rows.values.values()]
@@ -50,7 +50,7 @@ def _domain_lists(
     return [[group[i] for group in chosen] for i in range(len(keys))]
 
 
-def _source(released: ReleasedBlock) -> _Source:
+def released_table(released: ReleasedBlock) -> ReleasedTable:
     """A small release as a common table expression over lists of values."""
     block, columns = released.block, released.block.released_columns
     if released.rows.keys is None:
@@ -62,11 +62,11 @@ def _source(released: ReleasedBlock) -> _Source:
         selected = ", ".join([*_domain_keys(block.plan.block, block.keys, ROW_ID), *unnested[1:]])
         rows = f"SELECT {selected} FROM ({unnest(unnested, types)})"
     else:
-        lists = _lists(released)
+        lists = released_lists(released)
         rows = unnest([quote(c.name) for c in columns], [c.type for c in columns])
     names = ", ".join(quote(column.name) for column in columns)
     name = quote(block.name)
-    return _Source(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
+    return ReleasedTable(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
 
 
 def load(stay: Stay, released: ReleasedBlock) -> None:

@@ -11,6 +11,7 @@ neither in its text nor in the schema (DuckDB names a column without an alias af
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -31,6 +32,7 @@ from dpsql.results.explanation import BlockExplanation, explain_block
 from dpsql.sql.syntax.text import pretty, to_sql
 
 VARIABLE: Final = "DPSQL_TRACE"
+_BEGINS: Final = b"dpsql trace "
 _CONSTANTS: Final = frozenset({"true", "false", "null"})
 _TOKEN: Final = re.compile(
     r"""(?P<string>'(?:[^']|'')*')
@@ -130,14 +132,29 @@ class StatementTrace:
 def trace_from(environment: Mapping[str, str]) -> Trace | None:
     """The trace that the environment asks for; None if it asks for none.
 
-    Raises ``InterfaceError`` if its file cannot be written.
+    Raises ``InterfaceError`` if its file cannot be written, or holds anything but traces.
     """
     asked = environment.get(VARIABLE, "")
     if asked in ("", "0"):
         return None
     trace = Trace(None if asked == "1" else asked)
     trace.write("")
+    _refuse_other_files(trace)
     return trace
+
+
+def _refuse_other_files(trace: Trace) -> None:
+    """Refuse to append to what is no trace: a database, a ledger, a policies file."""
+    if trace.path is None or not os.path.isfile(trace.path):
+        return
+    with open(trace.path, "rb") as file:
+        begins = file.read(len(_BEGINS))
+    if begins and begins != _BEGINS:
+        raise InterfaceError(
+            "the trace cannot be written: its file holds something else",
+            code="file_in_use",
+            hint=f"Name a new file, or one that only traces were written to, in {VARIABLE}.",
+        )
 
 
 def _write_error(text: str) -> None:

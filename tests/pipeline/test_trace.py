@@ -181,15 +181,30 @@ def test_a_file_is_appended_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     path = tmp_path / "trace.txt"
-    path.write_text("before\n")
+    path.write_text("dpsql trace 0: before\n")
     monkeypatch.setenv("DPSQL_TRACE", str(path))
     with connect(tmp_path) as opened:
         opened.explain(QUESTION)
         opened.sql("SELECT name FROM shops")
     text = path.read_text()
-    assert text.startswith("before\ndpsql trace ")
-    assert stages(text) == ["tree", "block 1", "plan 1", "sql 1", "tail", "tree", "tail"]
+    assert text.startswith("dpsql trace 0: before\ndpsql trace ")
+    new = ["tree", "block 1", "plan 1", "sql 1", "tail", "tree", "tail"]
+    assert stages(text) == ["before", *new]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["test.budget.db", "notes.txt"])
+def test_a_file_of_something_else_is_not_appended_to(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / name
+    other.write_bytes(b"SQLite format 3\0 and what else there is")
+    before = other.read_bytes()
+    monkeypatch.setenv("DPSQL_TRACE", str(other))
+    with pytest.raises(dpsql.InterfaceError) as caught:
+        connect(tmp_path)
+    assert caught.value.code == "file_in_use"
+    assert other.read_bytes() == before
 
 
 def test_a_file_that_cannot_be_written_is_told_when_connecting(
