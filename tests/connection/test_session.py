@@ -402,7 +402,10 @@ def test_two_fresh_answers_to_one_question_differ(connection) -> None:
     assert len(answers) > 1
 
 
-@pytest.mark.parametrize("question", [QUESTION, TOP + " OPTIONS (max_groups_contributed = 2)"])
+@pytest.mark.parametrize(
+    "question",
+    [QUESTION, f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2){TOP[6:]}"],
+)
 def test_every_read_draws_a_salt_that_is_not_shown(
     question: str, connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
