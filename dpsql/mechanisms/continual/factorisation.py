@@ -260,8 +260,8 @@ class Window(Toeplitz):
 class BufferedToeplitz(Toeplitz):
     """C_i = sum over buffers of weight * decay**(i - 1): as good, with a state of a few numbers.
 
-    ``decays`` and ``weights`` are taken as exact; they are a part of the stream, as an optimiser may
-    find others another time (``buffers.optimal_buffers``). McMahan, Xu & Zhang 2024. Raises
+    ``decays`` and ``weights`` are taken as exact. They belong to the stream: an optimiser may find
+    others another time (``buffers.optimal_buffers``). McMahan, Xu & Zhang 2024. Raises
     ParameterError for parameters out of range.
     """
 
@@ -302,7 +302,7 @@ class BufferedToeplitz(Toeplitz):
 
 
 class TreeFactorisation(Factorisation):
-    """C sums up nodes of a tree over the steps: draw ``level*steps + i`` is of node i of a level."""
+    """C sums up nodes of a tree: draw ``level*steps + i`` belongs to node i of a level."""
 
     __slots__ = ()
 
@@ -442,7 +442,8 @@ class TreeFromBelow(TreeFactorisation):
 def best_tree(steps: int, bits: int = DEFAULT_BITS) -> Tree:
     """The tree whose base has the least worst error, of all bases up to 64.
 
-    A larger one is never better within MAX_STEPS. Raises ParameterError for parameters out of range.
+    A larger one is never better within MAX_STEPS. Raises ParameterError for parameters out of
+    range.
     """
     bases = range(2, max(2, min(steps, 64)) + 1)
     return min((Tree(steps, base, bits) for base in bases), key=Tree.worst)
