@@ -1,4 +1,4 @@
-"""Noise from a key: the same draw for the same group and step, whenever and beside whom it is asked.
+"""Noise from a key: one draw per group and step, whenever and beside whom it is asked for.
 
 A stream's draws are exact discrete Gaussians, sampled from the words of a keyed hash (BLAKE2b, RFC
 7693, taken for a pseudorandom function) instead of the operating system's. Its argument says to
