@@ -44,7 +44,7 @@ def encode_group(values: Sequence[GroupValue]) -> bytes:
     meet: NULL is no text, a text no number. Equal values are equal bytes: 0.0 and -0.0, all NaN,
     decimals of any number of places, times of one instant in any zone. Raises ParameterError for a
     type that is not listed; no value of a listed type fails. Checked by
-    ``tests/mechanisms/continual/test_encoding.py``.
+    ``tests/mechanisms/continual/test_continual_encoding.py``.
     """
     parts = [len(values).to_bytes(4, "big")]
     for value in values:

@@ -155,7 +155,7 @@ class KeyedDraws:
 
     ``sigma`` is in units of the lattice. Guarantee: with a uniform key and the hash a random
     function, draws of different groups, measures or numbers are independent and have exactly the
-    law of the discrete Gaussian. Checked by ``tests/mechanisms/continual/test_keyed.py``.
+    law of the discrete Gaussian. Checked by ``tests/mechanisms/continual/test_continual_keyed.py``.
     """
 
     key: StreamKey
@@ -241,7 +241,7 @@ class KeyedNoise:
     the nearest integer to (B z)_t for the exact B of the factorisation, halves up, whatever
     float64 did: what lies closer to a half than the error bound is computed in integers. Raises
     ParameterError if sigma in units of the lattice is out of range. Checked by
-    ``tests/mechanisms/continual/test_keyed.py``.
+    ``tests/mechanisms/continual/test_continual_keyed.py``.
     """
 
     key: StreamKey

@@ -55,9 +55,9 @@ class ContinualNoise:
 
     Guarantee: ``rho`` zCDP for all steps, groups * sensitivity**2 * norm**2 / (2 sigma**2), where
     norm is the largest column norm of C: the length of C u is convex in u, so over the l1 ball it
-    is largest for a single step (Canonne, Kamath & Steinke 2020, Thm 4, on the lattice of C x + z). Raises
-    ParameterError for parameters out of range. Checked by
-    ``tests/mechanisms/continual/test_streams.py``.
+    is largest for a single step (Canonne, Kamath & Steinke 2020, Thm 4, on the lattice of C x + z).
+    Raises ParameterError for parameters out of range. Checked by
+    ``tests/mechanisms/continual/test_continual_streams.py``.
     """
 
     factorisation: Factorisation
@@ -174,7 +174,7 @@ class ContinualHistogram:
     the same on both sides; conditioned on it the Renyi divergence of two Gaussians of one
     covariance is no larger than before. Outside of S both follow one rule. It takes noise of the
     law that it would have had from the first step on, which is why it comes from a key. Checked by
-    ``tests/mechanisms/continual/test_streams.py``.
+    ``tests/mechanisms/continual/test_continual_streams.py``.
     """
 
     noise: ContinualNoise
