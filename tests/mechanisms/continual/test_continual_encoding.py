@@ -36,8 +36,9 @@ DIFFERENT: list[GroupValue] = [
     0.0, 1.0, 1.5, -1.5, 5e-324, math.inf, -math.inf, math.nan,
     Decimal(0), Decimal(1), Decimal(10), Decimal("0.1"), Decimal(-1), Decimal("Infinity"),
     dt.date(1970, 1, 1), dt.date(1, 1, 1), dt.datetime(1970, 1, 1), dt.datetime(1, 1, 1),
-    dt.datetime(1970, 1, 1, tzinfo=UTC), dt.time(0), dt.time(0, tzinfo=UTC), dt.time(0, tzinfo=EAST),
-    dt.timedelta(0), dt.timedelta(microseconds=-1), uuid.UUID(int=0), uuid.UUID(int=1),
+    dt.datetime(1970, 1, 1, tzinfo=UTC), dt.time(0), dt.time(0, tzinfo=UTC),
+    dt.time(0, tzinfo=EAST), dt.timedelta(0),
+    dt.timedelta(microseconds=-1), uuid.UUID(int=0), uuid.UUID(int=1),
 ]  # fmt: skip
 
 

@@ -90,9 +90,7 @@ def test_norms_are_those_of_the_exact_matrices(factorisation: Factorisation) -> 
         assert bound == pytest.approx(math.sqrt(exact), rel=1e-11)
 
 
-@pytest.mark.parametrize(
-    "steps", [30, 365, 1000, pytest.param(10000, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("steps", [30, 365, 1000, pytest.param(10000, marks=pytest.mark.slow)])
 def test_errors_are_those_of_the_table(steps: int) -> None:
     (base, *tree), below, root, buffered = TABLE[steps]
     found = best_tree(steps)
