@@ -137,6 +137,11 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "engine_failed": "The engine failed; its message is withheld, as it may quote data. The "
         "account is suspended until the owner has looked.",
         "interrupted": "The caller ended the query; what it reserved stays spent.",
+        "state_busy": "Another process has the private state of a view open.",
+        "state_damaged": "The private state of a view is damaged.",
+        "state_in_the_way": "The private state of a new view cannot be made in its place.",
+        "state_missing": "The private state of a view is not where it was made.",
+        "state_of_another": "The private state in a view's place belongs to another view.",
         "memory_limit": "The query took more memory than there is for it. By the policy, the "
         "account is suspended.",
         "time_limit": "The query took longer than the policy lets one. By the policy, the account "

@@ -218,7 +218,7 @@ def test_explain_answers_the_plan_in_lines_reads_nothing_and_costs_nothing(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("private rows were read")
 
-    monkeypatch.setattr(engine_module, "_discreetly", never)
+    monkeypatch.setattr(engine_module, "discreetly", never)
     result = connection.sql(f"EXPLAIN {QUESTION}", epsilon=0.25)
     assert (result.columns, result.types) == (["plan"], ["VARCHAR"])
     assert result.plan.blocks[0].mechanism == connection.explain(QUESTION).blocks[0].mechanism
