@@ -14,9 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dpsql.errors import ParameterError
-
-MAX_STEPS: Final = 100_000
-"""The most steps of a view: beyond, nothing that is published would differ from its noise."""
+from dpsql.mechanisms.continual.factorisation import MAX_STEPS
 
 _PERIODS: Final = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
