@@ -15,6 +15,7 @@ from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 
 from sqlglot import exp
 
@@ -59,10 +60,10 @@ def _canonical(value: object) -> str:
             return f"{type(value).__name__}.{value.name}"
         case tuple():
             return f"({','.join(map(_canonical, value))})"
-        case RowSet():
-            return _of_rows(value)
         case _ if isinstance(value, _PLAIN):
             return repr(value)
+        case RowSet():
+            return _of_rows(value)
         case _ if is_dataclass(value):
             parts = ",".join(f"{name}={_canonical(part)}" for name, part in _parts(value))
             return f"{type(value).__name__}({parts})"
@@ -71,10 +72,15 @@ def _canonical(value: object) -> str:
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
     """The fields of a dataclass that play a part, by name."""
-    left_out = _LEFT_OUT.get(type(value), frozenset())
-    for f in fields(value):  # type: ignore[arg-type]
-        if f.compare and f.name not in left_out:
-            yield f.name, getattr(value, f.name)
+    names = _compared(type(value))  # type: ignore[arg-type]  # a type can be hashed
+    return ((name, getattr(value, name)) for name in names)
+
+
+@cache
+def _compared(kind: type) -> tuple[str, ...]:
+    """The names of these fields."""
+    left_out = _LEFT_OUT.get(kind, frozenset())
+    return tuple(f.name for f in fields(kind) if f.compare and f.name not in left_out)
 
 
 def _of_rows(rows: RowSet) -> str:
