@@ -13,7 +13,7 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.exact import ExactUnion
-from dpsql.sql.rewrite.set_union import PAIRS, UNITS, SetUnionSQL
+from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
 Percent = Callable[[int], None]
@@ -46,7 +46,9 @@ def read_set_union(
     else:
         assert sql.pairs is not None
         assert isinstance(plan.selection, SetUnion)
-        weights = _weighed(plan.selection, stage, sql.pairs, rows[UNITS], rows[PAIRS], progress)
+        weights = _weighed(
+            plan.selection, stage, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress
+        )
 
     def named(ids: NDArray[np.int64]) -> ExactRows:
         return stage.keys(sql.named, keys, ids)

@@ -17,9 +17,9 @@ from sqlglot import exp
 
 from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
-from dpsql.sql.expressions.call import Call, is_aggregate, read_call
+from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.legality import check_row_expression
-from dpsql.sql.expressions.ranges import interval_of, is_integral, is_number, is_truth
+from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
@@ -188,7 +188,7 @@ class _PerUnit:
         summed = isinstance(function, exp.Sum)
         if isinstance(function, exp.Sum | exp.Avg):
             self._check_number(function.this)
-        bounds = None if summed else interval_of(argument, self.source.policy)
+        bounds = None if summed else range_of(argument, self.source.policy)
         known = ColumnPolicy(*bounds) if bounds else None
         identity = self.source.identity_of(argument)
         found = Field("", name, name, "", known, identity=identity)
@@ -206,7 +206,7 @@ class _PerUnit:
         text = f"{function.value} {to_sql(argument)}"
         return text, known, UnitValue(known.column, function, argument.copy())
 
-    def _call(self, node: exp.Expr) -> Call:
+    def _call(self, node: exp.Expr) -> AggregateCall:
         """An aggregate that is available per unit."""
         call = read_call(node, self.names.text)
         function, argument = call.function, call.function.this
@@ -249,7 +249,7 @@ class _PerUnit:
             )
 
     @staticmethod
-    def _count(call: Call) -> tuple[UnitFunction, exp.Expr | None]:
+    def _count(call: AggregateCall) -> tuple[UnitFunction, exp.Expr | None]:
         """What is counted, and how."""
         value, function = call.function.this, UnitFunction.VALUES
         if isinstance(call.function, exp.CountIf):
