@@ -12,9 +12,9 @@ from dpsql.calibrate.request import parameter as parameter_name
 from dpsql.mechanisms.continual.buffers import optimal_buffers
 from dpsql.mechanisms.continual.factorisation import (
     Factorisation,
+    SlidingWindow,
     SquareRoot,
     TreeFromBelow,
-    Window,
     best_tree,
 )
 from dpsql.mechanisms.continual.streams import (
@@ -117,7 +117,7 @@ def _factorisation(request: Request) -> Factorisation:
     assert request.steps is not None
     if request.window is None:
         return SquareRoot(request.steps)
-    return Window(request.steps, request.window)
+    return SlidingWindow(request.steps, request.window)
 
 
 def _histogram(
@@ -174,7 +174,7 @@ def _compared(steps: int, window: int | None) -> Iterator[FactorisationFigures]:
     repeated = math.sqrt(steps)
     yield FactorisationFigures("repetition", repeated, repeated)
     if window is not None:
-        yield _figures("window", Window(steps, window))
+        yield _figures("window", SlidingWindow(steps, window))
         return
     tree = best_tree(steps)
     yield _figures(f"tree, base {tree.base}", tree)
