@@ -71,8 +71,6 @@ def test_no_contribution_within_the_bound_costs_more_than_rho() -> None:
 @pytest.mark.parametrize(
     "factorisation", [SquareRoot(52), best_tree(52), SlidingWindow(52, 7)], ids=repr
 )
-    "factorisation", [SquareRoot(52), best_tree(52), SlidingWindow(52, 7)], ids=repr
-)
 @pytest.mark.parametrize("sensitivity", [1, 1000, 10**9])
 def test_calibration_spends_the_budget_and_no_more(
     factorisation: Factorisation, sensitivity: int
