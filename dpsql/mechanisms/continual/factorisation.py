@@ -217,7 +217,7 @@ class SquareRoot(Toeplitz):
 
 
 @dataclass(frozen=True, slots=True)
-class Window(Toeplitz):
+class SlidingWindow(Toeplitz):
     """The square root for answers that sum up the last ``width`` steps only.
 
     C(x)**2 = 1 + x + ... + x**(width - 1). Raises ParameterError for parameters out of range.
@@ -372,7 +372,7 @@ def _tree_norms(tree: TreeFactorisation) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree(TreeFactorisation):
+class BaseTree(TreeFactorisation):
     """A tree of any base: a count is the sum of a few noisy nodes, at most log(steps) draws.
 
     BaseMech of Rivera Cardoso & Rogers 2022, Algorithm 1. Raises ParameterError for parameters out
@@ -439,14 +439,14 @@ class TreeFromBelow(TreeFactorisation):
 
 
 @lru_cache(maxsize=256)
-def best_tree(steps: int, bits: int = DEFAULT_BITS) -> Tree:
+def best_tree(steps: int, bits: int = DEFAULT_BITS) -> BaseTree:
     """The tree whose base has the least worst error, of all bases up to 64.
 
     A larger one is never better within MAX_STEPS. Raises ParameterError for parameters out of
     range.
     """
     bases = range(2, max(2, min(steps, 64)) + 1)
-    return min((Tree(steps, base, bits) for base in bases), key=Tree.worst)
+    return min((BaseTree(steps, base, bits) for base in bases), key=BaseTree.worst)
 
 
 def _check_stream(steps: int, bits: int) -> None:

@@ -37,10 +37,10 @@ from dpsql.mechanisms.sampling.numeric import (
     rounded_up,
 )
 
-UNITS = "units"
+UNIT_COUNTS = "units"
 """The measure that says which groups are shown: how many privacy units a group has."""
 
-_SMOOTHING = 4.0  # of a coordinate, in units of the lattice: see ContinualNoise.quantiles_sf
+_SMOOTHING = 4.0  # of a coordinate, in units of the lattice: see rounded_quantiles_sf
 _UP = 1 + 1e-12
 
 
@@ -117,21 +117,9 @@ class ContinualNoise:
     def quantiles_sf(self, p: float) -> NDArray[np.int64]:
         """For each step an integer q with P[noise > q] <= p, for 0 < p < 1/2; of shape (steps,).
 
-        Proved, and the smallest such q but for p close to a jump. The noise is round(X) with X the
-        sum of B_j z_j, so that noise > q iff X >= q + 1/2. Let Y be the same sum of independent
-        N(0, eta**2), eta 4 units of the lattice. Each z_j plus its normal has a density within a
-        relative exp(-300) of that of N(0, sigma**2 + eta**2) (Poisson summation, for sigma above
-        2**10 units), so X + Y has, to 1e-100 of it, the tail of a normal. As P[X + Y >= a - 10
-        std(Y)] >= P[X >= a] P[Y >= -10 std(Y)] and the last factor is above 1 - 1e-22, P[X >= a] is
-        at most that tail at a - 10 std(Y), but for 1e-22 of it.
+        See :func:`rounded_quantiles_sf`.
         """
-        if not 0 < p < 0.5:
-            raise ParameterError("the tail must lie between 0 and 1/2", code="bad_probability")
-        norms = self.factorisation.row_norms()
-        eta = _SMOOTHING * 2.0**-self.factorisation.bits
-        spread = norms * math.hypot(self.sigma, eta)
-        reach = (_normal_quantile(p) * spread + 10 * eta * norms) * _UP
-        return np.ceil(reach - 0.5).astype(np.int64)
+        return rounded_quantiles_sf(self.factorisation, self.sigma, 1, p)
 
     def add(
         self,
@@ -139,7 +127,7 @@ class ContinualNoise:
         exact: NDArray[np.int64],
         groups: Sequence[bytes],
         key: StreamKey,
-        measure: str = UNITS,
+        measure: str = UNIT_COUNTS,
     ) -> NDArray[np.int64]:
         """The noisy values of a step, of shape (groups,): one answer per step, for ever.
 
@@ -153,6 +141,28 @@ class ContinualNoise:
 
     def _spread(self, step: int) -> float:
         return self.sigma * float(self.factorisation.row_norms()[_checked(step, self) - 1])
+
+
+def rounded_quantiles_sf(
+    factorisation: Factorisation, sigma: float, parts: int, p: float
+) -> NDArray[np.int64]:
+    """For each step an integer q with P[round(X) > q] <= p, X the sum of B_j z_j; shape (steps,).
+
+    ``sigma`` is that of a z_j in the units of the answer; it may be the sum of ``parts``
+    independent discrete Gaussians, each of at least 2**10 units of the lattice. For 0 < p < 1/2,
+    else ParameterError. Proved, and the smallest such q but for p close to a jump. Rounding is up
+    at halves, so round(X) > q iff X >= q + 1/2. Let Y be the sum of B_j y_j, where y_j is normal
+    with a std of 4*sqrt(parts) units of the lattice. z_j + y_j has a density within a relative
+    exp(-300) of a normal one (Poisson summation), so X + Y has, to 1e-100 of it, the tail of a
+    normal. As P[X + Y >= a - 10 std(Y)] >= P[X >= a] P[Y >= -10 std(Y)] and the last factor is
+    above 1 - 1e-22, P[X >= a] is at most that tail at a - 10 std(Y), but for 1e-22 of it.
+    """
+    if not 0 < p < 0.5:
+        raise ParameterError("the tail must lie between 0 and 1/2", code="bad_probability")
+    norms = factorisation.row_norms()
+    eta = _SMOOTHING * math.sqrt(parts) * 2.0**-factorisation.bits
+    reach = (_normal_quantile(p) * math.hypot(sigma, eta) + 10 * eta) * norms * _UP
+    return np.ceil(reach - 0.5).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual.buffers import optimal_buffers
 from dpsql.mechanisms.continual.factorisation import (
     MAX_STEPS,
+    BaseTree,
     BufferedToeplitz,
     Factorisation,
+    SlidingWindow,
     SquareRoot,
     Toeplitz,
-    Tree,
     TreeFactorisation,
     TreeFromBelow,
-    Window,
     best_tree,
 )
 from dpsql.mechanisms.continual.series import divide_series, multiply_series
@@ -35,11 +35,11 @@ TABLE = {
 }
 SMALL: tuple[Factorisation, ...] = (
     SquareRoot(12, 8),
-    Window(12, 3, 8),
-    Window(12, 12, 8),
+    SlidingWindow(12, 3, 8),
+    SlidingWindow(12, 12, 8),
     BufferedToeplitz(12, (0.9, 0.3), (0.1, 0.3), 8),
-    Tree(12, 2, 8),
-    Tree(12, 3, 8),
+    BaseTree(12, 2, 8),
+    BaseTree(12, 3, 8),
     TreeFromBelow(12, 8),
     SquareRoot(1, 8),
 )
@@ -107,12 +107,12 @@ def test_errors_are_those_of_the_table(steps: int) -> None:
 
 @pytest.mark.parametrize(("width", "worst"), [(7, 1.778), (30, 2.368), (90, 2.810)])
 def test_a_window_costs_by_its_width_alone(width: int, worst: float) -> None:
-    assert Window(365, width).worst() == pytest.approx(worst, rel=1e-3)
-    assert Window(730, width).worst() == pytest.approx(worst, rel=1e-2)
+    assert SlidingWindow(365, width).worst() == pytest.approx(worst, rel=1e-3)
+    assert SlidingWindow(730, width).worst() == pytest.approx(worst, rel=1e-2)
 
 
 def test_a_tree_of_one_step_and_a_window_of_one_cost_a_single_answer() -> None:
-    for factorisation in (best_tree(1), SquareRoot(1), optimal_buffers(1, 2), Window(50, 1)):
+    for factorisation in (best_tree(1), SquareRoot(1), optimal_buffers(1, 2), SlidingWindow(50, 1)):
         assert factorisation.worst() == pytest.approx(1.0)
 
 
@@ -183,7 +183,7 @@ def test_coefficients_are_the_nearest_on_the_lattice() -> None:
     ideal = np.cumprod([1.0] + [(2 * i - 1) / (2 * i) for i in range(1, 365)])
     got = np.array(SquareRoot(365).coefficients()) / 2.0**24
     assert np.abs(got - ideal).max() <= 2.0**-25 * (1 + 1e-6)
-    wide = np.array(Window(40, 7).coefficients()) / 2.0**24
+    wide = np.array(SlidingWindow(40, 7).coefficients()) / 2.0**24
     square = np.convolve(wide, wide)[:40]
     assert np.abs(square - (np.arange(40) < 7)).max() < 1e-5
 
@@ -195,9 +195,9 @@ def test_coefficients_are_the_nearest_on_the_lattice() -> None:
         lambda: SquareRoot(MAX_STEPS + 1),
         lambda: SquareRoot(10, 41),
         lambda: SquareRoot(True),
-        lambda: Window(10, 11),
-        lambda: Window(10, 0),
-        lambda: Tree(10, 1),
+        lambda: SlidingWindow(10, 11),
+        lambda: SlidingWindow(10, 0),
+        lambda: BaseTree(10, 1),
         lambda: best_tree(0),
         lambda: optimal_buffers(10, 5),
         lambda: BufferedToeplitz(10, (1.0,), (0.1,)),

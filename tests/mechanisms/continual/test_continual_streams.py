@@ -17,10 +17,10 @@ from dpsql.mechanisms.calibration import gaussian_delta
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import (
     Factorisation,
+    SlidingWindow,
     SquareRoot,
     Toeplitz,
     TreeFromBelow,
-    Window,
     best_tree,
 )
 from dpsql.mechanisms.continual.keyed import StreamKey
@@ -68,7 +68,9 @@ def test_no_contribution_within_the_bound_costs_more_than_rho() -> None:
     assert np.linalg.norm(full[:, :2].sum(axis=1)) < 2 * np.linalg.norm(full[:, 0])
 
 
-@pytest.mark.parametrize("factorisation", [SquareRoot(52), best_tree(52), Window(52, 7)], ids=repr)
+@pytest.mark.parametrize(
+    "factorisation", [SquareRoot(52), best_tree(52), SlidingWindow(52, 7)], ids=repr
+)
 @pytest.mark.parametrize("sensitivity", [1, 1000, 10**9])
 def test_calibration_spends_the_budget_and_no_more(
     factorisation: Factorisation, sensitivity: int
@@ -412,6 +414,6 @@ def test_parameters_out_of_range_are_refused(build: object) -> None:
 
 def test_every_toeplitz_begins_with_one() -> None:
     """The first step of a stream is a single answer plus what C costs, for any shape."""
-    for factorisation in (SquareRoot(9), Window(9, 4)):
+    for factorisation in (SquareRoot(9), SlidingWindow(9, 4)):
         assert isinstance(factorisation, Toeplitz)
         assert factorisation.row_norms()[0] == pytest.approx(1.0)
