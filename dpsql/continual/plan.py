@@ -6,7 +6,6 @@ A plan is a pure function of the definition, the policy and the account.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -131,7 +130,7 @@ class ContinualSelection(Usual):
         raise AssertionError("the noise of a view comes from its key")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ViewPlan:
     """The plan of a view: the noise of each measure, and the histogram of the one that decides.
 
@@ -153,7 +152,11 @@ class ViewPlan:
         """How many groups one unit may contribute to over all steps."""
         return self.histogram.noise.groups
 
-    @cached_property
+    def of_block(self, block: Block) -> ViewPlan:
+        """The same plan over other rows: those of a later step."""
+        return replace(self, block=block)
+
+    @property
     def contributions(self) -> tuple[Contribution, ...]:
         """What a unit may contribute to a group over all steps, per measure."""
         return tuple(
@@ -228,7 +231,7 @@ def _factorisation(definition: ViewDefinition) -> Factorisation:
     steps = definition.steps.count
     if definition.window is not None and definition.window < steps:
         if definition.factoring is not Factoring.TOEPLITZ:
-            raise _no_view(
+            raise no_view(
                 f"a sliding window has no factorisation {definition.factoring.value}",
                 "Leave `continual` out.",
             )
@@ -245,21 +248,21 @@ def _factorisation(definition: ViewDefinition) -> Factorisation:
 
 def _refuse(block: Block) -> None:
     if not block.aggregates:
-        raise _no_view("a view counts or sums", "Add an aggregate such as COUNT(*).")
+        raise no_view("a view counts or sums", "Add an aggregate such as COUNT(*).")
     if any(aggregate.quantile is not None for aggregate in block.aggregates):
-        raise _no_view("quantiles have no running answer", "Ask for counts, sums or averages.")
+        raise no_view("quantiles have no running answer", "Ask for counts, sums or averages.")
     if any(measure.kind is MeasureKind.DISTINCT for measure in block.measures):
-        raise _no_view(
+        raise no_view(
             "counts of distinct values have no running answer",
             "Count the privacy unit, or rows.",
         )
     if block.noise_columns:
-        raise _no_view(
+        raise no_view(
             "a view's query asks nothing of its noise",
             "Ask for intervals where you read the view: DP_INTERVAL_LOW(column).",
         )
     if block.known_domain and block.domain_size > _MAX_DOMAIN:
-        raise _no_view(
+        raise no_view(
             f"the declared keys have more than {_MAX_DOMAIN:,} combinations", "Group by fewer keys."
         )
 
@@ -270,7 +273,7 @@ def _groups(block: Block) -> int:
     if block.known_domain:
         return block.domain_size if cap is None else min(cap, block.domain_size)
     if cap is None:
-        raise _no_view(
+        raise no_view(
             "a unit may contribute to any number of groups",
             "Set max_groups_contributed: it bounds the groups of a unit over all steps.",
         )
@@ -295,7 +298,7 @@ def _fine(measure: Measure) -> Measure:
 def _reach(measure: Measure, rows: int) -> int:
     reach = max(1, measure.reach(rows))
     if reach.bit_length() > _FINE_BITS:
-        raise _no_view(
+        raise no_view(
             "the values that one unit may add to a group are too large for a running sum",
             "Lower max_rows_contributed, or declare closer bounds of the column.",
         )
@@ -310,5 +313,6 @@ def _grows(measure: Measure) -> bool:
     )
 
 
-def _no_view(reason: str, hint: str) -> QueryRefused:
+def no_view(reason: str, hint: str) -> QueryRefused:
+    """The refusal of a query that has no running answer."""
     return QueryRefused(f"{reason}: this cannot be a materialized view", code="no_view", hint=hint)

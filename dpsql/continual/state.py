@@ -19,14 +19,15 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream
 from dpsql.engines.duckdb import discreetly
 from dpsql.errors import EngineError
 from dpsql.mechanisms.continual.keyed import KEY_BYTES, StreamKey
 
-UNIT: Final = "unit"
+UNIT: Final = f"{INTERNAL_PREFIX}unit"
+"""The unit's column in a state and in the rows it absorbs."""
 _VERSION: Final = 1
 _COUNTED, _INCOMING, _ADDED, _STREAM = "counted", "incoming", "added", "__dpsql_stream"
 
@@ -62,6 +63,18 @@ class StateShape:
     def key_names(self) -> list[str]:
         """The quoted names of the keys."""
         return [quote(key.name) for key in self.keys]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The exact values of a step, which never leave its publication.
+
+    ``keys`` are the groups' keys as texts, by column; ``values`` each measure's, int64 of shape
+    (groups,). Groups come in no order that means anything.
+    """
+
+    keys: list[list[str | None]]
+    values: list[NDArray[np.int64]]
 
 
 class StreamState:
@@ -164,11 +177,8 @@ class StreamState:
             run(f"DROP TABLE {table}")
         run("COMMIT")
 
-    def totals(self, step: int) -> tuple[list[list[str | None]], list[NDArray[np.int64]]]:
-        """The exact values of a step: each key as texts, each measure as int64 of shape (groups,).
-
-        Groups come in no order that means anything.
-        """
+    def totals(self, step: int) -> Totals:
+        """The exact values of a step, once its rows are absorbed."""
         shape = self._shape
         texts = [f"CAST({name} AS VARCHAR) AS {name}" for name in shape.key_names]
         sums = [f"sum({quote(e.name)})::BIGINT AS {quote(e.name)}" for e in shape.contributions]
@@ -180,7 +190,7 @@ class StreamState:
         found = discreetly(lambda: self._connection.execute(sql).fetchnumpy())
         keys = [_texts(found[key.name]) for key in shape.keys]
         values = [_integers(found[each.name]) for each in shape.contributions]
-        return keys, values
+        return Totals(keys, values)
 
     # -- what is new ----------------------------------------------------------------------------
 

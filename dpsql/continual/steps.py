@@ -124,7 +124,7 @@ class Steps:
         return bisect_right(range(1, self.count + 1), now, key=self.end_instant)
 
 
-def read_start(text: str, period: Period) -> datetime:
+def read_start(text: str) -> datetime:
     """The wall time in ``2026-01-01`` or ``2026-01-01 06:00``.
 
     Raises ``ParameterError`` (``bad_start``).

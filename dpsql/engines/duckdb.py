@@ -253,6 +253,10 @@ class DuckDBRun:
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
 
+    def pairs(self, sql: str) -> ArrowStream:
+        cursor = self._cursor()
+        return discreetly(lambda: MaterializedStream(cursor.sql(sql).materialize()))
+
     def stage(self) -> DuckDBStage:
         return DuckDBStage(self._cursor())
 

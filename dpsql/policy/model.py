@@ -57,16 +57,26 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """The column that says when a row happened, and the zone in which steps of time are counted."""
+
+    column: str
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
 class TablePolicy:
     """A table analysts may use. With neither unit nor link it is public: read as it is.
 
     ``columns`` is keyed by folded column name; columns without an entry can still be used.
+    ``time`` says when a row happened, which materialized views need.
     """
 
     name: str
     privacy_unit: PrivacyUnit | None
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
     link: Link | None = None
+    time: TimeColumn | None = None
 
     @property
     def public(self) -> bool:

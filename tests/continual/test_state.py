@@ -49,7 +49,8 @@ def absorb(place: Path, steps: list[list[Row]], first: int = 1) -> list[Totals]:
     with StreamState.open(place, "a", SHAPE) as state:
         for number, rows in enumerate(steps, start=first):
             state.absorb(number, Source(rows))
-            (keys,), (units, total) = state.totals(number)
+            found_now = state.totals(number)
+            (keys,), (units, total) = found_now.keys, found_now.values
             found.append(
                 dict(zip(keys, zip(units.tolist(), total.tolist(), strict=True), strict=True))
             )
@@ -122,10 +123,10 @@ def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
 def test_a_step_that_failed_counts_nothing(place: Path) -> None:
     absorb(place, [[(1, "a", 1, 3)]])
     with pytest.raises(EngineError), StreamState.open(place, "a", SHAPE) as state:
-        state.absorb(2, duckdb.sql("SELECT 1::INTEGER AS unit"))  # type: ignore[arg-type]
+        state.absorb(2, duckdb.sql("SELECT 1::INTEGER AS other"))  # type: ignore[arg-type]
     with StreamState.open(place, "a", SHAPE) as state:
         assert state.read_steps == 1
-        assert state.totals(1)[1][0].tolist() == [1]
+        assert state.totals(1).values[0].tolist() == [1]
 
 
 def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
     with StreamState.open(place, "a", shape) as state:
         for step, total in enumerate([2, 3, 3, 3], start=1):
             state.absorb(step, Source([(1, "a", 1, total)]))
-            found.append(state.totals(step)[1][1].tolist())
+            found.append(state.totals(step).values[1].tolist())
     assert found == [[2], [3], [1], []]
 
 
