@@ -125,7 +125,7 @@ def test_the_chain_is_hashed_as_documented(filled: Ledger) -> None:
     for event in filled.events():
         digest = None if event.digest is None else event.digest.hex()
         fields = [event.seq, event.at, event.who, event.kind, event.account, event.entry]
-        fields += [event.query, event.detail, *event.amount.units, digest, event.state]
+        fields += [event.stream, event.step, event.query, event.detail, *event.amount.units, digest, event.state]
         text = json.dumps(fields, separators=(",", ":"))
         previous = hashlib.sha256(previous + text.encode("ascii")).digest()
         assert previous == event.hash
@@ -392,7 +392,7 @@ def test_a_malformed_head_is_refused(bad: str) -> None:
 def test_events_cannot_hold_what_no_ledger_writes(filled: Ledger) -> None:
     event = next(iter(filled.events()))
     assert isinstance(event, Event)
-    row = [getattr(event, name) for name in COLUMNS[:8]]
+    row = [getattr(event, name) for name in COLUMNS[:10]]
     with pytest.raises(ParameterError):
         Event.of_row((*row, -1, 0, 0, None, "[]", b""))
     assert event.amount == Amount()
