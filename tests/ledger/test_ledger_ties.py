@@ -252,8 +252,8 @@ def test_a_busy_ledger_forgets_what_it_knew_and_reads_it_again(
 def test_the_rules_of_the_database_want_events_that_say_what_they_do(used: Path) -> None:
     with raw(used) as connection:
         for statement in (
-            f"INSERT INTO events ({FIELDS}, hash) SELECT seq + 1, at, who, kind, account, NULL, NULL, 0, "
-            "query, detail, rho, epsilon, delta, digest, NULL, hash FROM events "
+            f"INSERT INTO events ({FIELDS}, hash) SELECT seq + 1, at, who, kind, account, NULL, "
+            "NULL, 0, query, detail, rho, epsilon, delta, digest, NULL, hash FROM events "
             "ORDER BY seq DESC LIMIT 1",
             "UPDATE windows SET last = last - 1",
             "UPDATE accounts SET last = last - 1",
