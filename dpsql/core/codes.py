@@ -243,7 +243,16 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_read_only": "The ledger may be read, not written, by this user or role or at this "
         "server.",
         "ledger_settled_twice": "A charge settled that is settled already.",
+        "ledger_step_beyond": "The stream has no step of this number: it was paid for fewer.",
+        "ledger_step_ended": "The step of the stream was published or failed before, or a later "
+        "one was begun.",
+        "ledger_step_used": "The step of the stream was begun before, or one after it: each has "
+        "one answer.",
+        "ledger_stream_exists": "The account has a stream of this name, or the ledger one of this "
+        "id.",
         "ledger_unknown_entry": "A charge settled that this ledger never reserved.",
+        "ledger_unknown_stream": "The account has no such stream, has dropped it, or has begun no "
+        "such step of it.",
         "ledger_unsupported": "SQLite, the file system or the server lacks something the ledger "
         "needs to be safe.",
         "ledger_version": "The ledger is of another version, which this dpsql does not read.",
