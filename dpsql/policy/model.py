@@ -99,6 +99,20 @@ class AccountPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewsPolicy:
+    """Materialized views: who may create them, whose all may read, where their state lies.
+
+    ``create`` lists accounts, None for all of them. ``shared`` are accounts that pay for views once
+    and for everybody. ``directory`` is for the private states of views, an absolute path; without
+    it, they lie beside the database.
+    """
+
+    create: tuple[str, ...] | None = None
+    shared: tuple[str, ...] = ()
+    directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
@@ -118,6 +132,7 @@ class Policy:
     total: AccountPolicy | None = None
     limits: Limits = field(default_factory=Limits)
     ledger: str | None = None
+    views: ViewsPolicy = field(default_factory=ViewsPolicy)
 
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():
