@@ -84,7 +84,8 @@ class FromClauses:
     def kept(self, rows: RowSet) -> str:
         """Write a relation that :func:`from_clause` will be asked for again."""
         text = self.text(rows)
-        _KEPT.keep(rows, self._dialect, text)
+        if not isinstance(rows, Scan):
+            _KEPT.keep(rows, self._dialect, text)
         return text
 
     def computed(self, rows: Extend) -> str:
