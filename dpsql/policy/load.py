@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from dpsql.errors import Place, PolicyError
-from dpsql.policy.document import _File
+from dpsql.policy.document import PoliciesFile
 from dpsql.policy.ledger_place import from_file
 from dpsql.policy.model import (
     Policy,
@@ -75,7 +75,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
         )
     problems = [*tree.problems, *null_problems(tree)]
     try:
-        model = _File.model_validate(tree.value)
+        model = PoliciesFile.model_validate(tree.value)
     except ValidationError as error:
         problems += model_problems(error, tree, {problem.path for problem in problems})
         if not any(problem.path[:1] == ("links",) for problem in problems):
@@ -89,7 +89,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
 
 def file_schema() -> dict[str, Any]:
     """The JSON schema of a policies file, as pydantic writes it."""
-    return _File.model_json_schema()
+    return PoliciesFile.model_json_schema()
 
 
 # ----------------------------------------------------------------------------- values
