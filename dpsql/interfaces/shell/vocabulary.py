@@ -4,107 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
+from dpsql.core.wordlists import phrases, words
 from dpsql.ir.measures import AggregateKind
 
 AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
 NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
-ROW_FUNCTIONS: Final = (
-    "ABS",
-    "CAST",
-    "CEIL",
-    "COALESCE",
-    "CONCAT",
-    "CONTAINS",
-    "DATE_DIFF",
-    "DATE_TRUNC",
-    "DAY",
-    "DAYOFWEEK",
-    "DAYOFYEAR",
-    "EXTRACT",
-    "FLOOR",
-    "GREATEST",
-    "HOUR",
-    "LEAST",
-    "LEFT",
-    "LENGTH",
-    "LN",
-    "LOWER",
-    "MINUTE",
-    "MONTH",
-    "NULLIF",
-    "QUARTER",
-    "RIGHT",
-    "ROUND",
-    "SIGN",
-    "SQRT",
-    "STARTS_WITH",
-    "SUBSTRING",
-    "TRIM",
-    "TRUNC",
-    "TRY_CAST",
-    "UPPER",
-    "WEEK",
-    "YEAR",
+ROW_FUNCTIONS: Final = words(
+    """
+    ABS CAST CEIL COALESCE CONCAT CONTAINS DATE_DIFF DATE_TRUNC DAY DAYOFWEEK DAYOFYEAR EXTRACT
+    FLOOR GREATEST HOUR LEAST LEFT LENGTH LN LOWER MINUTE MONTH NULLIF QUARTER RIGHT ROUND SIGN
+    SQRT STARTS_WITH SUBSTRING TRIM TRUNC TRY_CAST UPPER WEEK YEAR
+    """
 )
 WINDOW_FUNCTIONS: Final = ("DENSE_RANK", "LAG", "LEAD", "RANK", "ROW_NUMBER")
 FUNCTIONS: Final = tuple(sorted((*AGGREGATES, *NOISE, *ROW_FUNCTIONS, *WINDOW_FUNCTIONS)))
 
 STARTS: Final = ("DESCRIBE", "EXPLAIN", "RESET", "SELECT", "SET", "SHOW", "WITH")
 SHOWN: Final = ("BUDGET", "PARAMETERS", "TABLES")
-KEYWORDS: Final = (
-    "ALL",
-    "AND",
-    "AS",
-    "ASC",
-    "BETWEEN",
-    "BY",
-    "CASE",
-    "CUBE",
-    "DESC",
-    "DIFFERENTIAL_PRIVACY",
-    "DISTINCT",
-    "ELSE",
-    "END",
-    "EXCEPT",
-    "EXISTS",
-    "FALSE",
-    "FILTER",
-    "FROM",
-    "FULL",
-    "GROUP BY",
-    "GROUPING SETS",
-    "HAVING",
-    "ILIKE",
-    "IN",
-    "INNER",
-    "INTERSECT",
-    "INTERVAL",
-    "IS",
-    "JOIN",
-    "LEFT",
-    "LIKE",
-    "LIMIT",
-    "NOT",
-    "NULL",
-    "NULLS LAST",
-    "OFFSET",
-    "ON",
-    "OPTIONS",
-    "OR",
-    "ORDER BY",
-    "OVER",
-    "PARTITION BY",
-    "QUALIFY",
-    "RIGHT",
-    "ROLLUP",
-    "SELECT",
-    "THEN",
-    "TRUE",
-    "UNION",
-    "UNION ALL",
-    "USING",
-    "WHEN",
-    "WHERE",
-    "WITH",
-    "WITHIN GROUP",
+KEYWORDS: Final = phrases(
+    """
+    ALL, AND, AS, ASC, BETWEEN, BY, CASE, CUBE, DESC, DIFFERENTIAL_PRIVACY, DISTINCT, ELSE, END,
+    EXCEPT, EXISTS, FALSE, FILTER, FROM, FULL, GROUP BY, GROUPING SETS, HAVING, ILIKE, IN,
+    INNER, INTERSECT, INTERVAL, IS, JOIN, LEFT, LIKE, LIMIT, NOT, NULL, NULLS LAST, OFFSET, ON,
+    OPTIONS, OR, ORDER BY, OVER, PARTITION BY, QUALIFY, RIGHT, ROLLUP, SELECT, THEN, TRUE,
+    UNION, UNION ALL, USING, WHEN, WHERE, WITH, WITHIN GROUP
+    """
 )
