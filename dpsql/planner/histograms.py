@@ -14,19 +14,19 @@ from dpsql.mechanisms.registry import (
     LAPLACE_POSITIVE_COUNTS,
     WEIGHTED_POSITIVE_COUNTS,
     WEIGHTED_SPARSE_HISTOGRAM,
-    Entry,
     Family,
+    MechanismEntry,
     Sizes,
     names,
     weights,
 )
 from dpsql.mechanisms.sparse_histogram import SparseHistogram
 from dpsql.mechanisms.weighted_histogram import (
-    STEPS,
+    WEIGHT_STEPS,
     WeightedPositiveCounts,
     WeightedSparseHistogram,
 )
-from dpsql.planner.budget import Budget, Split
+from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
     NoiseOf,
@@ -41,7 +41,7 @@ _Counts: TypeAlias = PositiveCounts | WeightedPositiveCounts
 _Sparse: TypeAlias = SparseHistogram | WeightedSparseHistogram
 
 
-def histogram_options(block: Block, budget: Budget) -> list[Option]:
+def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
     """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too.
 
     With weighted units only Gaussian noise will do, and groups need enough weight to be named.
@@ -59,7 +59,7 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
     tightest = budget.tightest
     if block.weighted:
         options = [tightest(partial(histogram.positive_counts, WEIGHTED_POSITIVE_COUNTS))]
-        exact: Entry[_Sparse] = WEIGHTED_SPARSE_HISTOGRAM
+        exact: MechanismEntry[_Sparse] = WEIGHTED_SPARSE_HISTOGRAM
     else:
         options = [
             tightest(partial(histogram.positive_counts, entry))
@@ -76,7 +76,7 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
 class _Histogram:
     """The options of one block with at most ``cap`` groups per unit, or the weight of as many."""
 
-    def __init__(self, block: Block, budget: Budget, cap: int) -> None:
+    def __init__(self, block: Block, budget: QueryBudget, cap: int) -> None:
         self.block = block
         self.budget = budget
         self.cap = cap
@@ -89,17 +89,17 @@ class _Histogram:
         self.bounding, self.steps = Bounding.sample(cap), 1
         if block.weighted:
             rows = block.parameters.max_rows_contributed
-            measures = tuple(measure.weighted(STEPS, rows) for measure in measures)
-            self.bounding, self.steps = Bounding(cap, weights(self.sizes).kept), STEPS
+            measures = tuple(measure.weighted(WEIGHT_STEPS, rows) for measure in measures)
+            self.bounding, self.steps = Bounding(cap, weights(self.sizes).kept), WEIGHT_STEPS
         self.measures = measures
 
-    def positive_counts(self, entry: Entry[_Counts], split: Split) -> Option:
+    def positive_counts(self, entry: MechanismEntry[_Counts], split: BudgetSplit) -> Option:
         rho = split.rho / len(self.measures)
         # Weights bound how far a unit moves a measure in l2, not in l1.
         others = (gaussian_noise if self.block.weighted else composed_noise)(self.block, rho)
         return self._option(entry.at_rho(self.sizes, rho, split.delta), others, split.conversion)
 
-    def sparse_histogram(self, entry: Entry[_Sparse]) -> Option:
+    def sparse_histogram(self, entry: MechanismEntry[_Sparse]) -> Option:
         """One publication: the exact delta of Gaussian noise and threshold together."""
         selection = entry.published_once(self.sizes, self.budget.epsilon, self.budget.delta)
         each = self.cap * selection.others / max(1, len(self.measures) - 1)

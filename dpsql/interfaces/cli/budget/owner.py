@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ _AS = click.option(
         "dpsql budget owner limit dpsql-demo/ana --epsilon 2 --delta 1e-6 --as olga",
     ),
 )
-def owner() -> None:
+def owner_command() -> None:
     """Create accounts, limit and renew them, delete stored answers. For the data owner.
 
     An account is named by its path, from the dataset down: sales, sales/ana, sales/ana/notebook.
@@ -45,11 +45,11 @@ def owner() -> None:
     """
 
 
-def _action(function: Callable[..., bool | None]) -> Callable[..., Any]:
+def _action(function: Callable[..., bool | None], new: bool = False) -> Callable[..., Any]:
     """A command that acts on the ledger in the owner's name, with the options of every action.
 
     It is called with the ledger, what its owner may do, and options of its own. What it has done is
-    recorded, unless it says that it has done nothing by False.
+    recorded, unless it says that it has done nothing by False. ``new``: it may create the ledger.
     """
 
     @wraps(function)
@@ -57,7 +57,7 @@ def _action(function: Callable[..., bool | None]) -> Callable[..., Any]:
         *, database: Path | None, policies: Path, ledger: str | None, name: str, **own: Any
     ) -> None:
         quiet, place = own.pop("quiet"), located(ledger, policies, database)
-        with _opened(place, name, new=function.__name__ == "create") as opened:
+        with _opened(place, name, new) as opened:
             if function(opened, opened.owner(name), **own) is not False:
                 remark(f"Done, and recorded: the ledger's head is {opened.head()}.", quiet)
 
@@ -78,18 +78,18 @@ def _opened(place: str, name: str, new: bool) -> Iterator[Ledger]:
         yield ledger
 
 
-@owner.command(
+@owner_command.command(
     short_help="Create an account.",
     epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"),
 )
 @_PATH
-@_action
-def create(ledger: Ledger, actions: Owner, path: str) -> None:
+@partial(_action, new=True)
+def create_command(ledger: Ledger, actions: Owner, path: str) -> None:
     """Create the account PATH, without limits of its own; and the ledger, if there is none."""
     actions.create(path)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Limit what an account may spend in a window.",
     epilog=options.examples(
         "dpsql budget owner limit dpsql-demo --epsilon 8 --delta 1e-5 --as olga",
@@ -108,7 +108,7 @@ def create(ledger: Ledger, actions: Owner, path: str) -> None:
 )
 @click.option("--none", "lifted", is_flag=True, help="Lift the owner's limit.")
 @_action
-def limit(
+def limit_command(
     ledger: Ledger,
     actions: Owner,
     path: str,
@@ -138,7 +138,7 @@ def limit(
     actions.set_limits(path, most, terms=json.dumps(terms))
 
 
-@owner.command(
+@owner_command.command(
     short_help="Open a new window every day or month.",
     epilog=options.examples("dpsql budget owner renew dpsql-demo/ana month --as olga"),
 )
@@ -146,7 +146,7 @@ def limit(
 @click.argument("every", type=click.Choice(["day", "month", "never"]))
 @_YES
 @_action
-def renew(ledger: Ledger, actions: Owner, path: str, every: str, yes: bool) -> None:
+def renew_command(ledger: Ledger, actions: Owner, path: str, every: str, yes: bool) -> None:
     """Open a new window for PATH every day or month (UTC), in which all limits start afresh."""
     from dpsql.ledger import Renewal
 
@@ -155,26 +155,26 @@ def renew(ledger: Ledger, actions: Owner, path: str, every: str, yes: bool) -> N
     actions.renew(path, None if every == "never" else Renewal(every))
 
 
-@owner.command(
+@owner_command.command(
     short_help="Open a new window now.",
     epilog=options.examples("dpsql budget owner window dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_YES
 @_action
-def window(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
+def window_command(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
     """Open a new window for PATH now: nothing spent before counts against its limits any more."""
     _confirm(yes, _warning(_account(ledger, path), "A new window"))
     actions.open_window(path)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Have an account answer no new question.",
     epilog=options.examples("dpsql budget owner suspend dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_action
-def suspend(ledger: Ledger, actions: Owner, path: str) -> None:
+def suspend_command(ledger: Ledger, actions: Owner, path: str) -> None:
     """Have PATH, and all accounts below it, answer no new question until it is reopened.
 
     Questions that were answered before are still answered, from the ledger.
@@ -182,14 +182,14 @@ def suspend(ledger: Ledger, actions: Owner, path: str) -> None:
     actions.suspend(path)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Let a suspended account ask again.",
     epilog=options.examples("dpsql budget owner reopen dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_YES
 @_action
-def reopen(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
+def reopen_command(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
     """Let PATH ask again, after it was suspended by you or because the engine failed.
 
     Look at the question that failed first (`dpsql budget history`): whether a question fails may
@@ -199,7 +199,7 @@ def reopen(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
     actions.reopen(path)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Delete stored answers.",
     epilog=options.examples(
         "dpsql budget owner forget dpsql-demo/ana --before 2026-01-01 --as olga"
@@ -213,7 +213,9 @@ def reopen(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
 )
 @_YES
 @_action
-def forget(ledger: Ledger, actions: Owner, path: str, before: datetime | None, yes: bool) -> bool:
+def forget_command(
+    ledger: Ledger, actions: Owner, path: str, before: datetime | None, yes: bool
+) -> bool:
     """Delete the stored answers of PATH and of all accounts below it."""
     _confirm(
         yes,
@@ -226,12 +228,12 @@ def forget(ledger: Ledger, actions: Owner, path: str, before: datetime | None, y
     return count > 0
 
 
-@owner.command(
+@owner_command.command(
     short_help="Go on after a clock that was ahead.",
     epilog=options.examples("dpsql budget owner accept-clock --as olga"),
 )
 @_action
-def accept_clock(ledger: Ledger, actions: Owner) -> None:
+def accept_clock_command(ledger: Ledger, actions: Owner) -> None:
     """Go on with the present time, after a clock that was ahead was set right."""
     actions.accept_clock()
 
