@@ -254,17 +254,13 @@ def _epsilon_too_large(entry: MechanismEntry[Selection]) -> Option:
 
 def _epsilon_too_small(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
-        entry.name,
-        "epsilon is too small for this LIMIT",
-        "Ask for fewer groups or raise epsilon.",
+        entry.name, "epsilon is too small for this LIMIT", "Ask for fewer groups or raise epsilon."
     )
 
 
 def _unlimited(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
-        entry.name,
-        "max_groups_contributed is unlimited",
-        "Set max_groups_contributed to a number.",
+        entry.name, "max_groups_contributed is unlimited", "Set max_groups_contributed to a number."
     )
 
 

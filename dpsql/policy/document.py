@@ -205,7 +205,7 @@ class UnitSection(Section):
 
     name: Name = Field(
         description="Who is protected, in the singular: `patient`. Tables with the same name "
-        "protect the same units and can be joined on them.",
+        "protect the same units and can be joined on them."
     )
     column: ColumnName = Field(description="The column that says whose row it is.")
 
@@ -301,19 +301,17 @@ class PoliciesFile(Section):
     version: Version = Field(description="The version of this format.")
     dataset: DatasetName = Field(
         description="What the budget belongs to: keep it for as long as the data. A new name is a "
-        "new budget; a renamed or copied file is not.",
+        "new budget; a renamed or copied file is not."
     )
     defaults: MayBeEmpty[DefaultsSection] = Field(
-        default_factory=DefaultsSection,
-        description="What a query uses unless it says otherwise.",
+        default_factory=DefaultsSection, description="What a query uses unless it says otherwise."
     )
     maxima: MayBeEmpty[MaximaSection] = Field(
         default_factory=MaximaSection,
         description="The most a query may ask for. What is left out has no maximum.",
     )
     limits: MayBeEmpty[LimitsSection] = Field(
-        default_factory=LimitsSection,
-        description="The work one private statement may be.",
+        default_factory=LimitsSection, description="The work one private statement may be."
     )
     ledger: LeftOut[LedgerPlace] = Field(
         default=None,
@@ -331,7 +329,7 @@ class PoliciesFile(Section):
         "itself, and analysts who collude learn the sum.",
     )
     tables: MayBeEmpty[dict[str, TableSection]] = Field(
-        description="The tables that exist for analysts, by name, and no others.",
+        description="The tables that exist for analysts, by name, and no others."
     )
     links: Links = Field(
         default_factory=list,

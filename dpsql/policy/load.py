@@ -7,22 +7,13 @@ import stat
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from dpsql.errors import Place, PolicyError
 from dpsql.policy.document import PoliciesFile
 from dpsql.policy.ledger_place import from_file
-from dpsql.policy.model import (
-    Policy,
-)
-from dpsql.policy.problems import (
-    model_problems,
-    null_problems,
-    policy_error,
-    unprotected_problems,
-)
+from dpsql.policy.model import Policy
+from dpsql.policy.problems import model_problems, null_problems, policy_error, unprotected_problems
 from dpsql.policy.yaml_tree import YamlSyntaxError, read_tree
 
 MAX_BYTES: Final = 2**19

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dpsql.core.schema import fold
@@ -28,10 +26,7 @@ from dpsql.policy.document import (
     UnitSection,
 )
 from dpsql.policy.fields import kind_of, link_of
-from dpsql.policy.parameters import (
-    PARAMETERS,
-    suggestion,
-)
+from dpsql.policy.parameters import PARAMETERS, suggestion
 from dpsql.policy.yaml_tree import Path, Problem, Tree
 
 MAX_LISTED: Final = 40

@@ -161,12 +161,7 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
 
 
 def _explain(
-    text: str,
-    database: Path,
-    policies: Path,
-    analyst: str,
-    format_: str,
-    chosen: dict[str, Any],
+    text: str, database: Path, policies: Path, analyst: str, format_: str, chosen: dict[str, Any]
 ) -> None:
     """As JSON where that was asked for; other formats have no place for a plan."""
     from dpsql import render
