@@ -39,9 +39,9 @@ from dpsql.policy.fields import (
     Domain,
     JsonSchema,
     LedgerPlace,
-    LeftOut,
     Links,
     MayBeEmpty,
+    MayBeLeftOut,
     Name,
     Version,
     checked_limit,
@@ -228,7 +228,7 @@ class ColumnSection(Section):
         description="The highest value that counts; higher ones are pulled down to it. Noise grows "
         "with the bounds.",
     )
-    domain: LeftOut[Domain] = Field(
+    domain: MayBeLeftOut[Domain] = Field(
         default=None,
         description="Every value a key can have, if that is public. All of them are answered, even "
         "those without rows, and no δ is spent on hiding which exist.",
@@ -313,7 +313,7 @@ class PoliciesFile(Section):
     limits: MayBeEmpty[LimitsSection] = Field(
         default_factory=LimitsSection, description="The work one private statement may be."
     )
-    ledger: LeftOut[LedgerPlace] = Field(
+    ledger: MayBeLeftOut[LedgerPlace] = Field(
         default=None,
         description="Where the budget is kept: a file, relative to this one's directory, or a "
         "`postgresql://` URL. Without it, the file beside the database: `clinic.budget.db` beside "
@@ -323,7 +323,7 @@ class PoliciesFile(Section):
         default_factory=dict,
         description="Analysts by name, and what each may learn over all queries, ever.",
     )
-    total: LeftOut[TotalSection] = Field(
+    total: MayBeLeftOut[TotalSection] = Field(
         default=None,
         description="What all analysts together may learn. Without it, each account stands for "
         "itself, and analysts who collude learn the sum.",

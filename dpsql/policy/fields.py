@@ -112,7 +112,7 @@ def _bound(value: object) -> float | int:
     # Not a float of pydantic's, which would round integers before they are compared.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise problem_with(
-            f"must be a number, but is {kind_of(value)}",
+            f"must be a number, but is {kind_in_words(value)}",
             "Write the bound as a number in the column's own unit.",
         )
     if abs(value) > BOUND_LIMIT:
@@ -131,7 +131,7 @@ def _domain(value: list[Any]) -> list[Any]:
     found: list[tuple[Path, PydanticCustomError]] = []
     for position, (item, kind) in enumerate(zip(value, kinds, strict=True)):
         if kind is None:
-            what = f"a domain holds text, numbers, true/false or dates, not {kind_of(item)}"
+            what = f"a domain holds text, numbers, true/false or dates, not {kind_in_words(item)}"
             found.append(((position,), problem_with(what, "Put it in quotes if it is text.")))
         elif kind != kinds[0]:
             what = f"{kind} in a domain that starts with {kinds[0] or 'something else'}"
@@ -179,7 +179,7 @@ _DOMAIN_KINDS: Final[Mapping[type, str]] = {
 }
 
 
-def kind_of(value: object) -> str:
+def kind_in_words(value: object) -> str:
     """What a value of the document is, in words."""
     if value is None:
         return "missing"
@@ -213,7 +213,7 @@ MayBeEmpty = Annotated[
     Field(json_schema_extra=_may_be_empty),
 ]
 """A group with nothing, or only comments, below its name is null to YAML, and an empty group."""
-LeftOut = Annotated[T | None, Field(json_schema_extra=_not_null)]
+MayBeLeftOut = Annotated[T | None, Field(json_schema_extra=_not_null)]
 """What need not be there, and is not null if it is."""
 Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
 Name = Annotated[

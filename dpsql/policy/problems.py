@@ -25,7 +25,7 @@ from dpsql.policy.document import (
     TotalSection,
     UnitSection,
 )
-from dpsql.policy.fields import kind_of, link_of
+from dpsql.policy.fields import kind_in_words, link_of
 from dpsql.policy.parameters import PARAMETERS, suggestion
 from dpsql.policy.yaml_tree import Path, Problem, Tree
 
@@ -125,7 +125,7 @@ def _in_words(details: ErrorDetails, path: Path) -> tuple[str, str | None]:
             return "unknown key", _unknown_key_hint(path)
         case kind if kind in _TYPES:
             type_, hint = _TYPES[kind]
-            return f"must be {type_}, but is {kind_of(details['input'])}", hint
+            return f"must be {type_}, but is {kind_in_words(details['input'])}", hint
         case _:
             return _CONSTRAINTS.get(details["type"], (details["msg"], None))
 
