@@ -27,13 +27,14 @@ from dpsql.mechanisms.weighted_histogram import (
     WeightedSparseHistogram,
 )
 from dpsql.planner.budget import BudgetSplit, QueryBudget
-from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
+    UNITS,
     NoiseOf,
     composed_noise,
     exact_gaussian_noise,
     gaussian_noise,
     pure_laplace_noise,
+    with_units,
 )
 from dpsql.planner.option import Option, attempted, impossible
 

@@ -1,14 +1,15 @@
-"""The noise on a measure: the smallest that its share of a budget can pay for.
+"""What noise is added to, and which: the smallest that its share of a budget can pay for.
 
-Each function returns a ``NoiseOf``, which takes a measure, the number of groups of it that a unit
+Each ``…_noise`` returns a ``NoiseOf``, which takes a measure, the number of its groups that a unit
 changes, and whether these are all the groups that are released.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from dpsql.ir.measures import Measure
+from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
     Additive,
@@ -22,6 +23,18 @@ from dpsql.mechanisms.additive import (
 
 NoiseOf = Callable[[Measure, int, bool], Additive]
 _Priced = Callable[[float, int, int], Additive]  # of a price, a sensitivity, a number of groups
+
+UNITS: Final = Measure(MeasureKind.UNITS)
+
+
+def with_units(block: Block) -> tuple[Measure, ...]:
+    """The measures of a block, and the number of units if it is not among them."""
+    return block.measures if UNITS in block.measures else (*block.measures, UNITS)
+
+
+def measured(block: Block) -> tuple[Measure, ...]:
+    """What noise is added to where all keys are declared."""
+    return with_units(block) if block.hides_small_groups else block.measures
 
 
 def composed_noise(block: Block, rho: float) -> NoiseOf:
