@@ -37,12 +37,7 @@ _BINARY: Final = ("arrow", "parquet")
     )
 )
 @click.argument("sql")
-@options.database
-@options.policies
-@options.ledger
-@options.analyst
-@options.session
-@options.privacy_parameters
+@options.of_a_question
 @click.option("--fresh", is_flag=True, help="Draw and pay for new noise, even if asked before.")
 @options.formats(*options.FORMATS)
 @options.confidence
