@@ -17,7 +17,7 @@ from dpsql.calibrate.continual import ContinualCalibration, calibrate_stream
 from dpsql.calibrate.conversions import Conversion, compare_compositions, convert
 from dpsql.calibrate.registry import find_mechanism
 from dpsql.calibrate.request import (
-    BUDGET,
+    BUDGET_QUANTITIES,
     SIZES,
     Request,
     check_numbers,
@@ -31,7 +31,7 @@ from dpsql.calibrate.values import Figures, Found, Mechanism
 from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import Sizes
 
-__all__ = ["CALCULATIONS", "Answer", "Calibration", "Request", "answer_json", "calibrate"]
+__all__ = ["CALCULATIONS", "Calculated", "Calibration", "Request", "answer_json", "calibrate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class Calibration:
     notes: tuple[str, ...]
 
 
-Answer = Calibration | ContinualCalibration | Conversion | Comparison
+Calculated = Calibration | ContinualCalibration | Conversion | Comparison
 
-CALCULATIONS: Mapping[str, Callable[[Request], Answer]] = {
+CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
     "continual": calibrate_stream,
     "rho": convert,
     "composition": compare_compositions,
@@ -71,7 +71,7 @@ CALCULATIONS: Mapping[str, Callable[[Request], Answer]] = {
 """What can be asked for instead of a mechanism that answers once."""
 
 
-def calibrate(request: Request) -> Answer:
+def calibrate(request: Request) -> Calculated:
     """Answer a request.
 
     Raises :class:`ParameterError` for an unknown mechanism, an option it needs and lacks or does
@@ -92,7 +92,7 @@ def calibrate(request: Request) -> Answer:
     return _one_shot(request, mechanism, analysis, sizes)
 
 
-def answer_json(answer: Answer) -> str:
+def answer_json(answer: Calculated) -> str:
     """An answer as JSON text."""
     return json.dumps(asdict(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
@@ -110,7 +110,7 @@ def _resolved(request: Request, mechanism: Mechanism) -> Request:
 
 
 def _check(request: Request, mechanism: Mechanism) -> None:
-    allowed = (*mechanism.may_take, *BUDGET, "analysis", "noise")
+    allowed = (*mechanism.may_take, *BUDGET_QUANTITIES, "analysis", "noise")
     check_options(request, mechanism.name, mechanism.takes, allowed)
     check_one_budget(request, mechanism.name)
     if request.k is not None and request.k_bar is not None and request.k > request.k_bar:
@@ -214,7 +214,7 @@ def _calibration(
     loss = found.loss
     return Calibration(
         mechanism=mechanism.name,
-        parameters={parameter(n): given[n] for n in (*BUDGET, *SIZES) if n in given},
+        parameters={parameter(n): given[n] for n in (*BUDGET_QUANTITIES, *SIZES) if n in given},
         analysis=analysis[0],
         how=analysis[1],
         source=found.source,

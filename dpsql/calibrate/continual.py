@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
-from dpsql.calibrate.request import BUDGET, Request, check_one_budget, check_options, flag, refused
+from dpsql.calibrate.request import (
+    BUDGET_QUANTITIES,
+    Request,
+    check_one_budget,
+    check_options,
+    flag,
+    refused,
+)
 from dpsql.calibrate.request import parameter as parameter_name
 from dpsql.mechanisms.continual.buffers import optimal_buffers
 from dpsql.mechanisms.continual.factorisation import (
@@ -81,7 +88,7 @@ def calibrate_stream(request: Request) -> ContinualCalibration:
 
     Raises ParameterError for options that do not fit or are out of range.
     """
-    allowed = (*BUDGET, "groups", "sensitivity", "window", "analysis")
+    allowed = (*BUDGET_QUANTITIES, "groups", "sensitivity", "window", "analysis")
     check_options(request, "continual", needed=("steps", "delta"), allowed=allowed)
     check_one_budget(request, "continual")
     assert request.steps is not None
@@ -95,7 +102,7 @@ def calibrate_stream(request: Request) -> ContinualCalibration:
         epsilon, delta = epsilon_from_zcdp(loss.rho, conversion), loss.delta + conversion
     assert epsilon is not None
     asked = request.given()
-    named = (*BUDGET, "steps", "window", "groups", "sensitivity")
+    named = (*BUDGET_QUANTITIES, "steps", "window", "groups", "sensitivity")
     return ContinualCalibration(
         mechanism=histogram.name,
         parameters={parameter_name(name): asked[name] for name in named if name in asked},
