@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from dpsql.calibrate import Request, answer_json, calibrate
 from dpsql.calibrate.continual import ContinualCalibration
 from dpsql.errors import ParameterError
-from dpsql.interfaces.cli.calibrate import calibrate as command
+from dpsql.interfaces.cli.calibrate import calibrate_command as command
 from dpsql.mechanisms.continual.factorisation import SquareRoot
 from dpsql.mechanisms.continual.streams import continual_histogram_for_rho
 

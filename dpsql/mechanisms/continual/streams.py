@@ -227,10 +227,17 @@ class ContinualHistogram:
         errors are those of :meth:`ContinualNoise.add`.
         """
         noisy = self.noise.add(step, exact, groups, key)
+        return noisy, self.shown(step, exact, noisy)
+
+    def shown(
+        self, step: int, exact: NDArray[np.int64], noisy: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which groups are shown at a step, of shape (groups,), by their exact and noisy counts."""
         thresholds = self.thresholds()
         if thresholds is None or self.floor is None:
-            return noisy, np.ones(len(noisy), dtype=np.bool_)
-        return noisy, (exact > self.floor) & (noisy > thresholds[step - 1])
+            return np.ones(len(noisy), dtype=np.bool_)
+        shown: NDArray[np.bool_] = (exact > self.floor) & (noisy > thresholds[step - 1])
+        return shown
 
     def std(self, step: int) -> float:
         """The standard deviation of a step's noise."""

@@ -12,6 +12,8 @@ from scipy import stats
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual import keyed
+from dpsql.mechanisms.continual.buffered_noise import BufferedNoise, _powers
+from dpsql.mechanisms.continual.buffers import optimal_buffers
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import (
     Factorisation,
@@ -171,6 +173,42 @@ def test_the_bits_of_a_stream_never_change() -> None:
 
 
 PINNED = [-12, -9, -20, -32, -33, -10, 37, -58]
+
+
+@pytest.mark.parametrize("bits", [24, 40])
+@pytest.mark.parametrize("buffers", [2, 4])
+def test_noise_from_step_to_step_is_the_same_to_the_bit(bits: int, buffers: int) -> None:
+    factorisation = optimal_buffers(60, buffers, bits)
+    noise = KeyedNoise(KEY, "units", 700.0, factorisation)
+    steps = BufferedNoise(noise)
+    state = steps.at(0, GROUPS)
+    for step in range(1, 61):
+        state, found = steps.next(state, GROUPS)
+        assert (found == noise.noise(step, GROUPS)).all()
+        if step == 31:  # groups that are seen later, and a restart
+            state = steps.at(31, GROUPS)
+    with pytest.raises(ParameterError):
+        steps.next(state, GROUPS)
+
+
+def test_the_state_settles_most_roundings_and_knows_which_not() -> None:
+    factorisation = optimal_buffers(60, 3, 24)
+    steps = BufferedNoise(KeyedNoise(KEY, "units", 7e5, factorisation))
+    groups = [encode_group((i,)) for i in range(3000)]
+    state = steps.at(59, groups)
+    found = steps.next(state, groups)[1]
+    exact = steps.noise.noise(60, groups)
+    assert (found == exact).all()
+    # The negative control: without the bound, the powers round some of them wrongly.
+    powers = _powers(factorisation)
+    z = steps.noise.draws.draw(groups, np.array([59]))[:, 0]
+    sums = (state.sums * powers.roots + z[:, None]) @ powers.weights
+    assert (np.floor(sums * 2.0**-24 + 0.5) != exact).any()
+
+
+def test_only_buffers_go_step_by_step() -> None:
+    with pytest.raises(ParameterError):
+        BufferedNoise(KeyedNoise(KEY, "units", 20.0, SquareRoot(5)))
 
 
 @pytest.mark.slow
