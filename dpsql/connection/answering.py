@@ -10,10 +10,13 @@ import logging
 import os
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import plan_record
+from dpsql.continual.prepare import ViewPreparer
+from dpsql.continual.views import Views
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import EngineError, InterfaceError
@@ -62,6 +65,7 @@ class Answerer:
         analyst: str,
         session: str,
         progress: Percent,
+        views_place: Path | None = None,
     ) -> None:
         self.engine = engine
         self.policy = policy
@@ -70,6 +74,17 @@ class Answerer:
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, composition, self.tails, trace)
         self.source: EntropySource = OSEntropy()
+        self.views = Views(
+            engine,
+            policy,
+            self.paying_ledger,
+            self.payer,
+            views_place,
+            ViewPreparer(engine, policy, composition),
+            progress,
+        )
+        if ledger is not None:
+            self.tails.public.views = self.views
         self._ledger = ledger
         self._analyst = analyst
         self._session = session
@@ -132,11 +147,17 @@ class Answerer:
         run = self._run
         if run is not None:
             run.interrupt()
+        self.views.interrupt()
         self.tails.interrupt()
 
     def close(self) -> None:
         """Leave the room of the tails; answers that are still referred to stay readable."""
         self.tails.tenant.close()
+
+    @property
+    def has_ledger(self) -> bool:
+        """True if the connection can pay; one without can explain and do nothing else."""
+        return self._ledger is not None
 
     def paying_ledger(self) -> Ledger:
         """The ledger. Raises ``InterfaceError`` if there is none."""

@@ -34,6 +34,23 @@ PLAN_COLUMNS: Final = _columns("plan")
 """The columns of what each statement lists; ``PLAN_COLUMNS`` is that of EXPLAIN."""
 
 
+VIEW_COLUMNS: Final = (
+    Column("name", _TEXT),
+    Column("step", _TEXT),
+    Column("steps", "BIGINT"),
+    Column("published", "BIGINT"),
+    Column("last", "TIMESTAMP"),
+    Column("shared", "BOOLEAN"),
+    Column("query", _TEXT),
+)
+REFRESH_COLUMNS: Final = (
+    Column("view", _TEXT),
+    Column("published", "BIGINT"),
+    Column("rows", "BIGINT"),
+    Column("left", "BIGINT"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Rows that cost nothing, and their columns."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from dpsql.continual.steps import Period, Steps, read_start
+from dpsql.continual.steps import Period, Steps, read_wall_time
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
 
@@ -108,7 +108,7 @@ def read_options(given: Mapping[str, object]) -> tuple[ViewOptions, dict[str, ob
     """The options of a new view, and those of them that are privacy parameters.
 
     Raises ``ParameterError``: ``view_option_unknown``, ``view_option_missing``, ``bad_period``,
-    ``bad_start``, ``bad_steps``, ``bad_window``, ``unknown_factorisation``.
+    ``bad_time``, ``bad_steps``, ``bad_window``, ``unknown_factorisation``.
     """
     options = dict(given)
     privacy = {name: options.pop(name) for name in PARAMETER_NAMES if name in options}
@@ -132,7 +132,7 @@ def read_options(given: Mapping[str, object]) -> tuple[ViewOptions, dict[str, ob
         raise ParameterError("steps must be a whole number", code="bad_steps")
     return ViewOptions(
         period,
-        read_start(_text("start", known["start"])),
+        read_wall_time("start", _text("start", known["start"])),
         count,
         _window(known["window"], period, count),
         _factoring(known["continual"]),

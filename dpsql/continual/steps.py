@@ -124,10 +124,10 @@ class Steps:
         return bisect_right(range(1, self.count + 1), now, key=self.end_instant)
 
 
-def read_start(text: str) -> datetime:
-    """The wall time in ``2026-01-01`` or ``2026-01-01 06:00``.
+def read_wall_time(what: str, text: str) -> datetime:
+    """The wall time in ``2026-01-01`` or ``2026-01-01 06:00``; ``what`` names it in errors.
 
-    Raises ``ParameterError`` (``bad_start``).
+    Raises ``ParameterError`` (``bad_time``).
     """
     try:
         found = datetime.fromisoformat(text.strip())
@@ -135,9 +135,9 @@ def read_start(text: str) -> datetime:
         found = None
     if found is None or found.tzinfo is not None:
         raise ParameterError(
-            f"start must be a date or a time without a zone, not {text[:40]!r}",
-            code="bad_start",
-            hint="Write start = '2026-01-01'; the zone is that of the table's time in the policy.",
+            f"{what} must be a date or a time without a zone, not {text[:40]!r}",
+            code="bad_time",
+            hint="Write '2026-01-01' or '2026-01-01 06:00'; the zone is that of the table's time in the policy.",
         )
     return found
 

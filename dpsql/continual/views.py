@@ -110,6 +110,7 @@ class Views:
         Raises what refuses a query or an option, and ``ParameterError`` (``name_taken``).
         """
         found, privacy = read_options(options)
+        self._refuse_others()
         if self._policy.table(name) is not None:
             raise ParameterError(
                 f"there is a table {name[:60]} already",
@@ -270,7 +271,7 @@ class Views:
                 release = publish(prepared.plan, step, totals, state.key, listed)
                 parts = tuple(packed(release))
             code = None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
             code = failure_code(error, expired=run.expired)
         finally:
             self._run = None
@@ -299,6 +300,17 @@ class Views:
         last = view.record.published[-1].step
         (release,) = self._releases(view, last - 1)
         return release.groups
+
+    def _refuse_others(self) -> None:
+        """Refuse accounts that may not create views."""
+        allowed = self._policy.views.create
+        account = self._payer.analyst.rpartition("/")[2]
+        if allowed is not None and account not in allowed:
+            raise QueryRefused(
+                f"the account {account} may not create materialized views",
+                code="view_not_allowed",
+                hint="The owner says who may: `views: {create: […]}` in the policies file.",
+            )
 
     # -- what a view is -----------------------------------------------------------------------
 
