@@ -535,7 +535,9 @@ def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
         "SELECT key, COUNT(DISTINCT u) n FROM t GROUP BY key",
     ],
 )
-def test_data_have_no_say_in_a_reading(sql: str, connection: dpsql.Connection, tmp_path: Path):
+def test_data_have_no_say_in_a_reading(
+    sql: str, connection: dpsql.Connection, tmp_path: Path
+) -> None:
     with asking(tmp_path, 3000, 2) as other:
         said = other.sql(sql).reading()
         assert said == connection.sql(sql, fresh=True).reading()

@@ -70,14 +70,16 @@ def asked() -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def whole(asked) -> dict[str, str]:
+def whole(asked: list[object]) -> dict[str, str]:
     """What dpsql makes of it."""
     return whole_of(asked)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
-def test_a_twin_without_one_of_the_nets_is_noticed(twin, asked, whole) -> None:
+def test_a_twin_without_one_of_the_nets_is_noticed(
+    twin, asked: list[object], whole: dict[str, str]
+) -> None:
     shown = try_twin(twin, asked, whole)
     assert shown.present
     assert shown.caught

@@ -65,7 +65,7 @@ def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(composition
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_that_could_reach_another_account_are_refused(name) -> None:
+def test_names_that_could_reach_another_account_are_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="the name of the account"):
         Policy("sales", accounts={"ana": account("ana"), name: account(name)})
     policy = Policy("sales", accounts={"ana": account("ana")})
@@ -139,7 +139,7 @@ def ask(engine, policy: Policy, ledger: Ledger, sql: str, session: str = "", **m
         connection.sql(sql, fresh=True, **more)
 
 
-def test_a_report_says_what_the_ledger_says(engine, ledger) -> None:
+def test_a_report_says_what_the_ledger_says(engine: dpsql.DuckDBEngine, ledger: Ledger) -> None:
     policy = rules()
     for sql in (TOP, KNOWN, UNKNOWN):
         ask(engine, policy, ledger, sql)
@@ -158,7 +158,7 @@ def test_a_report_says_what_the_ledger_says(engine, ledger) -> None:
 
 
 @pytest.mark.parametrize("session", ["", "notebook"])
-def test_without_a_ledger_nothing_has_been_spent(session) -> None:
+def test_without_a_ledger_nothing_has_been_spent(session: str) -> None:
     report = budget_report(rules(total=6.0), "ana", None, session)
     assert report.queries == report.epsilon_spent == 0
     assert report.accounts[-1].path == "world/ana"
@@ -168,7 +168,7 @@ def test_without_a_ledger_nothing_has_been_spent(session) -> None:
 
 
 def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
-    engine, ledger
+    engine: dpsql.DuckDBEngine, ledger: Ledger
 ) -> None:
     policy = rules(total=6.0)
     ask(engine, policy, ledger, KNOWN)
@@ -185,7 +185,9 @@ def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
     assert "all that all analysts together see is (ε 6, δ 9.537e-07)-differentially private" in text
 
 
-def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, ledger) -> None:
+def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     ask(engine, policy, ledger, KNOWN)
     lower = Budget.of(1.0, DELTA, Composition.ZCDP)
@@ -207,7 +209,9 @@ def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, l
 @pytest.mark.parametrize(
     "terms", ["{}", '{"epsilon": 0.001, "delta": 1e-9, "composition": "zcdp"}']
 )
-def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(ledger, terms) -> None:
+def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(
+    ledger: Ledger, terms: str
+) -> None:
     owner, most = ledger.owner("olga"), Amount.limit(PrivacyLoss(0.01, 1e-7))
     owner.create("world/ana")
     owner.set_limits("world/ana", most, terms=terms)
@@ -218,7 +222,7 @@ def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(ledger, t
     assert report.rho_limit == most.loss.rho
 
 
-def test_an_account_that_the_owner_closed_affords_nothing(ledger) -> None:
+def test_an_account_that_the_owner_closed_affords_nothing(ledger: Ledger) -> None:
     owner = ledger.owner("olga")
     owner.create("world/ana")
     owner.set_limits("world/ana", Amount())
@@ -229,7 +233,9 @@ def test_an_account_that_the_owner_closed_affords_nothing(ledger) -> None:
         assert "0 more at the policy's defaults, at worst" in repr(report)
 
 
-def test_what_was_spent_before_the_window_is_reported_and_counts_no_more(engine, ledger) -> None:
+def test_what_was_spent_before_the_window_is_reported_and_counts_no_more(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     for sql in (KNOWN, UNKNOWN):
         ask(engine, policy, ledger, sql)
@@ -264,7 +270,9 @@ def spend(ledger: Ledger, policy: Policy, reserved: Amount, cost: Amount) -> int
 
 @pytest.mark.parametrize("total", [None, 1.7])
 @pytest.mark.parametrize("composition", Composition)
-def test_exactly_as_many_questions_fit_as_the_worst_case_says(ledger, composition, total) -> None:
+def test_exactly_as_many_questions_fit_as_the_worst_case_says(
+    ledger: Ledger, composition, total: float | None
+) -> None:
     policy = rules(composition, total=total)
     promised = budget_report(policy, "ana", ledger).forecasts[0]
     reserved = Amount.charge(promised.reserved)
@@ -276,7 +284,7 @@ def test_exactly_as_many_questions_fit_as_the_worst_case_says(ledger, compositio
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger, composition) -> None:
+def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger: Ledger, composition) -> None:
     policy = rules(composition, total=3.0)
     whole = Amount.charge(budget_report(policy, "ana", ledger).forecasts[0].reserved)
     third = Amount(whole.rho // 3, whole.epsilon // 3, whole.delta)
@@ -327,7 +335,7 @@ def test_counts_are_those_of_asking_one_by_one(currency, limits, held, paid) -> 
     assert found.max_queries == (None if found.by_delta is None else found.by_delta + 5)
 
 
-def test_delta_alone_bounds_the_number_of_queries(ledger) -> None:
+def test_delta_alone_bounds_the_number_of_queries(ledger: Ledger) -> None:
     policy = rules()
     first = budget_report(policy, "ana", ledger).forecasts[0]
     assert first.max_queries == round((DELTA / 2) / (2.0**-30 / 2)) == 1024
@@ -343,7 +351,7 @@ def test_delta_alone_bounds_the_number_of_queries(ledger) -> None:
 
 @pytest.mark.parametrize("composition", Composition)
 def test_no_question_of_one_block_at_the_defaults_reserves_more_than_is_forecast(
-    engine, composition
+    engine: dpsql.DuckDBEngine, composition
 ) -> None:
     policy = rules(composition)
     dearest = budget_report(policy, "ana", None).forecasts[0]
@@ -357,7 +365,9 @@ def test_no_question_of_one_block_at_the_defaults_reserves_more_than_is_forecast
     assert reached, "the bound is not loose"
 
 
-def test_a_top_k_that_returned_little_makes_room_for_more(engine, ledger) -> None:
+def test_a_top_k_that_returned_little_makes_room_for_more(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     unlimited = {"max_groups_contributed": "unlimited", "mechanism": "gumbel_top_k"}
     for _ in range(3):
@@ -372,7 +382,9 @@ def test_a_top_k_that_returned_little_makes_room_for_more(engine, ledger) -> Non
     assert counts in " ".join(text.split())
 
 
-def test_only_questions_of_the_same_kind_and_price_are_averaged(engine, ledger) -> None:
+def test_only_questions_of_the_same_kind_and_price_are_averaged(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     ask(engine, policy, ledger, KNOWN, epsilon=0.25)
     ask(engine, policy, ledger, UNKNOWN)
@@ -382,7 +394,9 @@ def test_only_questions_of_the_same_kind_and_price_are_averaged(engine, ledger) 
     assert again.settings == ((0.5, 2.0**-30),)
 
 
-def test_a_given_question_is_forecast_at_its_own_price(engine, ledger) -> None:
+def test_a_given_question_is_forecast_at_its_own_price(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     ask(engine, policy, ledger, TOP)
     with dpsql.connect(engine, policy, None, "ana") as connection:
@@ -398,7 +412,7 @@ def test_a_given_question_is_forecast_at_its_own_price(engine, ledger) -> None:
 
 @pytest.mark.parametrize("composition", Composition)
 def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
-    engine, ledger, composition
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition
 ) -> None:
     policy = rules(composition)
     for epsilon in (0.5, 0.5, 0.25):
@@ -423,7 +437,9 @@ def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
 # -- many accounts ----------------------------------------------------------------------------
 
 
-def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(engine, ledger) -> None:
+def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules(total=6.0)
     ask(engine, policy, ledger, KNOWN, "notebook")
     ledger.owner("olga").create("other/eve")
@@ -451,7 +467,9 @@ def at_width(renderable: object, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_sixty_columns_are_enough_for_every_figure(engine, ledger, composition) -> None:
+def test_sixty_columns_are_enough_for_every_figure(
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition
+) -> None:
     policy = rules(composition, total=6.0)
     ledger.owner("olga").create("world/ana")
     ledger.owner("olga").renew("world/ana", Renewal.MONTH)
@@ -470,7 +488,9 @@ def test_sixty_columns_are_enough_for_every_figure(engine, ledger, composition) 
     assert "…" not in "".join(table)
 
 
-def test_a_report_of_basic_composition_shows_sums_and_no_rho(engine, ledger) -> None:
+def test_a_report_of_basic_composition_shows_sums_and_no_rho(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules(Composition.BASIC)
     ask(engine, policy, ledger, KNOWN)
     text = repr(budget_report(policy, "ana", ledger))
@@ -481,7 +501,7 @@ def test_a_report_of_basic_composition_shows_sums_and_no_rho(engine, ledger) -> 
     assert "zCDP" not in text
 
 
-def test_queries_without_an_end_are_mentioned(ledger) -> None:
+def test_queries_without_an_end_are_mentioned(ledger: Ledger) -> None:
     policy = rules()
     paying = payer(policy, "ana")
     for _ in range(2):
@@ -492,7 +512,7 @@ def test_queries_without_an_end_are_mentioned(ledger) -> None:
 
 @pytest.mark.parametrize(("share", "full"), [(0.0, 0), (1e-9, 1), (0.5, 12), (1.0, 24)])
 def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(
-    ledger, share, full
+    ledger: Ledger, share: float, full: int
 ) -> None:
     policy = rules()
     paying = payer(policy, "ana")
@@ -504,7 +524,9 @@ def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(
     assert (line.count("█"), line.count("░")) == (full, 24 - full)
 
 
-def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(engine, ledger) -> None:
+def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     for _ in range(3):
         ask(engine, policy, ledger, KNOWN)
@@ -523,7 +545,9 @@ def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(engine, ledger) 
     assert report.epsilon_remaining == 0.0
 
 
-def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) -> None:
+def test_show_budget_has_a_row_for_every_account_and_quantity(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules(total=6.0)
     with dpsql.connect(engine, policy, ledger, "ana", session="notebook") as connection:
         connection.sql(KNOWN)
@@ -543,7 +567,9 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) ->
 # -- what the ledger keeps of a question ------------------------------------------------------
 
 
-def test_a_question_is_kept_with_its_values_and_read_back(engine, ledger) -> None:
+def test_a_question_is_kept_with_its_values_and_read_back(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     statement = f"SELECT COUNT(*) AS n FROM t WHERE key < $most -- {'x' * 20_000}"
     with dpsql.connect(engine, rules(), ledger, "ana") as connection:
         connection.sql(statement, {"most": 3})
@@ -569,14 +595,14 @@ def test_records_of_older_versions_and_of_others_are_read_as_far_as_they_go() ->
         assert read_record(text) == Asked()
 
 
-def test_a_ledger_that_was_closed_reports_nothing(ledger) -> None:
+def test_a_ledger_that_was_closed_reports_nothing(ledger: Ledger) -> None:
     ledger.close()
     for report in (lambda: budget_report(rules(), "ana", ledger), lambda: account_reports(ledger)):
         with pytest.raises(LedgerError):
             report()
 
 
-def test_raw_limits_of_basic_composition_are_stated_as_they_are(ledger) -> None:
+def test_raw_limits_of_basic_composition_are_stated_as_they_are(ledger: Ledger) -> None:
     owner, most = ledger.owner("olga"), Amount.limit(PrivacyLoss(0.0, 1e-7, 0.5))
     owner.create("world/ana")
     owner.set_limits("world/ana", most)

@@ -375,7 +375,9 @@ def test_one_statement_can_have_privacy_parameters_of_its_own(
         {f"a{i}": i for i in range(100)},
     ],
 )
-def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(engine, options) -> None:
+def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(
+    engine: sa.Engine, options
+) -> None:
     statement = sa.text("SELECT count(*) FROM visits").execution_options(dpsql=options)
     with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError) as refused:
         connection.execute(statement)

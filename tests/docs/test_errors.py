@@ -122,7 +122,7 @@ def test_every_refusal_has_an_example(code: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "code"), [(dpsql.QueryRefused, "no_such_code"), (dpsql.DataError, "raw_rows")]
 )
-def test_an_error_of_an_unknown_code_or_of_another_class_fails_a_test(kind, code) -> None:
+def test_an_error_of_an_unknown_code_or_of_another_class_fails_a_test(kind, code: str) -> None:
     with pytest.raises(AssertionError, match=code):
         kind("reason", code=code)
     assert conftest._strays.pop() == f"{kind.__name__} [{code}] is not in dpsql/core/codes.py"
@@ -135,7 +135,9 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]
 
 
 @pytest.mark.parametrize("attack", GRID_ATTACKS, ids=lambda attack: attack.sql)
-def test_what_cannot_be_grouped_by_is_refused_for_nothing(attack: Attack, grid) -> None:
+def test_what_cannot_be_grouped_by_is_refused_for_nothing(
+    attack: Attack, grid: dpsql.Connection
+) -> None:
     with pytest.raises(dpsql.QueryRefused) as caught:
         grid.sql(attack.sql)
     assert caught.value.code == attack.outcome

@@ -135,7 +135,9 @@ def _number(value: object) -> object:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("format_", FORMATS)
-def test_every_format_holds_the_same_values_and_intervals(format_: str, answers) -> None:
+def test_every_format_holds_the_same_values_and_intervals(
+    format_: str, answers: dict[str, dpsql.Result]
+) -> None:
     result = answers[GROUPED]
     plain = read(format_, output.encoded(result, format_, 0.9, False))
     assert plain == (["color", "n", "cost"], [list(row) for row in result.fetchall()])
@@ -150,7 +152,7 @@ def test_every_format_holds_the_same_values_and_intervals(format_: str, answers)
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_values_of_every_kind_can_be_written_and_columns_keep_their_own_names(
-    format_: str, answers
+    format_: str, answers: dict[str, dpsql.Result]
 ) -> None:
     result = answers[ODD]
     names, rows = read(format_, output.encoded(result, format_, 0.95, True))
@@ -161,7 +163,9 @@ def test_values_of_every_kind_can_be_written_and_columns_keep_their_own_names(
     assert {row[names.index("n_low")] for row in rows} == {1.0}
 
 
-def test_arrow_and_parquet_have_types_that_any_reader_knows(answers) -> None:
+def test_arrow_and_parquet_have_types_that_any_reader_knows(
+    answers: dict[str, dpsql.Result],
+) -> None:
     table = pq.read_table(io.BytesIO(output.result_parquet(answers[ODD], 0.95, intervals=True)))
     types = {field.name: str(field.type) for field in table.schema}
     assert types["total"] == "decimal128(38, 0)"
@@ -175,7 +179,9 @@ def test_arrow_and_parquet_have_types_that_any_reader_knows(answers) -> None:
 
 
 @pytest.mark.parametrize("format_", ["arrow", "parquet"])
-def test_cost_and_mechanisms_are_in_the_schema_of_binary_files(format_: str, answers) -> None:
+def test_cost_and_mechanisms_are_in_the_schema_of_binary_files(
+    format_: str, answers: dict[str, dpsql.Result]
+) -> None:
     content = output.encoded(answers[GROUPED], format_, 0.9, False)
     if format_ == "arrow":
         schema = pa.ipc.open_file(pa.BufferReader(content)).schema
@@ -198,7 +204,7 @@ def test_polars_and_duckdb_read_what_was_written(world: Path) -> None:
     assert duckdb.sql("SELECT * FROM 'a.parquet'").columns == WIDE
 
 
-def test_markdown_shows_text_as_it_is(answers) -> None:
+def test_markdown_shows_text_as_it_is(answers: dict[str, dpsql.Result]) -> None:
     text = output.result_markdown(answers[ODD], None)
     assert "| pipe \\| \\<b\\>\\*x\\*\\</b\\> \\_y\\_ a_b |" in text
     head, rule, *_ = text.splitlines()

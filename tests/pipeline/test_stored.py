@@ -423,7 +423,9 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 @pytest.mark.parametrize("asked", [*QUESTIONS, DAYS])
 @pytest.mark.slow
-def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeypatch) -> None:
+def test_a_release_of_another_shape_is_a_corrupt_ledger(
+    payloads: Tampered, asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     document = json.loads(payloads.kept[asked].payload)
     assert payloads.outcome(asked, payloads.kept[asked].payload, monkeypatch) == "answers"
     outcomes = set()
@@ -439,7 +441,7 @@ def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeyp
 @pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [QUESTIONS[2], QUESTIONS[4], DAYS])
 def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
-    payloads, asked, monkeypatch
+    payloads: Tampered, asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payload, chance = payloads.kept[asked].payload, random.Random(7)
     outcomes = set()
@@ -463,9 +465,13 @@ def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
     ],
     ids=range(17),
 )
-def test_what_is_no_release_at_all_is_a_corrupt_ledger(payloads, payload, monkeypatch) -> None:
+def test_what_is_no_release_at_all_is_a_corrupt_ledger(
+    payloads: Tampered, payload, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert payloads.outcome(ASKED, payload, monkeypatch) == "ledger_corrupt"
 
 
-def test_a_release_of_another_version_is_asked_again(payloads, monkeypatch) -> None:
+def test_a_release_of_another_version_is_asked_again(
+    payloads: Tampered, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert payloads.outcome(ASKED, b'{"release": 2, "rows": []}', monkeypatch) == "another"

@@ -137,7 +137,9 @@ def test_several_keys_make_categories(connection: dpsql.Connection) -> None:
 
 
 @pytest.mark.parametrize("x", [["key", "year"], ("key", "year")])
-def test_columns_of_keys_can_be_chosen(connection: dpsql.Connection, x) -> None:
+def test_columns_of_keys_can_be_chosen(
+    connection: dpsql.Connection, x: list[str] | tuple[str, str]
+) -> None:
     result = connection.sql("SELECT year, key, COUNT(DISTINCT u) AS n FROM t GROUP BY ALL")
     assert result.plot(x=x).get_xlabel() == "key, year"
 

@@ -102,7 +102,7 @@ def code(sql: str, **parameters: object) -> str:
         ("count(DISTINCT u) FILTER (WHERE a > 2)", "count(DISTINCT CASE WHEN a > 2 THEN u END)"),
     ],
 )
-def test_filter_is_a_case_inside(filtered, plain) -> None:
+def test_filter_is_a_case_inside(filtered: str, plain: str) -> None:
     assert measures(filtered) == measures(plain)
     assert len(measures(f"{filtered}, {plain}")) == len(measures(plain))
 
@@ -175,7 +175,7 @@ PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_gro
     ],
 )
 def test_the_nearest_bounds_decide_where_contributions_are_clamped(
-    aggregate, values, expected
+    aggregate: str, values, expected: float
 ) -> None:
     rows = [row(1, 0, i=value, f=value) for value in values]
     (found,) = exact(f"SELECT {aggregate} FROM r", rows).values()
@@ -197,7 +197,7 @@ def test_the_nearest_bounds_decide_where_contributions_are_clamped(
         ("count(DISTINCT f)", 10),
     ],
 )
-def test_the_sensitivity_is_that_of_the_bounds(aggregate, reach) -> None:
+def test_the_sensitivity_is_that_of_the_bounds(aggregate: str, reach: float) -> None:
     measure = measures(aggregate, max_rows_contributed=10)[0]
     assert measure.sensitivity(10) * measure.step == pytest.approx(reach, rel=1e-3)
 
@@ -239,7 +239,7 @@ def test_the_sensitivity_is_that_of_the_bounds(aggregate, reach) -> None:
         (f"SELECT sum(count(*), {PER_ROW} => (0, 5)) OVER () FROM r", "bounds_not_private"),
     ],
 )
-def test_bounds_that_mean_nothing_are_refused_before_anything_runs(sql, expected) -> None:
+def test_bounds_that_mean_nothing_are_refused_before_anything_runs(sql: str, expected: str) -> None:
     assert code(sql) == expected
 
 
@@ -272,7 +272,9 @@ def test_bounds_of_a_column_per_unit_can_be_given_where_none_follow() -> None:
         ("count(DISTINCT a)", "count(a)"),
     ],
 )
-def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(one, other) -> None:
+def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(
+    one: str, other: str
+) -> None:
     prints = [
         planned(f"SELECT {text} AS v FROM r", SCHEMA, RULES).fingerprint
         for text in (one, other, one)
@@ -310,7 +312,9 @@ def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(one, othe
         ("count(DISTINCT (a, i))", "expression_not_allowed"),
     ],
 )
-def test_aggregates_that_have_no_private_version_are_refused_with_a_hint(sql, expected) -> None:
+def test_aggregates_that_have_no_private_version_are_refused_with_a_hint(
+    sql: str, expected: str
+) -> None:
     assert code(f"SELECT {sql} FROM r") == expected
 
 
@@ -321,7 +325,7 @@ SHAPES = ("count(DISTINCT f)", "count(DISTINCT f), count(*), sum(i)")
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("cap", [1, 3, 7])
-def test_a_unit_adds_exactly_its_bound_of_distinct_values(shape, cap) -> None:
+def test_a_unit_adds_exactly_its_bound_of_distinct_values(shape: str, cap: int) -> None:
     rows = [row(1, a, f=float(v), i=1) for a in (0, 1) for v in range(9) for _ in range(2)]
     rows += [row(1, 0, f=None, i=1)]
     found = exact(f"SELECT a, {shape} FROM r GROUP BY a", rows, max_rows_contributed=cap)
@@ -329,7 +333,7 @@ def test_a_unit_adds_exactly_its_bound_of_distinct_values(shape, cap) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_values_that_units_share_are_counted_once_and_null_never(shape) -> None:
+def test_values_that_units_share_are_counted_once_and_null_never(shape: str) -> None:
     rows = [row(u, 0, f=value, i=1) for u in (1, 2) for value in (1.0, 2.0, None)]
     rows += [row(3, 0, f=value, i=1) for value in (math.nan, -math.nan, 0.0, -0.0)]
     rows += [row(4, 1, i=1)]
@@ -354,7 +358,7 @@ def test_distinct_values_are_the_same_beside_other_aggregates() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
-def test_which_values_of_a_unit_are_counted_favours_none(salt) -> None:
+def test_which_values_of_a_unit_are_counted_favours_none(salt: int) -> None:
     """500 groups of the same 12 values, of which 4 are kept in each."""
     rows = [row(1, a, f=float(v)) for a in range(500) for v in range(12)]
     sql = "SELECT a, count(DISTINCT f) FROM r GROUP BY a"
@@ -448,7 +452,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_audit_notices(name) -> None:
+def test_the_audit_notices(name: str) -> None:
     aggregates, mutate = BROKEN[name]
     found = planned(
         f"SELECT a, {aggregates} FROM r GROUP BY a", SCHEMA, RULES, max_rows_contributed=2
@@ -460,7 +464,7 @@ def test_the_audit_notices(name) -> None:
 
 
 @pytest.mark.parametrize("low", [-2.0, 3.5, 0.1])
-def test_a_unit_at_the_ends_of_its_bounds_moves_squares_by_their_sensitivity(low) -> None:
+def test_a_unit_at_the_ends_of_its_bounds_moves_squares_by_their_sensitivity(low: float) -> None:
     found = planned("SELECT var_pop(x) FROM r", SCHEMA, RULES, max_rows_contributed=3)
     plan = found.plans[0]
     squares = plan.measures[2].measure
@@ -688,7 +692,7 @@ def test_expressions_without_public_bounds_have_none(text) -> None:
         ("CAST(flag AS INT)", (0, 1)),
     ],
 )
-def test_intervals_are_tight(text, expected) -> None:
+def test_intervals_are_tight(text: str, expected) -> None:
     assert interval_of(expression(text), PUBLIC) == pytest.approx(expected)
 
 
@@ -710,7 +714,7 @@ def test_types_are_recognised_as_the_engine_has_them(text) -> None:
 @pytest.mark.parametrize(
     "text", ["s", "d", "flag", "upper(s)", "d + INTERVAL 1 DAY", "s || s", "x > 1", "'a'"]
 )
-def test_what_is_no_number_is_recognised(text) -> None:
+def test_what_is_no_number_is_recognised(text: str) -> None:
     assert not is_number(expression(text), TABLE)
 
 

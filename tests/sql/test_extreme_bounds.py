@@ -201,7 +201,7 @@ def chosen(bounding: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("units", [1, 3, 40])
 @pytest.mark.parametrize(("measure", "bounding", "possible"), FAR_APART)
-def test_bounds_that_are_far_apart(measure, bounding, possible, units) -> None:
+def test_bounds_that_are_far_apart(measure: str, bounding: str, possible: bool, units: int) -> None:
     question = f"SELECT k, {measure} FROM r GROUP BY k", chosen(bounding)
     assert (planned_or_free(*question) is not None) == possible
     if possible:
@@ -210,7 +210,7 @@ def test_bounds_that_are_far_apart(measure, bounding, possible, units) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("units", [1, 3, 40])
-def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path, units) -> None:
+def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path: Path, units: int) -> None:
     path = database(tmp_path / "r.duckdb", units)
     with dpsql.connect(path, RULES, tmp_path / "budget.db", "a") as connection:
         for measure, bounding, possible in FAR_APART:
@@ -235,7 +235,7 @@ def database(path: Path, units: int) -> Path:
 
 
 @pytest.mark.parametrize("name", ["i128", "u128", "u64", "i64"])
-def test_integers_beyond_the_bounds_count_as_the_bounds(name) -> None:
+def test_integers_beyond_the_bounds_count_as_the_bounds(name: str) -> None:
     sql = f"SELECT sum({name}, {PER_ROW} => (-2, 5)), count({name}) FROM r"
     found = planned(sql, SCHEMA, RULES)
     for value in VALUES[name][1]:
@@ -276,7 +276,7 @@ DECLARED = (
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 @pytest.mark.slow
-def test_bounds_of_the_policy_are_refused_or_kept(text) -> None:
+def test_bounds_of_the_policy_are_refused_or_kept(text: str) -> None:
     """Those of a policy made in Python may be integers larger than any float."""
     schema = schema_of(Table("p", (Column("u", "BIGINT"), Column("x", "DOUBLE"))))
     for low, high in DECLARED:
@@ -292,7 +292,7 @@ def test_bounds_of_the_policy_are_refused_or_kept(text) -> None:
 
 
 @pytest.mark.usefixtures("no_noise")
-def test_sums_beyond_64_bits_are_released_as_the_largest_integer(tmp_path) -> None:
+def test_sums_beyond_64_bits_are_released_as_the_largest_integer(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
         writer.execute(f"CREATE TABLE r ({', '.join(f'{n} {t}' for n, t in COLUMNS)})")
         writer.execute("INSERT INTO r (u, k, i64) SELECT i % 2, 1, 10**15 FROM range(20000) r(i)")
@@ -322,7 +322,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 @pytest.mark.slow
 @settings(examples_of(40))
 @given(question=questions())
-def test_what_is_not_refused_is_explained_and_answered(question, connection) -> None:
+def test_what_is_not_refused_is_explained_and_answered(
+    question, connection: dpsql.Connection
+) -> None:
     sql, parameters = question
     try:
         assert connection.explain(sql, **parameters).query == sql

@@ -262,7 +262,7 @@ def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[st
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(question=questions(), rows=rows_of_units)
-def test_one_unit_moves_counts_within_what_the_plan_declares(lab, question, rows) -> None:
+def test_one_unit_moves_counts_within_what_the_plan_declares(lab: Lab, question, rows) -> None:
     assert audit(lab, rows, question.plans[0], question.statements[0]) == []
 
 
@@ -383,7 +383,9 @@ def within(value: float, rows: list[float], fraction: Fraction, tolerance: float
     [(SPREAD, "a"), (SPREAD, "f"), (SPREAD, "c, a"), (SPREAD, ""), (UNEVEN, "a"), (UNEVEN, "c")],
 )
 @pytest.mark.usefixtures("exact")
-def test_without_noise_answers_are_quantiles_of_their_group(connect, fill: str, keys: str) -> None:
+def test_without_noise_answers_are_quantiles_of_their_group(
+    connect: Connect, fill: str, keys: str
+) -> None:
     asked = {
         "median(x)": ("x", Fraction(1, 2), 1e-4),
         "quantile_cont(x, 0.9)": ("x", Fraction(9, 10), 1e-4),
@@ -415,7 +417,7 @@ def plain(fill: str, sql: str) -> list[Row]:
 
 
 @pytest.mark.usefixtures("exact")
-def test_quantiles_stand_beside_the_counts_of_their_group(connect) -> None:
+def test_quantiles_stand_beside_the_counts_of_their_group(connect: Connect) -> None:
     """The largest groups come in the order of their counts, each with its own median."""
     fill = (
         "SELECT n, n % 7 * (n % 2), NULL, 'p', 0, (n % 7 * (n % 2)) / 2, NULL, NULL "
@@ -429,7 +431,7 @@ def test_quantiles_stand_beside_the_counts_of_their_group(connect) -> None:
 
 
 @pytest.mark.usefixtures("exact")
-def test_grouping_sets_leave_the_arguments_of_aggregates_alone(connect) -> None:
+def test_grouping_sets_leave_the_arguments_of_aggregates_alone(connect: Connect) -> None:
     """A key that a set leaves out is NULL in the answer, not in the rows that are aggregated."""
     asked = (
         "percentile_disc(0.5) WITHIN GROUP (ORDER BY i)",
@@ -455,7 +457,9 @@ def test_grouping_sets_leave_the_arguments_of_aggregates_alone(connect) -> None:
         ("SELECT a, median(x) FROM r GROUP BY a", 0),
     ],
 )
-def test_groups_without_rows_are_answered_within_the_bounds(connect, sql, groups, fill) -> None:
+def test_groups_without_rows_are_answered_within_the_bounds(
+    connect: Connect, sql: str, groups: int, fill: str
+) -> None:
     rows = connect(fill).sql(sql).fetchall()
     assert len(rows) == groups
     for row in rows:
@@ -463,7 +467,7 @@ def test_groups_without_rows_are_answered_within_the_bounds(connect, sql, groups
         assert all(-2 <= value <= 3.5 for value in medians)
 
 
-def test_quantiles_of_the_same_values_never_cross(connect) -> None:
+def test_quantiles_of_the_same_values_never_cross(connect: Connect) -> None:
     connection = connect(UNEVEN, epsilon=0.01)
     sql = "SELECT quantile(x, 0.9), quantile(x, 0.1), median(x), quantile(x, 0.4) FROM r"
     for _ in range(30):
@@ -476,7 +480,7 @@ def test_quantiles_of_the_same_values_never_cross(connect) -> None:
     "poison",
     ["NULL", "'nan'", "'-inf'", "'-0.0'", "1e308"],
 )
-def test_no_value_fails_or_changes_schema_and_charge(connect, poison: str) -> None:
+def test_no_value_fails_or_changes_schema_and_charge(connect: Connect, poison: str) -> None:
     sql = (
         "SELECT a, median(x) AS m, quantile(i, 0.9) AS q, median(x * x) AS y, "
         "median(CAST(s AS INT), contribution_bounds_per_row => (0, 9)) AS z FROM r GROUP BY a"
@@ -505,7 +509,9 @@ def test_no_value_fails_or_changes_schema_and_charge(connect, poison: str) -> No
         "SELECT c, count(*) AS n, median(x) FROM r GROUP BY c ORDER BY n DESC LIMIT 1",
     ],
 )
-def test_a_query_for_all_of_an_account_fits_into_it(connect, sql: str, composition) -> None:
+def test_a_query_for_all_of_an_account_fits_into_it(
+    connect: Connect, sql: str, composition
+) -> None:
     account = AccountPolicy("a", 1.0, 1e-6, composition=composition)
     connection = connect(SPREAD, account, epsilon=1.0, delta=1e-6)
     result = connection.sql(sql)
@@ -525,7 +531,9 @@ def test_a_query_for_all_of_an_account_fits_into_it(connect, sql: str, compositi
         ("SELECT a, median(x) FROM r GROUP BY a", False),
     ],
 )
-def test_a_single_publication_of_quantiles_alone_spends_epsilon_or_rho(sql: str, pure) -> None:
+def test_a_single_publication_of_quantiles_alone_spends_epsilon_or_rho(
+    sql: str, pure: bool
+) -> None:
     parameters = {"epsilon": 1.0, "delta": 1e-6, "max_groups_contributed": 2}
     (block,) = prepared(sql, **parameters).query.blocks
     basic, composed = plan_block(block, None, Composition.BASIC), plan_block(block)
@@ -568,7 +576,7 @@ def test_a_top_k_pays_for_the_quantiles_of_the_groups_that_came_out() -> None:
     assert plan.loss(10).rho > plan.loss(3).rho > plan.loss(0).rho
 
 
-def test_a_plan_says_how_far_ranks_may_be_off_and_in_which_steps(connect) -> None:
+def test_a_plan_says_how_far_ranks_may_be_off_and_in_which_steps(connect: Connect) -> None:
     explanation = connect(UNEVEN).explain("SELECT c, median(x), quantile(i, 0.9) FROM r GROUP BY c")
     (block,) = explanation.blocks
     median, quantile = block.columns
@@ -579,7 +587,7 @@ def test_a_plan_says_how_far_ranks_may_be_off_and_in_which_steps(connect) -> Non
     assert "__dpsql_point" in block.sql
 
 
-def test_quantiles_have_no_intervals_and_other_columns_keep_theirs(connect) -> None:
+def test_quantiles_have_no_intervals_and_other_columns_keep_theirs(connect: Connect) -> None:
     result = connect(SPREAD).sql("SELECT c, count(*) AS n, median(x) AS m FROM r GROUP BY c")
     assert list(result.intervals()) == ["n"]
 

@@ -164,7 +164,7 @@ ROWS = (1, 10, 2**23, 2**31 - 1)
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("sums", SUMS)
-def test_every_intermediate_keeps_to_its_range(sums, rows) -> None:
+def test_every_intermediate_keeps_to_its_range(sums: str, rows: int) -> None:
     sql = f"SELECT a, {sums.format(row=PER_ROW, group=PER_GROUP)} FROM r GROUP BY a"
     for bounding in ("sample", "weight"):
         for groups in (1, 2**31 - 1) if sums == SUMS[0] else (50,):
@@ -220,7 +220,7 @@ def faults() -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
-def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
+def test_wrong_ranges_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*BROKEN[name])
     assert next(faults(), None) is not None
 
@@ -230,7 +230,9 @@ def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(("low", "high"), [(-3, 5), (2, 5), (-7, -2), (0, 0), (-(2**60), 2**60)])
-def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(low, high, wide) -> None:
+def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(
+    low: int, high: int, wide: bool
+) -> None:
     total = column("x", low, high, wide=wide, dialect=DUCKDB).sum()
     assert (total.low, total.high) == (min(low, low * 2**40), max(high, high * 2**40))
     (found,) = ENGINE.execute(
@@ -243,7 +245,9 @@ def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(low, high, wide) ->
 
 @pytest.mark.parametrize("divisor", [1, 2, 2**10, 2**40])
 @pytest.mark.parametrize("size", [0, 1, 2**62, 2**86, 2**87 - 1, 2**87, 2**100, 2**126])
-def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(size, divisor) -> None:
+def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(
+    size: int, divisor: int
+) -> None:
     values = column("x", -size, size, wide=True, dialect=DUCKDB)
     if size // divisor * MOST_ROWS >= 2**127:
         with pytest.raises(QueryRefused, match="exceed the largest integers"):
@@ -304,7 +308,7 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("type_", NUMBERS)
-def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
+def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> None:
     table = Table("n", (Column("v", type_),))
     tree = parse("SELECT v FROM n").find(exp.Column)
     integral = "INT" in type_
@@ -332,7 +336,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm) -> None:
+def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm: int) -> None:
     share = _share('"__dpsql_size"', norm, DUCKDB)
     assert (share.low, share.high, share.type) == (0, STEPS, "BIGINT")
     sizes = ", ".join(f"({size})" for size in (1, 2, 3, STEPS, STEPS + 1, 2**40))

@@ -290,7 +290,9 @@ def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(score) -> None:
+def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(
+    score: str,
+) -> None:
     sql = f"SELECT a, {score} AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
     chosen = {"max_groups_contributed": 3, "k_bar": 1_000_000, "delta": 1e-4}
     found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", **chosen)
@@ -314,7 +316,7 @@ def unit_with_many_groups(groups: int, repeats: int = 1) -> list[tuple[object, .
 @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
 @pytest.mark.parametrize("cap", [1, 3, 9, 10])
 @pytest.mark.parametrize("change", [str, constant_hash])
-def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure, cap, change) -> None:
+def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure: str, cap: int, change) -> None:
     found = planned(
         f"SELECT a, {measure} FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=cap
     )
@@ -335,7 +337,7 @@ def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("groups", [7, 12])
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
-def test_the_cap_favours_no_group(groups, salt) -> None:
+def test_the_cap_favours_no_group(groups: int, salt: int) -> None:
     sql = "SELECT a, count(DISTINCT u) FROM r GROUP BY a"
     found = planned(sql, SCHEMA, RULES, salt=salt, max_groups_contributed=4)
     assert favoured(found.statements[0], found, groups, 4) > 1e-9
@@ -355,7 +357,7 @@ def test_every_unit_keeps_the_cap_and_units_keep_different_groups() -> None:
 
 
 @pytest.mark.parametrize("cap", [2, 3])
-def test_the_cap_is_reached_on_the_declared_domain_too(cap) -> None:
+def test_the_cap_is_reached_on_the_declared_domain_too(cap: int) -> None:
     rules = replace(
         RULES,
         tables={
@@ -382,7 +384,7 @@ def test_the_cap_is_reached_on_the_declared_domain_too(cap) -> None:
         ("sum(j)", 3, 12),
     ],
 )
-def test_the_clamp_of_rows_is_reached_exactly(measure, rows, expected) -> None:
+def test_the_clamp_of_rows_is_reached_exactly(measure: str, rows: int, expected: int) -> None:
     found = planned(f"SELECT {measure} FROM r", SCHEMA, RULES, max_rows_contributed=rows)
     plan = found.plans[0]
     LAB.fill(unit_with_many_groups(20))
@@ -391,7 +393,7 @@ def test_the_clamp_of_rows_is_reached_exactly(measure, rows, expected) -> None:
 
 
 @pytest.mark.parametrize("measure", ["sum(x)", "avg(x)", "avg(i)", "sum(i)"])
-def test_a_unit_at_both_ends_stays_within_one_step_of_the_sensitivity(measure) -> None:
+def test_a_unit_at_both_ends_stays_within_one_step_of_the_sensitivity(measure: str) -> None:
     found = planned(f"SELECT {measure} FROM r", SCHEMA, RULES, max_rows_contributed=6)
     plan = found.plans[0]
     limit = plan.measures[0].measure.sensitivity(6)
@@ -452,7 +454,7 @@ def test_a_weighted_unit_stays_within_its_norm(
 
 @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
 @pytest.mark.parametrize("cap", [1, 2, 3])
-def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure, cap) -> None:
+def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure: str, cap: int) -> None:
     found = planned(
         f"SELECT a, {measure} FROM r GROUP BY a",
         SCHEMA,
@@ -566,7 +568,7 @@ BROKEN_WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", BROKEN_WEIGHTS)
-def test_the_audit_notices_wrong_weights(name) -> None:
+def test_the_audit_notices_wrong_weights(name: str) -> None:
     found = planned(
         "SELECT a, count(*) FROM r GROUP BY a",
         SCHEMA,
@@ -614,7 +616,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_audit_notices(name) -> None:
+def test_the_audit_notices(name: str) -> None:
     sql, mutate = BROKEN[name]
     found = planned(sql, SCHEMA, RULES, max_groups_contributed=2, max_rows_contributed=2)
     plan, statement = found.plans[0], found.statements[0]
@@ -639,7 +641,9 @@ def test_the_audit_notices_ranks_that_depend_on_other_units() -> None:
     assert audit(LAB, rows, 0, plan, popular) != {}
 
 
-def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch) -> None:
+def test_the_audit_notices_errors_caught_around_the_whole_condition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Statistics of all rows decide whether a failing operand is evaluated at all."""
     sql = "SELECT count(DISTINCT u) FROM r WHERE NOT (a > 2 AND CAST(s AS INT) > 2)"
     rows: list[tuple[object, ...]] = [(u, 0, 0.0, "bad", "p", 0, 0, 0.0) for u in (1, 2, 3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -311,7 +312,9 @@ def engine() -> dpsql.DuckDBEngine:
         "stddev(cost), dp_interval_low(sum(cost))",
     ],
 )
-def test_small_declared_groups_are_not_answered(engine, tmp_path, analyst, asked) -> None:
+def test_small_declared_groups_are_not_answered(
+    engine: dpsql.DuckDBEngine, tmp_path: Path, analyst: str, asked: str
+) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", analyst) as con:
         wards = f"SELECT ward, {asked} FROM visits GROUP BY ward"
         assert sorted(row[0] for row in con.sql(wards)) == ["ears", "eyes"]
@@ -329,7 +332,7 @@ def test_small_declared_groups_are_not_answered(engine, tmp_path, analyst, asked
 
 
 def test_a_total_is_answered_however_small_and_subtotals_like_other_groups(
-    engine, tmp_path
+    engine: dpsql.DuckDBEngine, tmp_path: Path
 ) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", "ana") as con:
         few = con.sql("SELECT count(*) FROM visits WHERE ward = 'rare'").fetchall()
@@ -338,7 +341,7 @@ def test_a_total_is_answered_however_small_and_subtotals_like_other_groups(
         assert [row[0] for row in rolled] == [None]
 
 
-def test_plans_say_it_in_words(engine, tmp_path) -> None:
+def test_plans_say_it_in_words(engine: dpsql.DuckDBEngine, tmp_path: Path) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", "ana") as con:
         asked = "SELECT ward, count(*) FROM visits GROUP BY ward"
         text = " ".join(explanation_text(con.explain(asked)).split())
