@@ -215,7 +215,7 @@ def test_charges_that_fit_a_basic_budget_never_add_up_to_more_than_epsilon_or_de
     """Summed exactly, as the ledger sums; a sum of floats would let some of these through."""
     limit = Budget.basic(epsilon, delta).limit
     paid_epsilon, paid_delta = Fraction(0), Fraction(0)
-    units = (0, 0, 0)
+    units: tuple[int, ...] = (0, 0, 0)
     for one_epsilon, one_delta in asked:
         charge = Amount.charge(PrivacyLoss(0.0, one_delta, one_epsilon)).units
         after = tuple(map(sum, zip(units, charge, strict=True)))

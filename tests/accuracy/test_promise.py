@@ -54,8 +54,8 @@ MECHANISMS: dict[str, Mechanism] = {
 def first_k(selected: Selected) -> list[int]:
     """The first k in the released order: as drawn, or by noisy score."""
     if selected.noisy is None:
-        return selected.indices[:K].tolist()
-    return selected.indices[np.argsort(-selected.noisy, kind="stable")[:K]].tolist()
+        return [int(i) for i in selected.indices[:K]]
+    return [int(i) for i in selected.indices[np.argsort(-selected.noisy, kind="stable")[:K]]]
 
 
 def failures(mechanism: Mechanism, scores: list[int], failed: Callable[[list[int]], bool]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
@@ -22,10 +22,12 @@ import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import appearance, threshold
 from dpsql.accuracy.wording import Part, Shown, reading
-from dpsql.ir.measures import Aggregate, AggregateKind, Quantile, Ranked
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.weighted_histogram import STEPS
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -123,11 +125,13 @@ def test_groups_a_little_smaller_appear_less_often_than_that(name: str) -> None:
 def test_sizes_are_the_smallest_of_which_it_is_true(name: str) -> None:
     """By the exact tails of what is drawn."""
     plan = HISTOGRAMS[name]
-    found, noise = appearance(plan), plan.selection.noise.noise
+    found, selection = appearance(plan), plan.selection
     assert found is not None
+    assert isinstance(selection, PositiveCounts)
+    noise = selection.noise.noise
 
     def appears(size: float) -> float:
-        at = plan.selection.threshold - int(size)
+        at = selection.threshold - int(size)
         return tail(noise, at) if at >= 0 else 1 - tail(noise, -at - 1)
 
     assert appears(found.half) >= 0.5 > appears(found.half - 1)
@@ -241,7 +245,9 @@ def test_groups_of_a_declared_top_k_are_among_them_as_often_as_is_said(size: int
 @pytest.mark.parametrize(
     ("score", "cap", "said"), [(UNITS, None, False), (UNITS, 3, True), (ROWS, None, True)]
 )
-def test_sizes_are_said_to_be_bounded_where_they_are(score, cap: int | None, said: bool) -> None:
+def test_sizes_are_said_to_be_bounded_where_they_are(
+    score: Measure, cap: int | None, said: bool
+) -> None:
     parameters = replace(TOP, max_groups_contributed=cap)
     plan = plan_block(block(parameters, score, limit=K), "gumbel_top_k")
     capped = cap is not None and plan.bounding is not None
@@ -256,6 +262,7 @@ def test_keys_of_a_set_union_are_listed_as_often_as_is_said(kind: str) -> None:
     plan = plan_block(block(SAMPLE), f"weighted_{kind}_set_union")
     found, runs, union = appearance(plan), 40_000, plan.selection
     assert found is not None
+    assert isinstance(union, SetUnion)
 
     def listed(units: float) -> int:
         weight = round(units) * union.item_weights[-1]  # units with as many keys as they may have
@@ -270,6 +277,7 @@ def test_keys_of_a_set_union_are_listed_as_often_as_is_said(kind: str) -> None:
 
 def test_a_key_that_no_unit_has_is_never_listed() -> None:
     plan = plan_block(block(SAMPLE), "weighted_gaussian_set_union")
+    assert isinstance(plan.selection, SetUnion)
     generous = replace(plan.selection, delta=0.99)
     scores = np.zeros(40_000, dtype=np.int64)
     assert len(generous.select(scores, SeededSource(5)).indices) == 0
@@ -507,7 +515,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
     ],
 )
 def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
-    asked: str, key: str, bounding: str, connection: dpsql.Connection
+    asked: str, key: str, bounding: Literal["sample", "weight"], connection: dpsql.Connection
 ) -> None:
     """From SQL to sentence, over known and unknown keys: groups here are far above thresholds."""
     sql, table = f"SELECT {key}, {asked} AS v FROM t GROUP BY {key}", world(8000, 1)

@@ -30,7 +30,7 @@ RUNS = "runs when it is run alone"
 
 
 def prepare(
-    connection: dpsql.Connection, text: str, values: object, parameters: dict[str, object]
+    connection: dpsql.Connection, text: str, values: object, parameters: dict[str, Any]
 ) -> Prepared:
     """The statement made ready, as a connection does it."""
     given = dict(parameters)
@@ -76,7 +76,9 @@ def rows(
         spelled = [f"CAST({canonical(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
     replaced = ", ".join(f"{text} AS {name}" for text, name in zip(spelled, names, strict=True))
     columns = f"* REPLACE ({replaced})" if names else "*"
-    return _cursor(connection).execute(f"SELECT {columns} FROM ({statement})").fetchall()
+    found = _cursor(connection).execute(f"SELECT {columns} FROM ({statement})")
+    read: list[tuple[Any, ...]] = found.fetchall()
+    return read
 
 
 def engine_message(connection: dpsql.Connection, statement: str) -> str:

@@ -8,11 +8,13 @@ import json
 import operator
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from present import present
 from rich.console import Console
 
 import dpsql
@@ -30,11 +32,11 @@ from dpsql.render.budget import accounts_table, budget_panel
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
 
 
-def account(name: str, epsilon: float = 1.0, **more: object) -> AccountPolicy:
-    return AccountPolicy(name, epsilon, 1e-6, **more)  # type: ignore[arg-type]
+def account(name: str, epsilon: float = 1.0, **more: Any) -> AccountPolicy:
+    return AccountPolicy(name, epsilon, 1e-6, **more)
 
 
-def limit(epsilon: float, composition: Composition = Composition.ZCDP):
+def limit(epsilon: float, composition: Composition = Composition.ZCDP) -> Amount:
     return Budget.of(epsilon, 1e-6, composition).limit
 
 
@@ -48,7 +50,9 @@ def test_an_analyst_pays_from_an_account_named_after_the_dataset() -> None:
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(composition) -> None:
+def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(
+    composition: Composition,
+) -> None:
     policy = Policy(
         "sales",
         accounts={"ana": account("ana", composition=composition)},
@@ -74,7 +78,9 @@ def test_names_that_could_reach_another_account_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_a_total_that_adds_up_otherwise_than_the_accounts_is_refused(composition) -> None:
+def test_a_total_that_adds_up_otherwise_than_the_accounts_is_refused(
+    composition: Composition,
+) -> None:
     (other,) = set(Composition) - {composition}
     accounts = {"ana": account("ana", composition=composition)}
     with pytest.raises(PolicyError, match="differ in their composition"):
@@ -134,7 +140,14 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def ask(engine, policy: Policy, ledger: Ledger, sql: str, session: str = "", **more) -> None:
+def ask(
+    engine: dpsql.DuckDBEngine,
+    policy: Policy,
+    ledger: Ledger,
+    sql: str,
+    session: str = "",
+    **more: Any,
+) -> None:
     with dpsql.connect(engine, policy, ledger, "ana", session=session) as connection:
         connection.sql(sql, fresh=True, **more)
 
@@ -197,9 +210,11 @@ def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(
     assert [limit.source for limit in report.own.limits] == ["policy", "owner"]
     assert (report.epsilon, report.delta) == (1.0, DELTA)
     assert (
-        report.own.left == ledger.standing("world/ana", payer(policy, "ana").limits)[-1].left.loss
+        report.own.left
+        == present(ledger.standing("world/ana", payer(policy, "ana").limits)[-1].left).loss
     )
-    assert report.forecasts[0].at_worst < budget_report(rules(), "bo", ledger).forecasts[0].at_worst
+    theirs = budget_report(rules(), "bo", ledger).forecasts[0].at_worst
+    assert present(report.forecasts[0].at_worst) < present(theirs)
     assert "the owner's ε 1 at δ 9.537e-07 (binds)" in repr(report)
     higher = Budget.of(40.0, DELTA, Composition.ZCDP)
     ledger.owner("olga").set_limits("world/ana", higher.limit, terms=terms)
@@ -271,7 +286,7 @@ def spend(ledger: Ledger, policy: Policy, reserved: Amount, cost: Amount) -> int
 @pytest.mark.parametrize("total", [None, 1.7])
 @pytest.mark.parametrize("composition", Composition)
 def test_exactly_as_many_questions_fit_as_the_worst_case_says(
-    ledger: Ledger, composition, total: float | None
+    ledger: Ledger, composition: Composition, total: float | None
 ) -> None:
     policy = rules(composition, total=total)
     promised = budget_report(policy, "ana", ledger).forecasts[0]
@@ -284,7 +299,9 @@ def test_exactly_as_many_questions_fit_as_the_worst_case_says(
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger: Ledger, composition) -> None:
+def test_about_as_many_fit_as_do_when_each_costs_the_usual(
+    ledger: Ledger, composition: Composition
+) -> None:
     policy = rules(composition, total=3.0)
     whole = Amount.charge(budget_report(policy, "ana", ledger).forecasts[0].reserved)
     third = Amount(whole.rho // 3, whole.epsilon // 3, whole.delta)
@@ -295,7 +312,7 @@ def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger: Ledger, compo
     again = budget_report(policy, "ana", ledger).forecasts[-1]
     mean = Amount(*(-(-(2 * t + w) // 3) for t, w in zip(third.units, whole.units, strict=True)))
     assert (again.sample, again.usual) == (3, mean.loss)
-    assert again.about == spend(ledger, policy, whole, mean) > again.at_worst
+    assert again.about == spend(ledger, policy, whole, mean) > present(again.at_worst)
 
 
 PAIR = st.tuples(st.integers(0, 60), st.integers(0, 60))
@@ -303,8 +320,10 @@ PAIR = st.tuples(st.integers(0, 60), st.integers(0, 60))
 
 @given(st.sampled_from(["rho", "epsilon"]), st.lists(PAIR, min_size=1, max_size=3), PAIR, PAIR)
 @settings(max_examples=200, deadline=None)
-def test_counts_are_those_of_asking_one_by_one(currency, limits, held, paid) -> None:
-    held = tuple(units // 6 for units in held)
+def test_counts_are_those_of_asking_one_by_one(
+    currency: str, limits: list[tuple[int, int]], held: tuple[int, int], paid: tuple[int, int]
+) -> None:
+    held = (held[0] // 6, held[1] // 6)
     cost = (min(paid[0], held[0]), held[1])
     standings = [
         Standing(
@@ -351,7 +370,7 @@ def test_delta_alone_bounds_the_number_of_queries(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("composition", Composition)
 def test_no_question_of_one_block_at_the_defaults_reserves_more_than_is_forecast(
-    engine: dpsql.DuckDBEngine, composition
+    engine: dpsql.DuckDBEngine, composition: Composition
 ) -> None:
     policy = rules(composition)
     dearest = budget_report(policy, "ana", None).forecasts[0]
@@ -374,8 +393,8 @@ def test_a_top_k_that_returned_little_makes_room_for_more(
         ask(engine, policy, ledger, TOP, **unlimited)  # 4 of 10 groups exist
     again = budget_report(policy, "ana", ledger).forecasts[-1]
     assert (again.which, again.kind, again.sample) == ("again", "top-10 of t", 3)
-    assert again.usual.rho < 0.7 * again.reserved.rho
-    assert again.about > 1.4 * again.at_worst
+    assert present(again.usual).rho < 0.7 * again.reserved.rho
+    assert present(again.about) > 1.4 * present(again.at_worst)
     text = repr(budget_report(policy, "ana", ledger))
     assert f"about {again.about:,} more like the last (top-10 of t)" in text.split("\n")[0]
     counts = f"{again.at_worst:,} more at worst, about {again.about:,} at the average cost of 3"
@@ -412,7 +431,7 @@ def test_a_given_question_is_forecast_at_its_own_price(
 
 @pytest.mark.parametrize("composition", Composition)
 def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
-    engine: dpsql.DuckDBEngine, ledger: Ledger, composition
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition: Composition
 ) -> None:
     policy = rules(composition)
     for epsilon in (0.5, 0.5, 0.25):
@@ -448,9 +467,9 @@ def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(
         assert list(found) == ["other", "other/eve", "world", "world/ana", "world/ana/notebook"]
         own = found["world/ana"]
         assert [limit.source for limit in own.limits] == ["policy"]
-        assert own.binding.budget.epsilon == pytest.approx(4.0, rel=1e-6)
-        assert own.binding.budget.delta == pytest.approx(DELTA)
-        assert found["world"].binding.budget.epsilon == pytest.approx(6.0, rel=1e-6)
+        assert present(own.binding).budget.epsilon == pytest.approx(4.0, rel=1e-6)
+        assert present(own.binding).budget.delta == pytest.approx(DELTA)
+        assert present(found["world"].binding).budget.epsilon == pytest.approx(6.0, rel=1e-6)
         assert found["other/eve"].limits == found["world/ana/notebook"].limits == ()
         text = plain(accounts_table(tuple(found.values())))
         assert "world/ana/notebook" in text
@@ -468,7 +487,7 @@ def at_width(renderable: object, width: int) -> list[str]:
 
 @pytest.mark.parametrize("composition", Composition)
 def test_sixty_columns_are_enough_for_every_figure(
-    engine: dpsql.DuckDBEngine, ledger: Ledger, composition
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition: Composition
 ) -> None:
     policy = rules(composition, total=6.0)
     ledger.owner("olga").create("world/ana")
@@ -540,7 +559,7 @@ def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(
     assert report.own.spent.epsilon > report.epsilon
     assert (
         report.own.spent.delta
-        == report.own.spent.loss.delta + report.own.binding.budget.delta_conversion
+        == report.own.spent.loss.delta + present(report.own.binding).budget.delta_conversion
     )
     assert report.epsilon_remaining == 0.0
 
@@ -558,8 +577,8 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(
     assert list(rows) == [*own, ("world", "promised epsilon"), ("world", "promised delta")]
     assert report.account == "world/ana/notebook"
     assert rows["world/ana/notebook", "rho"] == [report.rho_spent, None, None]
-    own = [report.rho_spent, report.rho_remaining, report.rho_limit]
-    assert rows["world/ana", "rho"] == own
+    known = [report.rho_spent, report.rho_remaining, report.rho_limit]
+    assert rows["world/ana", "rho"] == known
     assert rows["world", "promised epsilon"] == [None, None, 6.0]
     assert rows["world", "promised delta"] == [None, None, DELTA]
 

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pytest
@@ -178,12 +178,17 @@ def shell(world: World) -> dict[str, object]:
     out, err = io.StringIO(), io.StringIO()
     target = Target(world.database, Path("policies.yaml"), "budget.db", "ana")
     asked: list[str] = []
+
+    def refuse(question: str) -> bool:
+        asked.append(question)
+        return False
+
     with opened(target, lambda _: None) as source:
         typed = Shell(
             source,
             Screen(out, err, interactive=False),
             Settings(confirm=0.0),
-            ask=lambda question: bool(asked.append(question)),
+            ask=refuse,
         )
         lines = ["\\budget\n", "\\history\n", "SHOW BUDGET;\n", f"\\explain {OTHER}\n"]
         lines += [f"{NEW};\n", f"SET epsilon = {DEAR};\n", f"{KNOWN};\n"]
@@ -246,7 +251,7 @@ def worlds(database: Path, tmp_path: Path) -> Callable[..., tuple[World, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", TOTALS.values(), ids=TOTALS)
 def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
-    worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch, rules
+    worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch, rules: str
 ) -> None:
     one, other = worlds(rules, FULL, REFUNDED)
     for look in LOOKS:
@@ -332,7 +337,7 @@ def test_a_limit_of_the_owner_above_the_analysts_is_a_total(
 def the_datasets_account_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     reports = budget._reports
 
-    def with_dataset(account, standing, budgets):
+    def with_dataset(account: Any, standing: Any, budgets: Any) -> tuple[Any, ...]:
         dataset = any_account("world", None, account.ledger)
         return (dataset, *reports(account, standing, budgets))
 
@@ -364,9 +369,9 @@ def refusals_tell_what_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_comparison_notices(
     worlds: Callable[..., tuple[World, ...]],
     monkeypatch: pytest.MonkeyPatch,
-    twin,
+    twin: Callable[[pytest.MonkeyPatch], None],
     rules: str,
-    look,
+    look: Look,
     place: str,
 ) -> None:
     pair = worlds(TOTALS[rules], MOST, REFUNDED)

@@ -91,7 +91,9 @@ ZCDP = [m.name for m in MECHANISMS if m.zcdp is not None]
 
 
 @pytest.mark.parametrize(("question", "expected"), SPARSE.items(), ids=str)
-def test_the_sparse_histogram_has_the_reference_noise_and_threshold(question, expected) -> None:
+def test_the_sparse_histogram_has_the_reference_noise_and_threshold(
+    question: tuple[float, float, int], expected: tuple[float, ...]
+) -> None:
     epsilon, delta, k = question
     for analysis, sigma, tau in (
         ("add-the-deltas", *expected[:2]),
@@ -104,7 +106,9 @@ def test_the_sparse_histogram_has_the_reference_noise_and_threshold(question, ex
 
 
 @pytest.mark.parametrize(("question", "expected"), STABLE.items(), ids=str)
-def test_the_stability_histogram_has_the_reference_noise_and_threshold(question, expected) -> None:
+def test_the_stability_histogram_has_the_reference_noise_and_threshold(
+    question: tuple[float, float, int], expected: tuple[float, ...]
+) -> None:
     epsilon, delta, k = question
     for analysis, sigma, tau in (
         ("add-the-deltas", *expected[:2]),
@@ -150,11 +154,13 @@ def test_the_paper_example_answers_at_once_in_words_and_figures() -> None:
 
 
 def gaussian_rho(answer: Answer, shrink: float, changes: float) -> float:
-    return changes / (2 * (answer["drawn"]["scale"] * shrink) ** 2)
+    scale: float = answer["drawn"]["scale"] * shrink
+    return changes / (2 * scale**2)
 
 
 def correlated_rho(answer: Answer, shrink: float, groups: int, shared: int) -> float:
-    sigma, step = answer["drawn"]["scale"] * shrink, answer["parameters"].get("sensitivity", 1)
+    sigma: float = answer["drawn"]["scale"] * shrink
+    step: int = answer["parameters"].get("sensitivity", 1)
     return step**2 * (groups + shared * math.sqrt(groups)) / (8 * sigma**2)
 
 
@@ -191,7 +197,7 @@ RHO_OF: dict[str, Callable[[Answer, float], float]] = {
 
 
 @pytest.mark.parametrize("name", ZCDP)
-def test_a_calibration_in_zcdp_spends_its_rho_and_no_more(name) -> None:
+def test_a_calibration_in_zcdp_spends_its_rho_and_no_more(name: str) -> None:
     answer = in_zcdp(name)
     assert answer["rho"] <= RHO
     assert RHO_OF[name](answer, 1.0) == pytest.approx(RHO, rel=2e-3)
@@ -199,7 +205,7 @@ def test_a_calibration_in_zcdp_spends_its_rho_and_no_more(name) -> None:
 
 
 @pytest.mark.parametrize("name", ZCDP)
-def test_an_epsilon_through_zcdp_is_kept_with_half_of_delta_for_the_threshold(name) -> None:
+def test_an_epsilon_through_zcdp_is_kept_with_half_of_delta_for_the_threshold(name: str) -> None:
     answer = ask(f"{sized(name)} --epsilon {EPSILON} --delta {DELTA} --analysis zcdp")
     own = answer["rho_delta"]
     assert own in (0.0, DELTA / 2)
@@ -303,13 +309,15 @@ def difference_tail(answer: Answer, threshold: float) -> float:
     noise = DiscreteGaussian(answer["drawn"]["scale"])
     z = np.arange(-12 * math.ceil(noise.sigma), 12 * math.ceil(noise.sigma) + 1)
     return sum(
-        p * noise.sf(math.floor(threshold) + int(x)) for x, p in zip(z, noise.pmf(z), strict=True)
+        float(p) * noise.sf(math.floor(threshold) + int(x))
+        for x, p in zip(z, noise.pmf(z), strict=True)
     )
 
 
 def gumbel_shown(answer: Answer, threshold: float) -> float:
     """K fresh groups of score base + 3, each against the stopping symbol alone."""
-    return answer["crossing"] * math.exp((3 - threshold) / answer["drawn"]["scale"])
+    crossing: float = answer["crossing"]
+    return crossing * math.exp((3 - threshold) / answer["drawn"]["scale"])
 
 
 # The delta of the threshold, from the figures alone, by other code than what chose them.
@@ -332,7 +340,7 @@ THRESHOLDED = [name for name in ZCDP if "known-domain" not in name]
 
 
 @pytest.mark.parametrize("name", THRESHOLDED)
-def test_a_threshold_in_zcdp_hides_fresh_groups_and_a_lower_one_does_not(name) -> None:
+def test_a_threshold_in_zcdp_hides_fresh_groups_and_a_lower_one_does_not(name: str) -> None:
     answer = in_zcdp(name)
     threshold = answer["drawn"]["threshold"]
     assert answer["rho_delta"] == DELTA
@@ -385,7 +393,7 @@ ONE_SHOT_DELTA: dict[str, Callable[[Answer, float], float]] = {
 
 
 @pytest.mark.parametrize("name", ONE_SHOT_DELTA)
-def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(name) -> None:
+def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(name: str) -> None:
     answer = one_shot(name, "exact")
     threshold = answer["drawn"]["threshold"]
     assert ONE_SHOT_DELTA[name](answer, threshold) <= DELTA * (1 + 1e-9)
@@ -394,7 +402,7 @@ def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(na
 
 @pytest.mark.parametrize("analysis", Analysis)
 def test_continuous_figures_of_the_sparse_histogram_keep_delta_and_lower_ones_do_not(
-    analysis,
+    analysis: Analysis,
 ) -> None:
     found = one_shot("gaussian-sparse-histogram", analysis.value.replace("_", "-"))["continuous"]
     sigma, tau = found["scale"], found["tau"]
@@ -405,7 +413,7 @@ def test_continuous_figures_of_the_sparse_histogram_keep_delta_and_lower_ones_do
 
 @pytest.mark.parametrize("analysis", CorrelatedAnalysis)
 def test_continuous_figures_of_the_stability_histogram_keep_delta_and_lower_ones_do_not(
-    analysis,
+    analysis: CorrelatedAnalysis,
 ) -> None:
     name = "correlated-stability-histogram"
     found = one_shot(name, analysis.value.replace("_", "-"))["continuous"]
@@ -527,7 +535,7 @@ def test_the_sizes_that_appear_are_the_smallest_that_do_so_often_enough(name: st
 
 
 @pytest.mark.parametrize("name", [m.name for m in MECHANISMS if m.measured.startswith("weight")])
-def test_weights_that_appear_are_the_smallest_to_a_step(name) -> None:
+def test_weights_that_appear_are_the_smallest_to_a_step(name: str) -> None:
     drawn = ask(f"{sized(name)} --epsilon {EPSILON} --delta {DELTA}")["drawn"]
     law = stats.laplace if drawn["parameter"] == "b" else stats.norm
     for weight, probability in ((drawn["appears_half"], 0.5), (drawn["appears_95"], 0.95)):
@@ -590,7 +598,7 @@ def test_k_and_groups_mean_the_same_for_the_sparse_histogram() -> None:
 
 
 @pytest.mark.parametrize(("name", "analysis"), ONE_SHOT)
-def test_every_analysis_answers_in_words_with_its_source(name, analysis) -> None:
+def test_every_analysis_answers_in_words_with_its_source(name: str, analysis: str) -> None:
     answer = one_shot(name, analysis)
     assert answer["analysis"] == analysis
     assert answer["epsilon"] == EPSILON
@@ -620,12 +628,13 @@ def refusal(text: str) -> str:
     result = run(text)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    return result.stderr
+    said: str = result.stderr
+    assert "Traceback" not in said
+    return said
 
 
 @pytest.mark.parametrize("name", [m.name for m in MECHANISMS])
-def test_an_option_that_is_missing_or_not_taken_is_named(name) -> None:
+def test_an_option_that_is_missing_or_not_taken_is_named(name: str) -> None:
     (mechanism,) = (m for m in MECHANISMS if m.name == name)
     budget = f"--delta {DELTA} " + (f"--rho {RHO}" if mechanism.zcdp else f"--epsilon {EPSILON}")
     for size in SIZES:
@@ -673,7 +682,7 @@ def test_what_does_not_fit_is_refused_in_words(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "0", str(2**63), "x", "1e400"])
 @pytest.mark.parametrize("option", ["--epsilon", "--delta", "--rho"])
-def test_a_budget_out_of_range_is_refused(option: str, value) -> None:
+def test_a_budget_out_of_range_is_refused(option: str, value: str) -> None:
     budget = {"--epsilon": "1", "--delta": "1e-6"} | {option: value}
     if option == "--rho":
         del budget["--epsilon"]
@@ -683,7 +692,7 @@ def test_a_budget_out_of_range_is_refused(option: str, value) -> None:
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "0", "1.5", str(2**63), "x"])
 @pytest.mark.parametrize("size", [*SIZES, "queries"])
-def test_a_size_out_of_range_is_refused(size, value) -> None:
+def test_a_size_out_of_range_is_refused(size: str, value: str) -> None:
     assert flag(size) in refusal(f"gaussian-top-k --rho 1 --delta 1e-6 {flag(size)} {value}")
 
 

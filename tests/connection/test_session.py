@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+from present import present
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
@@ -119,10 +121,10 @@ def test_queries_and_mechanisms_that_are_no_text_are_refused(
     connection: dpsql.Connection, odd: object
 ) -> None:
     with pytest.raises(dpsql.Error):
-        connection.sql(odd)
+        connection.sql(odd)  # type: ignore[arg-type]
     if odd is not None:
         with pytest.raises(dpsql.Error):
-            connection.sql(QUESTION, mechanism=odd)
+            connection.sql(QUESTION, mechanism=odd)  # type: ignore[arg-type]
     assert connection.budget().queries == 0
 
 
@@ -152,7 +154,7 @@ def test_a_top_k_answer_pays_for_what_it_returned(connection: dpsql.Connection) 
 
 @pytest.mark.parametrize("failure", [dpsql.EngineError(code="interrupted"), KeyboardInterrupt()])
 def test_an_interrupt_after_reserving_keeps_the_whole_reservation(
-    failure, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+    failure: BaseException, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise failure
@@ -201,13 +203,13 @@ def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(
         before(monkeypatch, *READING, lambda: reads.append(None))
         with pytest.raises(dpsql.BudgetExceeded) as caught:
             opened.sql(QUESTION)
-        assert caught.value.requested[0] > caught.value.remaining[0]
+        assert present(caught.value.requested)[0] > present(caught.value.remaining)[0]
         assert not reads
         assert opened.budget().queries == 0
 
 
 def open_account(
-    directory: Path, composition: Composition, budget: tuple[float, float], **parameters: object
+    directory: Path, composition: Composition, budget: tuple[float, float], **parameters: Any
 ) -> dpsql.Connection:
     """A connection whose account has this budget; a second one shares file and ledger."""
     rules = policy(None, ana=AccountPolicy(ANALYST, *budget, composition))
@@ -227,7 +229,7 @@ ONE_QUERY = PrivacyLoss(rho=0.0, delta=DELTA, epsilon=0.5)
     "question", [QUESTION, TOP, "SELECT c, avg(x), count(*) AS n FROM visits GROUP BY c"]
 )
 def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_they_are_gone(
-    question, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_account(
         tmp_path, Composition.BASIC, (1.0, 3 * DELTA), epsilon=0.5, delta=DELTA
@@ -246,7 +248,8 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
             assert (report.queries, report.unsettled) == (asked, 0)
         reads: list[None] = []
         before(monkeypatch, *READING, lambda: reads.append(None))
-        for parameters in ({}, {"epsilon": 2.0**-19, "delta": DELTA / 4}, {"delta": 2 * DELTA}):
+        small: dict[str, Any] = {"epsilon": 2.0**-19, "delta": DELTA / 4}
+        for parameters in ({}, small, {"delta": 2 * DELTA}):
             with pytest.raises(dpsql.BudgetExceeded) as caught:
                 opened.sql(question, fresh=True, **parameters)
             assert caught.value.remaining == (0.0, DELTA)
@@ -303,7 +306,7 @@ def test_a_failure_after_reserving_keeps_the_whole_epsilon(
 @pytest.mark.few(1)
 @pytest.mark.parametrize("former", Composition)
 def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
-    former, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    former: Composition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (latter,) = set(Composition) - {former}
     with open_account(tmp_path, former, (10.0, 1e-3), epsilon=0.5) as opened:
@@ -465,7 +468,7 @@ def test_a_closed_connection_answers_nothing(connection: dpsql.Connection) -> No
     ],
 )
 def test_a_parameter_out_of_range_is_refused_at_no_cost(
-    parameters, code: str | None, shared: dpsql.Connection
+    parameters: dict[str, Any], code: str | None, shared: dpsql.Connection
 ) -> None:
     spent = shared.budget()
     with pytest.raises(dpsql.ParameterError) as caught:

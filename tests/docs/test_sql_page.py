@@ -113,7 +113,7 @@ def functions(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("row", EVIDENCE[2:], ids=lambda row: row[0])
-def test_every_test_that_the_page_names_is_in_the_file_it_links_to(row) -> None:
+def test_every_test_that_the_page_names_is_in_the_file_it_links_to(row: list[str]) -> None:
     link = re.fullmatch(r"\[`(test_\w+)`\]\((\S+)\)", row[2])
     assert link is not None
     assert link[1] in functions((PAGE.parent / link[2]).resolve())
@@ -132,7 +132,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection
 
 @pytest.mark.parametrize("feature", EXAMPLES)
 def test_the_statement_of_each_feature_is_accepted_or_refused_as_the_page_says(
-    feature, world: dpsql.Connection
+    feature: str, world: dpsql.Connection
 ) -> None:
     refusal = REFUSALS.get(feature)
     if refusal is None:
@@ -169,7 +169,9 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_every_statement_of_the_reference_is_accepted(statement, clinic: dpsql.Connection) -> None:
+def test_every_statement_of_the_reference_is_accepted(
+    statement: str, clinic: dpsql.Connection
+) -> None:
     assert clinic.explain(statement).blocks
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import dpsql
 import dpsql.engines.duckdb as engine_module
 import dpsql.pipeline.tail as tail_module
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
+from dpsql.engines.base import ExactRows, Stage
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
 from dpsql.engines.lockdown import SETTINGS, settings_of
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
@@ -102,6 +105,12 @@ def test_keys_of_every_type_arrive_unchanged(
     assert sorted(rows, key=str) == sorted(expected, key=str)
 
 
+def columns_of(found: ExactRows) -> dict[str, NDArray[Any]]:
+    """The keys, where they came as NumPy has them."""
+    assert isinstance(found.keys, dict)
+    return found.keys
+
+
 def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,16 +118,21 @@ def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
     small = [f"small {i}" for i in range(1000)]
     keys = ["large"] * UNITS + ["larger"] * (2 * UNITS) + small
     engine.register("t", {"unit": list(range(len(keys))), "k": keys})
-    read, exact, named = [], DuckDBStage.exact, DuckDBStage.keys
+    exact, named = DuckDBStage.exact, DuckDBStage.keys
+    read: list[object] = []
 
-    def watched_exact(self, sql, columns, measures):
+    def watched_exact(
+        self: DuckDBStage, sql: str, columns: Sequence[Column], measures: Sequence[str]
+    ) -> ExactRows:
         found = exact(self, sql, columns, measures)
-        read.append((len(columns), len(found.row_ids), dict(found.keys)))
+        read.append((len(columns), len(found.row_ids), dict(columns_of(found))))
         return found
 
-    def watched_keys(self, sql, columns, row_ids):
+    def watched_keys(
+        self: DuckDBStage, sql: str, columns: Sequence[Column], row_ids: NDArray[np.int64]
+    ) -> ExactRows:
         found = named(self, sql, columns, row_ids)
-        read.append(sorted(found.keys["__dpsql_k0"]))
+        read.append(sorted(columns_of(found)["__dpsql_k0"]))
         return found
 
     monkeypatch.setattr(DuckDBStage, "exact", watched_exact)
@@ -244,7 +258,9 @@ def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) 
         lambda stage: stage.keys("SELECT error('row 4711'), ?", [], np.array([1])),
     ],
 )
-def test_an_error_on_a_stage_quotes_no_row(locked: DuckDBEngine, step) -> None:
+def test_an_error_on_a_stage_quotes_no_row(
+    locked: DuckDBEngine, step: Callable[[Stage], object]
+) -> None:
     with locked.run().stage() as stage, pytest.raises(dpsql.EngineError) as caught:
         step(stage)
     assert "4711" not in repr(caught.value)
@@ -502,7 +518,15 @@ def test_tables_with_names_of_generated_sql_are_refused(tmp_path: Path, ledger: 
 def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
     tmp_path: Path, ledger: Path
 ) -> None:
-    names = ("memory", "temp", "system", "main", "duckdb_tables", "pg_class", "sqlite_master")
+    names: tuple[str, ...] = (
+        "memory",
+        "temp",
+        "system",
+        "main",
+        "duckdb_tables",
+        "pg_class",
+        "sqlite_master",
+    )
     names += ("order", 'with "quotes"', "a.b", "file.csv", "ünï")
     path = tmp_path / "it's; a.duckdb"
     with duckdb.connect(str(path)) as writer:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,6 +20,7 @@ from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import AccountPolicy
+from dpsql.sql.rewrite.rewrite import rewrite
 
 ACCOUNT = f"world/{ANALYST}"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -40,7 +42,7 @@ def opened(tmp_path: Path) -> Opened:
         pass
 
     def open_one(
-        limits: Limits | None = None, analyst: str = ANALYST, **parameters: object
+        limits: Limits | None = None, analyst: str = ANALYST, **parameters: Any
     ) -> dpsql.Connection:
         accounts = {name: AccountPolicy(name, 1000.0, 1e-3) for name in (ANALYST, "bob")}
         rules = replace(policy(None, **accounts), limits=limits or Limits())
@@ -51,7 +53,6 @@ def opened(tmp_path: Path) -> Opened:
 
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     """Have generated SQL run inside other SQL."""
-    rewrite = dpsql.pipeline.prepare.rewrite
     monkeypatch.setattr(
         "dpsql.pipeline.prepare.rewrite", lambda *given: pattern.format(rewrite(*given))
     )
@@ -127,7 +128,7 @@ def test_failures_on_stages_are_failures(
     step = getattr(DuckDBStage, what)
     called: list[str] = []
 
-    def failing(self: DuckDBStage, *given: object) -> object:
+    def failing(self: DuckDBStage, *given: Any) -> object:
         position = 1 if what == "store" else 0
         called.append(what)
         sql = f"SELECT error('row 4711') FROM ({given[position]})"

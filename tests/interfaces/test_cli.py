@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -176,7 +177,7 @@ def test_confidence_widens_the_intervals(world: Path) -> None:
     def width(confidence: str) -> int:
         answer = json.loads(ok("query", GROUPED, "--format", "json", "--confidence", confidence))
         interval = answer["intervals"]["n"]
-        return interval["high"][0] - interval["low"][0]
+        return int(interval["high"][0] - interval["low"][0])
 
     assert width("0.5") < width("0.999")
 
@@ -304,8 +305,8 @@ def test_sql_from_standard_input_must_be_utf8(world: Path) -> None:
     assert "not UTF-8" in result.stderr
 
 
-def dpsql_process(*arguments: str, **options: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def dpsql_process(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    process: subprocess.Popen[str] = subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "dpsql", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -314,6 +315,7 @@ def dpsql_process(*arguments: str, **options: object) -> subprocess.Popen[str]:
         encoding="utf-8",
         **options,
     )
+    return process
 
 
 # -- faults and interruptions -----------------------------------------------------------------

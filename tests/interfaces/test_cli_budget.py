@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -645,7 +645,7 @@ def newer(place: Path) -> None:
     ],
 )
 def test_a_ledger_that_cannot_be_used_is_a_clear_error_everywhere(
-    world: Path, make, code: str
+    world: Path, make: Callable[[Path], None], code: str
 ) -> None:
     make(world / "budget.db")
     for arguments in REPORTS:
@@ -656,7 +656,8 @@ def test_a_ledger_that_another_process_keeps_locked_is_a_clear_error(
     used: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defaults = {"busy_timeout": 0.05, "who": None}
-    monkeypatch.setattr(Ledger.open.__func__, "__kwdefaults__", defaults)
+    function = Ledger.open.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(function, "__kwdefaults__", defaults)
     with contextlib.closing(sqlite3.connect("budget.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert "[ledger_busy]" in refused("owner", "create", "world/cy")

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from present import present
 from support import ANALYST
 
 import dpsql
@@ -99,9 +101,9 @@ def spent(world: Path) -> int:
         return ledger.spent(f"world/{ANALYST}").queries
 
 
-def read(format_: str, content: bytes) -> tuple[list[str], list[list[object]]]:
+def read(format_: str, content: bytes) -> tuple[list[str], Sequence[Sequence[object]]]:
     """Column names and rows of an answer in some format, all numbers as floats."""
-    rows: list[list[object]]
+    rows: Sequence[Sequence[object]]
     match format_:
         case "csv":
             names, *rows = csv.reader(io.StringIO(content.decode()))
@@ -201,7 +203,7 @@ def test_polars_and_duckdb_read_what_was_written(world: Path) -> None:
     for format_, name in (("parquet", "a.parquet"), ("arrow", "a.arrow")):
         assert run(GROUPED, "-f", format_, "-o", name, "--intervals").exit_code == 0
     assert polars.read_ipc("a.arrow").columns == WIDE
-    assert duckdb.sql("SELECT * FROM 'a.parquet'").columns == WIDE
+    assert present(duckdb.sql("SELECT * FROM 'a.parquet'")).columns == WIDE
 
 
 def test_markdown_shows_text_as_it_is(answers: dict[str, dpsql.Result]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
+from present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.demo import tour as demo
@@ -89,8 +90,8 @@ def test_the_budget_after_is_the_sum_of_what_was_settled(played: tuple[Path, str
         spent = ledger.spent("dpsql-demo/ana")
     assert len(entries) == spent.queries == 7
     assert spent.unsettled == 0
-    assert spent.amount.rho == sum(entry.charged.rho for entry in entries)
-    assert spent.amount.delta == sum(entry.charged.delta for entry in entries)
+    assert present(spent.amount).rho == sum(present(entry.charged).rho for entry in entries)
+    assert present(spent.amount).delta == sum(present(entry.charged).delta for entry in entries)
     after = section(text, "The budget after")
     *receipt, _ = (line.split() for line in after.split("\n") if re.search(r"\d$", line))
     paid = sum(float(cells[-3]) for cells in receipt if len(cells) > 5)
@@ -111,7 +112,7 @@ def test_unknown_keys_are_released_with_useful_counts(played: tuple[Path, str]) 
     text = section(played[1], "A histogram over keys nobody declared")
     shown = rows(text)
     assert len(shown) == demo.SHOWN_ROWS + 1
-    assert int(re.search(r"… (\d+) more rows", text)[1]) >= 20
+    assert int(present(re.search(r"… (\d+) more rows", text))[1]) >= 20
     for _, count, margin in shown[:-1]:
         assert int(margin.removeprefix("± ")) < 0.2 * int(count.replace(",", ""))
 
@@ -123,7 +124,7 @@ def test_what_does_not_come_out_is_not_paid_for(played: tuple[Path, str]) -> Non
     )
     assert len(rows(full)) >= 5  # ten, but for one run in a million
     assert len(rows(short)) < 10
-    paid = float(re.search(r"paid ε ([\d.]+) of 2 reserved", short)[1])
+    paid = float(present(re.search(r"paid ε ([\d.]+) of 2 reserved", short))[1])
     assert 0 < paid < 2
 
 
@@ -153,7 +154,7 @@ def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(
 def test_the_command_that_the_demo_recommends_works(played: tuple[Path, str]) -> None:
     directory, text = played
     command = text[text.index('  dpsql query "') :].replace("\\\n", " ").strip()
-    sql, options = re.fullmatch(r'dpsql query "([^"]+)"(.*)', command, re.DOTALL).groups()
+    sql, options = present(re.fullmatch(r'dpsql query "([^"]+)"(.*)', command, re.DOTALL)).groups()
     output = run(["-m", "dpsql", "query", sql, *options.split()], directory)
     assert len(rows(output)) == 12
 

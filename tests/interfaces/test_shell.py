@@ -7,15 +7,17 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from present import present
 from rich.cells import cell_len
 from test_docs_pages import script
 
 import dpsql
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
-from dpsql.budget import OwnAccount, payer
+from dpsql.budget import BudgetReport, OwnAccount, payer
 from dpsql.core.formatting import significant
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb import DuckDBEngine
@@ -26,7 +28,7 @@ from dpsql.interfaces.shell.cancel import Cancelled, Work
 from dpsql.interfaces.shell.candidates import Argument, Known
 from dpsql.interfaces.shell.catalog import Catalog
 from dpsql.interfaces.shell.completion import candidates
-from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
+from dpsql.interfaces.shell.costs import Balance, Price, balance, price, spent_between
 from dpsql.interfaces.shell.help import KEYS
 from dpsql.interfaces.shell.script import ALL, BY_NAME
 from dpsql.interfaces.shell.settings import SETTINGS, Expanded, Format, Settings
@@ -72,7 +74,7 @@ from dpsql.sql.syntax.split import split
     ],
 )
 def test_a_semicolon_ends_a_statement_unless_it_stands_in_quotes_or_comments(
-    text: str, statements, rest: str, open_: bool | int
+    text: str, statements: list[str], rest: str, open_: bool | int
 ) -> None:
     found = split(text)
     assert [text[start:end] for start, end in found.statements] == statements
@@ -122,7 +124,7 @@ def test_a_command_keeps_the_statement_that_was_being_typed() -> None:
 
 
 def test_statements_are_run_as_they_come_not_at_the_end() -> None:
-    def lines():
+    def lines() -> Iterator[str]:
         yield "select 1;\n"
         raise AssertionError("more was read than needed")
 
@@ -328,7 +330,7 @@ def asker(tmp_path_factory: pytest.TempPathFactory) -> dpsql.Connection:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_that_is_suggested_can_be_asked(name, asker: dpsql.Connection) -> None:
+def test_every_function_that_is_suggested_can_be_asked(name: str, asker: dpsql.Connection) -> None:
     assert asker.explain(f"SELECT {CALLS[name]} FROM visits").blocks
 
 
@@ -355,7 +357,7 @@ def test_every_function_that_is_suggested_can_be_asked(name, asker: dpsql.Connec
         ("timing", "on", True),
     ],
 )
-def test_settings_are_read_from_text(name: str, text: str, value) -> None:
+def test_settings_are_read_from_text(name: str, text: str, value: object) -> None:
     changed = Settings().with_text(name, text)
     assert getattr(changed, name.lower()) == value
     assert changed.without(name) == Settings()
@@ -457,7 +459,9 @@ def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch() -> None:
 # -- prices -----------------------------------------------------------------------------------
 
 
-def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
+def prices(
+    directory: Path, composition: Composition, sql: str, spend: int = 0
+) -> tuple[Price, Balance, Balance, BudgetReport]:
     """The price of a query, and the balances before and after it has run."""
     engine = DuckDBEngine()
     engine.register("visits", {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]})
@@ -489,32 +493,33 @@ def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
 @pytest.mark.parametrize("composition", list(Composition))
 @pytest.mark.parametrize("spend", [0, 2])
 def test_a_price_says_what_would_be_left_and_how_many_more(
-    composition, spend: int, tmp_path: Path
+    composition: Composition, spend: int, tmp_path: Path
 ) -> None:
     sql = "SELECT SUM(cost) FROM visits"
     found, before, after, report = prices(tmp_path, composition, sql, spend)
+    affordable = present(found.affordable)
     assert found.epsilon == pytest.approx(0.5)
     assert found.left == pytest.approx(after.left)
     assert after.left == pytest.approx(report.epsilon_remaining)
     assert after.queries == before.queries + 1 == report.queries
-    assert found.share == pytest.approx(1 / found.affordable, abs=1 / found.affordable**2)
+    assert found.share == pytest.approx(1 / affordable, abs=1 / affordable**2)
     if composition is Composition.BASIC:
         assert found.share == pytest.approx(0.5 / (3.0 - 0.5 * spend))
         assert found.affordable == 6 - spend
     else:
         room = before.budget.most.rho - before.spent.rho
         assert found.share == pytest.approx((after.spent.rho - before.spent.rho) / room)
-    assert f"about {found.affordable - 1} more such queries" in found.question
+    assert f"about {affordable - 1} more such queries" in found.question
     assert spent_between(before, before) is None
     told = spent_between(before, after)
-    assert told.endswith(f"ε {significant(after.left, 3)} is left.")
+    assert present(told).endswith(f"ε {significant(after.left, 3)} is left.")
 
 
 def test_a_price_looks_at_the_scarcest_account_and_quantity() -> None:
     budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
     asked = Explanation("q", "", (), PrivacyLoss(0.01, 1e-9), 0.5, 1e-9)
 
-    def found(*limits: tuple[float, float]):
+    def found(*limits: tuple[float, float]) -> Price:
         window = Window("2024-01-01T00:00:00", "", Spent())
         amounts = [Amount.limit(PrivacyLoss(rho, delta)) for rho, delta in limits]
         standings = tuple(Standing("a", (a,), None, "{}", window, Spent()) for a in amounts)
@@ -558,7 +563,9 @@ def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error() -> None:
 
 def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind() -> None:
     before = signal.getsignal(signal.SIGINT)
-    stop, calls, told = threading.Event(), [], []
+    stop = threading.Event()
+    calls: list[int] = []
+    told: list[bool] = []
 
     def work() -> None:
         signal.raise_signal(signal.SIGINT)
@@ -591,7 +598,12 @@ def test_work_between_statements_ends_where_it_looks_up() -> None:
     with pytest.raises(Cancelled):
         work.run(counting, lambda cancelled: None)
     assert after == [0]
-    assert work.run(lambda: work.check() or 42, lambda cancelled: None) == 42
+
+    def unhindered() -> int:
+        work.check()
+        return 42
+
+    assert work.run(unhindered, lambda cancelled: None) == 42
 
 
 def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
+from present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.shell.screen import Screen
@@ -217,9 +218,12 @@ def test_a_person_is_asked_about_what_costs_and_only_about_that(
     target = Target(database, clinic / "policies.yaml", str(clinic / "budget.db"), "ana")
     with opened(target, lambda percent: None) as source:
         screen = Screen(io.StringIO(), io.StringIO(), interactive=False)
-        shell = Shell(
-            source, screen, Settings(confirm=0.0), ask=lambda text: not asked.append(text)
-        )
+
+        def agree(text: str) -> bool:
+            asked.append(text)
+            return True
+
+        shell = Shell(source, screen, Settings(confirm=0.0), ask=agree)
 
         def questions(*statements: str) -> int:
             asked.clear()
@@ -497,15 +501,15 @@ def running(clinic: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.slow
 def test_ctrl_c_ends_a_script_with_130_and_says_what_it_cost(clinic: Path) -> None:
     with running(clinic) as process:
-        process.stdin.write("SELECT COUNT(DISTINCT k) FROM endless;\nSHOW TABLES;\n")
-        process.stdin.close()
+        present(process.stdin).write("SELECT COUNT(DISTINCT k) FROM endless;\nSHOW TABLES;\n")
+        present(process.stdin).close()
         deadline = time.monotonic() + 30
         while queries(clinic) == 0 and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
-        assert process.stdout.read() == ""
-        assert process.stderr.read().startswith("Cancelled. It took ε 0.")
+        assert present(process.stdout).read() == ""
+        assert present(process.stderr).read().startswith("Cancelled. It took ε 0.")
     with Ledger.open(clinic / "budget.db") as ledger:
         assert ledger.spent("clinic/ana").unsettled == 1
 
@@ -513,8 +517,8 @@ def test_ctrl_c_ends_a_script_with_130_and_says_what_it_cost(clinic: Path) -> No
 @pytest.mark.slow
 def test_a_reader_that_stops_reading_is_no_failure_of_the_shell(clinic: Path) -> None:
     with running(clinic) as process:
-        process.stdout.close()
-        process.stdin.write(f"{SEXES};\n{WARDS};\n")
-        process.stdin.close()
-        assert "Traceback" not in process.stderr.read()
+        present(process.stdout).close()
+        present(process.stdin).write(f"{SEXES};\n{WARDS};\n")
+        present(process.stdin).close()
+        assert "Traceback" not in present(process.stderr).read()
         assert process.wait(30) == 1

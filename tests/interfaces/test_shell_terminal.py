@@ -7,12 +7,17 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from present import present
 from test_docs_pages import script
 
 from dpsql.ledger import Ledger
+
+if TYPE_CHECKING:
+    from screens import Terminal
 
 SCREENS = script("screens")
 WARDS = "SELECT ward, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY ward;"
@@ -41,17 +46,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-Opening = Callable[..., "SCREENS.Terminal"]
+Opening = Callable[..., "Terminal"]
 
 
 @pytest.fixture
 def opening(home: Path) -> Iterator[Opening]:
     """Opens terminals with a shell each, and closes them."""
-    opened = []
+    opened: list[Terminal] = []
 
-    def open_(directory: Path = home, **options: object):
+    def open_(directory: Path = home, **options: Any) -> Terminal:
         arguments = ["shell", "clinic.duckdb", "--analyst", "ana"]
-        terminal = SCREENS.Terminal(arguments, directory, **options)
+        terminal: Terminal = SCREENS.Terminal(arguments, directory, **options)
         opened.append(terminal)
         terminal.see(lambda: terminal.waits)
         return terminal
@@ -62,7 +67,7 @@ def opening(home: Path) -> Iterator[Opening]:
 
 
 @pytest.fixture(scope="module")
-def shared(home: Path) -> Iterator[SCREENS.Terminal]:
+def shared(home: Path) -> Iterator[Terminal]:
     """One shell for many tests."""
     terminal = SCREENS.Terminal(
         ["shell", "clinic.duckdb", "--analyst", "ana"], home, columns=100, lines=40
@@ -73,7 +78,7 @@ def shared(home: Path) -> Iterator[SCREENS.Terminal]:
 
 
 @pytest.fixture
-def terminal(shared: SCREENS.Terminal) -> SCREENS.Terminal:
+def terminal(shared: Terminal) -> Terminal:
     """That shell at an empty prompt on an empty screen."""
     if not shared.waits:
         shared.send("\x03")
@@ -82,16 +87,16 @@ def terminal(shared: SCREENS.Terminal) -> SCREENS.Terminal:
     return shared
 
 
-def left(terminal: SCREENS.Terminal) -> float:
+def left(terminal: Terminal) -> float:
     """ε in the prompt."""
-    return float(re.search(r"([\d.]+) left>", terminal.line).group(1))
+    return float(present(re.search(r"([\d.]+) left>", terminal.line)).group(1))
 
 
 # -- asking -----------------------------------------------------------------------------------
 
 
 def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(
-    terminal: SCREENS.Terminal,
+    terminal: Terminal,
 ) -> None:
     before = left(terminal)
     text = terminal.run(WARDS)
@@ -104,7 +109,7 @@ def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(
     assert re.search(r"ε 0\.5 paid, \d+ ms", toolbar)
 
 
-def test_the_same_question_is_free_and_says_so(terminal: SCREENS.Terminal) -> None:
+def test_the_same_question_is_free_and_says_so(terminal: Terminal) -> None:
     terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
     before = left(terminal)
     text = terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
@@ -113,7 +118,7 @@ def test_the_same_question_is_free_and_says_so(terminal: SCREENS.Terminal) -> No
     assert left(terminal) == before
 
 
-def test_a_statement_goes_over_lines_until_its_semicolon(terminal: SCREENS.Terminal) -> None:
+def test_a_statement_goes_over_lines_until_its_semicolon(terminal: Terminal) -> None:
     terminal.send("SELECT sex, ';' AS semicolon,\r")
     terminal.see("...")
     terminal.send("COUNT(*) AS n FROM visits -- not yet;\r")
@@ -122,7 +127,7 @@ def test_a_statement_goes_over_lines_until_its_semicolon(terminal: SCREENS.Termi
     assert re.search(r"^f +; +[\d,]+", text, re.MULTILINE)
 
 
-def test_highlighting_leaves_the_text_as_it_was_typed(terminal: SCREENS.Terminal) -> None:
+def test_highlighting_leaves_the_text_as_it_was_typed(terminal: Terminal) -> None:
     statement = "SELECT 'it''s', \"a b\", 1.5e3, $$x$$, é /* c */ FROM nowhere -- end"
     terminal.raw = b""
     text = terminal.type(statement)
@@ -133,7 +138,7 @@ def test_highlighting_leaves_the_text_as_it_was_typed(terminal: SCREENS.Terminal
 
 
 @pytest.mark.slow
-def test_tab_completes_tables_columns_and_commands(terminal: SCREENS.Terminal) -> None:
+def test_tab_completes_tables_columns_and_commands(terminal: Terminal) -> None:
     terminal.send("SELECT wa\t")
     terminal.see("SELECT ward")
     terminal.type(" FROM visits v WHERE v.")
@@ -152,7 +157,7 @@ def test_tab_completes_tables_columns_and_commands(terminal: SCREENS.Terminal) -
     assert re.search(r"^(when +paid|Nothing )", told, re.MULTILINE)
 
 
-def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal: SCREENS.Terminal) -> None:
+def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal: Terminal) -> None:
     terminal.send("SELECT ward,\r")
     terminal.see("...")
     text = terminal.run("  nope FROM visits GROUP BY ward;")
@@ -166,7 +171,7 @@ def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal: SCREENS.
 # -- commands ---------------------------------------------------------------------------------
 
 
-def test_commands_describe_and_plot(terminal: SCREENS.Terminal) -> None:
+def test_commands_describe_and_plot(terminal: Terminal) -> None:
     assert "privacy unit: patient" in terminal.run("\\d visits")
     terminal.run(WARDS)
     text = terminal.run("\\plot")
@@ -174,7 +179,7 @@ def test_commands_describe_and_plot(terminal: SCREENS.Terminal) -> None:
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_commands_set_time_and_unset(terminal: SCREENS.Terminal) -> None:
+def test_commands_set_time_and_unset(terminal: Terminal) -> None:
     assert re.search(r"Time: \d+ ms", terminal.run("\\timing") + terminal.run("SHOW TABLES;"))
     terminal.run("\\timing off")
     terminal.clear()
@@ -185,7 +190,7 @@ def test_commands_set_time_and_unset(terminal: SCREENS.Terminal) -> None:
 
 
 @pytest.mark.slow
-def test_formats_and_files(terminal: SCREENS.Terminal, home: Path) -> None:
+def test_formats_and_files(terminal: Terminal, home: Path) -> None:
     (home / "two.sql").write_text(f"SHOW TABLES;\n{SEXES}\n", encoding="utf-8")
     assert '"columns": ["sex", "n"]' in terminal.run("\\format json") + terminal.run(SEXES)
     terminal.run("\\format csv")
@@ -198,7 +203,7 @@ def test_formats_and_files(terminal: SCREENS.Terminal, home: Path) -> None:
     assert "sex,n\n" in (home / "out.csv").read_text(encoding="utf-8")
 
 
-def test_explaining_what_is_being_typed_costs_nothing(terminal: SCREENS.Terminal) -> None:
+def test_explaining_what_is_being_typed_costs_nothing(terminal: Terminal) -> None:
     before = left(terminal)
     terminal.run("\\set pager off")
     terminal.send(f"{SEXES[:-1]}\r")
@@ -210,7 +215,7 @@ def test_explaining_what_is_being_typed_costs_nothing(terminal: SCREENS.Terminal
     terminal.run("\\set pager on")
 
 
-def test_wide_answers_are_shown_line_by_line(terminal: SCREENS.Terminal) -> None:
+def test_wide_answers_are_shown_line_by_line(terminal: Terminal) -> None:
     columns = ", ".join(f"COUNT(*) AS a_rather_long_name_{i}" for i in range(5))
     text = terminal.run(f"SELECT sex, {columns} FROM visits GROUP BY sex;")
     assert "─[ 2 ]─" in text
@@ -222,7 +227,7 @@ def test_wide_answers_are_shown_line_by_line(terminal: SCREENS.Terminal) -> None
 
 @pytest.mark.slow
 def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(
-    terminal: SCREENS.Terminal,
+    terminal: Terminal,
 ) -> None:
     before = left(terminal)
     terminal.run("\\confirm 0%")
@@ -264,7 +269,7 @@ def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(
 # -- Ctrl-C and Ctrl-D ------------------------------------------------------------------------
 
 
-def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal: SCREENS.Terminal) -> None:
+def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal: Terminal) -> None:
     before = left(terminal)
     terminal.type(WARDS)
     terminal.send("\x03")
@@ -280,7 +285,7 @@ def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal: SCREENS
 
 @pytest.mark.slow
 def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(
-    terminal: SCREENS.Terminal, home: Path
+    terminal: Terminal, home: Path
 ) -> None:
     with Ledger.open(home / "clinic.budget.db") as ledger:
         unsettled = ledger.spent("clinic/ana").unsettled
@@ -321,7 +326,7 @@ def test_ctrl_d_leaves_and_history_is_kept_across_shells_for_its_owner_alone(
 
 
 @pytest.mark.slow
-def test_long_answers_are_paged_unless_told_not_to(terminal: SCREENS.Terminal) -> None:
+def test_long_answers_are_paged_unless_told_not_to(terminal: Terminal) -> None:
     question = "SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;"
     terminal.type(question)
     terminal.send("\r")

@@ -282,11 +282,12 @@ def test_malformed_account_paths_are_refused(file_ledger: Ledger, bad: Any) -> N
     def reserve(path: Any) -> object:
         return file_ledger.reserve(path, RHO.amount(1, 1), query="f1", plan=PLAN, limits=LIMITS)
 
-    for refused in (
+    refusals: tuple[Callable[[], object], ...] = (
         lambda: Account(bad, Amount()),
         lambda: file_ledger.spent(bad),
         lambda: reserve(bad),
-    ):
+    )
+    for refused in refusals:
         with pytest.raises(ParameterError):
             refused()
 

@@ -463,7 +463,8 @@ def test_one_group_with_its_base_costs_at_most_the_stated_rho_at_every_order() -
             + log_p[b - 2 * base + s + 60]
             for s in z
         ]
-        return special.logsumexp(np.array(terms), axis=0).ravel()
+        summed: NDArray[np.float64] = special.logsumexp(np.array(terms), axis=0).ravel()
+        return summed
 
     for before, after in [((5, 0), (6, 0)), ((5, 0), (4, 1)), ((5, 0), (5, 1))]:
         for order in [a for a in ORDERS if a <= 5]:

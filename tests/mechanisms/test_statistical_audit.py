@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -327,7 +328,7 @@ POLICY = Policy(
         epsilon=EPSILON, delta=1e-5, max_groups_contributed=2, max_rows_contributed=2, k_bar=3
     ),
 )
-QUERIES = {
+QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
     "declared keys": ("SELECT city, COUNT(*) n FROM visits GROUP BY city", {}),
     "unknown keys": ("SELECT street, COUNT(DISTINCT person) n FROM visits GROUP BY street", {}),
     "sums": ("SELECT SUM(x) n FROM visits", {}),

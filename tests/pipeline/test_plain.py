@@ -87,7 +87,13 @@ HELD: list[tuple[object, object]] = [
 ODD: list[object] = [
     *(object(), b"bytes", bytearray(b"x"), [1], (1,), {1}, {"a": 1}, 1j, range(3), int, ...),
     *(fractions.Fraction(1, 3), uuid.UUID(int=1), datetime.timedelta(1), datetime.UTC),
-    *(np.timedelta64(5, "ns"), np.datetime64("NaT"), np.array(3), np.ma.masked, np.bytes_(b"x")),
+    *(
+        np.timedelta64(5, "ns"),
+        np.datetime64("NaT", "s"),
+        np.array(3),
+        np.ma.masked,
+        np.bytes_(b"x"),
+    ),
     *(np.complex128(1), np.longdouble(1), np.datetime64("20000-01-01"), np.void(b"x")),
     np.datetime64("2024-02-29T03:04:05.000000001"),
     np.datetime64("9999999", "Y"),  # which wraps around, in microseconds
@@ -264,7 +270,7 @@ class Listed(list[object]):
     ids=range(16),
 )  # fmt: skip
 def test_values_come_in_sequences_and_mappings_that_are_read_once(
-    values, found: dict[str, int] | tuple[int, int] | str
+    values: Any, found: dict[str, int] | tuple[int, int] | str
 ) -> None:
     if not isinstance(found, str):
         read = plain_values(values)

@@ -42,7 +42,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 
 @pytest.mark.parametrize("sql", ANSWERS)
 def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
-    sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connect(tmp_path) as opened:
         opened.sql("SELECT count(*) FROM visits")
@@ -104,7 +104,7 @@ def test_a_cursor_can_be_asked_whether_it_is_alive(connection: dpsql.Connection)
     ],
 )
 def test_what_fails_says_that_nothing_was_spent_and_shows_no_value(
-    sql: str, kind, code: str, connection: dpsql.Connection
+    sql: str, kind: type[dpsql.Error], code: str, connection: dpsql.Connection
 ) -> None:
     before = connection.budget()
     with pytest.raises(kind) as failed:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -56,14 +58,14 @@ RULES = Policy(
     tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"), BOUNDS)},
 )
 LAB = Lab("r", COLUMNS)
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 
 
 def row(u: int, a: int | None = 0, **values: object) -> Row:
     return tuple({"u": u, "a": a, **values}.get(name) for name, _ in COLUMNS)
 
 
-def exact(sql: str, rows: list[Row], **parameters: object) -> dict[tuple[object, ...], list[float]]:
+def exact(sql: str, rows: list[Row], **parameters: Any) -> dict[tuple[object, ...], list[float]]:
     """The exact rows in the units of the answer."""
     found = planned(sql, SCHEMA, RULES, **parameters)
     LAB.fill(rows)
@@ -75,11 +77,11 @@ def exact(sql: str, rows: list[Row], **parameters: object) -> dict[tuple[object,
     }
 
 
-def measures(sql: str, **parameters: object) -> tuple[Measure, ...]:
+def measures(sql: str, **parameters: Any) -> tuple[Measure, ...]:
     return planned(f"SELECT {sql} FROM r", SCHEMA, RULES, **parameters).query.blocks[0].measures
 
 
-def code(sql: str, **parameters: object) -> str:
+def code(sql: str, **parameters: Any) -> str:
     with pytest.raises(Error) as caught:
         planned(sql, SCHEMA, RULES, **parameters)
     assert caught.value.hint
@@ -175,7 +177,7 @@ PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_gro
     ],
 )
 def test_the_nearest_bounds_decide_where_contributions_are_clamped(
-    aggregate: str, values, expected: float
+    aggregate: str, values: list[float | None], expected: float
 ) -> None:
     rows = [row(1, 0, i=value, f=value) for value in values]
     (found,) = exact(f"SELECT {aggregate} FROM r", rows).values()
@@ -371,7 +373,7 @@ def test_which_values_of_a_unit_are_counted_favours_none(salt: int) -> None:
         f'SELECT count(*) FROM (SELECT unnest("__dpsql_m0") AS v FROM ({listed})) '
         "WHERE v IS NOT NULL GROUP BY v"
     )
-    numbers = [int(count) for (count,) in counts]  # type: ignore[call-overload]
+    numbers = [int(count) for (count,) in counts]
     assert sum(numbers) == 2000
     spread = (12 - 4) / (12 - 1)
     assert stats.chi2.sf(stats.chisquare(numbers).statistic / spread, 11) > 1e-9
@@ -407,7 +409,7 @@ CROWD = [
     for v in range(8)
 ]
 RANK = r'dense_rank\(\) OVER \(PARTITION BY "__dpsql_unit", "__dpsql_k0" '
-BROKEN = {
+BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "all values of a unit": (
         "count(DISTINCT s)",
         lambda text: re.sub(rf"({RANK}.*?) <= \d+", r"\1 > 0", text),
@@ -505,7 +507,7 @@ def spread(kind: AggregateKind) -> tuple[Aggregate, list[Measure]]:
 
 
 @pytest.mark.parametrize("kind", SPREADS)
-def test_spreads_are_those_of_the_values_without_noise(kind) -> None:
+def test_spreads_are_those_of_the_values_without_noise(kind: AggregateKind) -> None:
     values = np.random.default_rng(1).uniform(-2, 3.5, 50)
     aggregate, measured = spread(kind)
     parts = parts_of(values, measured[0], measured[2])
@@ -513,7 +515,7 @@ def test_spreads_are_those_of_the_values_without_noise(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", SPREADS)
-def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind) -> None:
+def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind: AggregateKind) -> None:
     aggregate, measured = spread(kind)
     noise = np.random.default_rng(2).normal(0, 1000, (3, 500))
     found = estimate(aggregate, measured, list(noise))
@@ -650,7 +652,9 @@ rows_in_bounds = st.tuples(
 @pytest.mark.slow
 @settings(max_examples=9, deadline=None, derandomize=True, database=None)
 @given(st.lists(rows_in_bounds, min_size=10, max_size=40))
-def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values) -> None:
+def test_expressions_lie_within_the_intervals_that_are_computed_for_them(
+    values: list[tuple[Any, ...]],
+) -> None:
     LAB.fill(
         [
             row(1, a, i=i, x=x, f=f, flag=flag, m=m, d=None if at is None else at.date(), ts=at)
@@ -662,14 +666,14 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values)
         for text, value in zip(EXPRESSIONS, found, strict=True):
             interval = interval_of(expression(text), PUBLIC)
             assert interval is not None, text
-            number = math.nan if value is None else float(value)  # type: ignore[arg-type]
+            number = math.nan if value is None else float(value)
             slack = 1e-9 * max(map(abs, interval))
             inside = interval[0] - slack <= number <= interval[1] + slack
             assert inside or math.isnan(number), (text, value, interval)
 
 
 @pytest.mark.parametrize("text", UNBOUNDED)
-def test_expressions_without_public_bounds_have_none(text) -> None:
+def test_expressions_without_public_bounds_have_none(text: str) -> None:
     assert interval_of(expression(text), PUBLIC) is None
 
 
@@ -692,12 +696,12 @@ def test_expressions_without_public_bounds_have_none(text) -> None:
         ("CAST(flag AS INT)", (0, 1)),
     ],
 )
-def test_intervals_are_tight(text: str, expected) -> None:
+def test_intervals_are_tight(text: str, expected: tuple[float, float]) -> None:
     assert interval_of(expression(text), PUBLIC) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("text", [*EXPRESSIONS, *UNBOUNDED])
-def test_types_are_recognised_as_the_engine_has_them(text) -> None:
+def test_types_are_recognised_as_the_engine_has_them(text: str) -> None:
     """Integers are integers to the engine, numbers can be summed, exact ones are never NaN."""
     node = expression(text)
     columns = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from attacks import ANSWERS, ATTACKS, TELLS, Attack
@@ -128,7 +129,7 @@ def test_odd_but_legal_text_is_answered(sql: str, connection: dpsql.Connection) 
 
 
 @pytest.mark.parametrize("query", [None, 5, b"SELECT 1", ["SELECT 1"], object()])
-def test_what_is_not_text_is_refused(query, connection: dpsql.Connection) -> None:
+def test_what_is_not_text_is_refused(query: Any, connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.SQLSyntaxError):
         connection.sql(query)
 
@@ -275,7 +276,7 @@ FRAMES = (
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_random_words_raise_nothing_but_errors_of_our_own(
-    connection: dpsql.Connection, frame, words
+    connection: dpsql.Connection, frame: str, words: list[str]
 ) -> None:
     with contextlib.suppress(dpsql.Error):
         connection.explain(frame.format(" ".join(words)))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -24,7 +25,7 @@ ROWS = """INSERT INTO visits SELECT
     ['red', 'green', 'blue', NULL][1 + i % 4], i % 10 FROM range(600) r(i)"""
 MAILS = "INSERT INTO mails SELECT 'm' || (i % 40), i % 5, i % 11 FROM range(400) r(i)"
 SHOPS = "INSERT INTO shops SELECT i, 'shop ' || i, 10 * i FROM range(5) r(i)"
-WIDE = {
+WIDE: dict[str, Any] = {
     "max_groups_contributed": 1000,
     "max_rows_contributed": 60,
     "k_bar": 10_000,
@@ -103,7 +104,7 @@ def same(value: object, right: object) -> bool:
 @pytest.mark.parametrize("sql", CORPUS)
 @pytest.mark.usefixtures("no_noise")
 def test_answers_equal_those_of_plain_duckdb(
-    sql, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+    sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
 ) -> None:
     agree(*connections, sql)
 
@@ -221,6 +222,6 @@ def statements(draw: st.DrawFn) -> str:
 )
 @pytest.mark.usefixtures("no_noise")
 def test_answers_to_random_queries_equal_those_of_plain_duckdb(
-    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str
 ) -> None:
     agree(*connections, sql)

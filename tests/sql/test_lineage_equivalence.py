@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -41,7 +42,7 @@ NOBODY = (
     "INSERT INTO returns SELECT NULL, 'why1', 2 FROM range(20) r(i)",
     "INSERT INTO logins SELECT NULL, i % 4 FROM range(9) r(i)",
 )
-WIDE = {
+WIDE: dict[str, Any] = {
     "max_groups_contributed": 10_000,
     "max_rows_contributed": 400,
     "k_bar": 10_000,
@@ -70,7 +71,7 @@ def connections(
 @pytest.mark.parametrize("sql", CORPUS)
 @pytest.mark.usefixtures("no_noise")
 def test_answers_over_several_tables_equal_those_of_plain_duckdb(
-    sql, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+    sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
 ) -> None:
     agree(*connections, sql)
 

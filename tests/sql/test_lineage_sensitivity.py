@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import lineage_world
@@ -101,7 +102,7 @@ def audit(world: World, found: Planned) -> dict[object, list[str]]:
     return violations
 
 
-def plan_of(sql: str, **parameters: object) -> Planned | None:
+def plan_of(sql: str, **parameters: Any) -> Planned | None:
     """The plan, or None where no mechanism answers within the parameters."""
     try:
         return planned_here(sql, **parameters)
@@ -262,7 +263,7 @@ def sources(draw: st.DrawFn) -> tuple[str, list[str], list[str], list[str]]:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A statement of the accepted grammar and parameters for it."""
     from_, conditions, keys, measures = draw(sources())
     chosen = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
@@ -272,7 +273,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
     sql = f"SELECT {', '.join([*chosen, *values])} FROM {from_}"
     sql += f" WHERE {where[0]}" if where else ""
     sql += f" GROUP BY {', '.join(chosen)}" if chosen else ""
-    parameters: dict[str, object] = {
+    parameters: dict[str, Any] = {
         "max_groups_contributed": draw(st.integers(1, 3)),
         "max_rows_contributed": draw(st.integers(1, 3)),
         "min_units_per_group": draw(st.sampled_from([1, 1, 1, 2])),
@@ -292,7 +293,7 @@ def examples_of(examples: int) -> settings:
     )
 
 
-def check(question: tuple[str, dict[str, object]], world: World) -> dict[object, list[str]]:
+def check(question: tuple[str, dict[str, Any]], world: World) -> dict[object, list[str]]:
     sql, parameters = question
     found = plan_of(sql, **parameters)
     return {} if found is None else audit(world, found)
@@ -302,7 +303,7 @@ def check(question: tuple[str, dict[str, object]], world: World) -> dict[object,
 @examples_of(120)
 @given(questions(), WORLDS)
 def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity(
-    question, world
+    question: tuple[str, dict[str, Any]], world: World
 ) -> None:
     assert check(question, world) == {}
 
@@ -311,7 +312,7 @@ def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity(
 @examples_of(1500)
 @given(questions(), WORLDS)
 def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity_at_length(
-    question, world
+    question: tuple[str, dict[str, Any]], world: World
 ) -> None:
     assert check(question, world) == {}
 
@@ -347,7 +348,7 @@ def reordered(world: World, sql: str) -> bool:
 @pytest.mark.slow
 @examples_of(60)
 @given(st.sampled_from(REORDERED), WORLDS)
-def test_exact_rows_do_not_depend_on_the_order_of_rows(sql, world) -> None:
+def test_exact_rows_do_not_depend_on_the_order_of_rows(sql: str, world: World) -> None:
     assert not reordered(world, sql)
 
 
@@ -360,7 +361,7 @@ UNEVEN: World = {"visits": [(1, 1, "1", 1, x) for x in (1e17, 1.0, -1e17, 1.0)]}
 
 @pytest.mark.parametrize("sql", [REORDERED[0], *REORDERED[4:7]])
 def test_the_order_shows_where_equal_values_keep_their_looks(
-    sql, monkeypatch: pytest.MonkeyPatch
+    sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not reordered(SIGNED, sql)
     monkeypatch.setattr(Operators, "one_spelling", lambda self, rows, node: rows)
@@ -439,7 +440,7 @@ CROWD: World = {
 ONE = {"max_groups_contributed": 1, "max_rows_contributed": 1}
 
 
-def caught(world: World, sql: str, **parameters: object) -> bool:
+def caught(world: World, sql: str, **parameters: Any) -> bool:
     found = plan_of(sql, **{**ONE, **parameters})
     assert found is not None
     return audit(world, found) != {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         world_file(directory / "world.duckdb", *FILL) as path,
         dpsql.connect(
             path,
-            policy(**{ANALYST: account}),
+            policy(None, **{ANALYST: account}),
             directory / "budget.db",
             ANALYST,
             epsilon=15.0,
@@ -89,7 +90,7 @@ def test_the_ends_are_those_of_the_results_intervals(
 
 @pytest.mark.parametrize("bounding", ["sample", "weight"])
 def test_weighted_and_ranked_answers_have_them_too(
-    bounding: str, connection: dpsql.Connection
+    bounding: Literal["sample", "weight"], connection: dpsql.Connection
 ) -> None:
     result = connection.sql(
         "SELECT k, count(DISTINCT uid) AS v, dp_interval_low(v) AS low FROM visits GROUP BY k "

@@ -289,7 +289,7 @@ def outcome(connection: dpsql.Connection, sql: str) -> dpsql.Result | str:
     ],
 )
 def test_a_poisonous_unit_changes_neither_schema_nor_charge(
-    sql, connections: tuple[dpsql.Connection, dpsql.Connection]
+    sql: str, connections: tuple[dpsql.Connection, dpsql.Connection]
 ) -> None:
     clean, poisoned = connections
     expected = outcome(clean, sql)
@@ -309,7 +309,7 @@ def test_a_poisonous_unit_changes_neither_schema_nor_charge(
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("sql", [*AS_KEYS, *RANKED, *AS_VALUES, *TWICE])
 def test_every_awkward_value_survives_its_release(
-    sql, connections: tuple[dpsql.Connection, dpsql.Connection]
+    sql: str, connections: tuple[dpsql.Connection, dpsql.Connection]
 ) -> None:
     """Without noise every group comes out, so every awkward key passes through the tail."""
     if not isinstance(outcome(connections[1], sql), str):
@@ -328,7 +328,7 @@ def test_every_awkward_value_survives_its_release(
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("name", BOUNDED)
 def test_the_poisonous_unit_moves_sums_within_its_bounds_only(
-    name, connections: tuple[dpsql.Connection, dpsql.Connection]
+    name: str, connections: tuple[dpsql.Connection, dpsql.Connection]
 ) -> None:
     limits = RULES.tables["t"].columns[name]
     assert limits.lower is not None

@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import duckdb
 import pytest
+from present import present
 from sqlglot import exp
 from support import planned
 
@@ -134,7 +137,7 @@ def wrong(node: Ranged) -> str | None:
     return None
 
 
-def built(sql: str, **parameters: object) -> list[Ranged]:
+def built(sql: str, **parameters: Any) -> list[Ranged]:
     """The different expressions in the statement of a query, or in what there is of it."""
     with noted() as found:
         try:
@@ -235,9 +238,9 @@ def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(
 ) -> None:
     total = column("x", low, high, wide=wide, dialect=DUCKDB).sum()
     assert (total.low, total.high) == (min(low, low * 2**40), max(high, high * 2**40))
-    (found,) = ENGINE.execute(
+    ((found,),) = ENGINE.execute(
         f"SELECT typeof(sum(x::{'HUGEINT' if wide else 'BIGINT'})) FROM range(3) r(x)"
-    ).fetchone()
+    ).fetchall()
     assert found == total.type
     rows = count("x", dialect=DUCKDB)
     assert (rows.low, rows.high) == (0, 2**40)
@@ -258,7 +261,7 @@ def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(
     others = [size, -size, size // 2, 1 - size // 3, -(size // 7), divisor - 1, 1]
     ENGINE.executemany("INSERT INTO s VALUES (?, ?::HUGEINT)", list(enumerate(map(str, others))))
     totals = [
-        ENGINE.execute(f"SELECT {text} FROM s WHERE n < {n}").fetchone()[0]
+        ENGINE.execute(f"SELECT {text} FROM s WHERE n < {n}").fetchall()[0][0]
         for n in range(len(others) + 1)
     ]
     for (before, after), value in zip(itertools.pairwise(totals), others, strict=True):
@@ -266,7 +269,7 @@ def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(
     assert abs(totals[-1] - Fraction(sum(others), divisor)) <= len(others) + 1
 
 
-NUMBERS = {
+NUMBERS: dict[str, list[Any]] = {
     "TINYINT": [-128, 0, 127],
     "SMALLINT": [-(2**15), 5, 2**15 - 1],
     "INTEGER": [-(2**31), 5, 2**31 - 1],
@@ -294,9 +297,9 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
     for bounds in itertools.combinations(ends, 2):
         for integral in (False, True):
             makers: list[Callable[[], Lattice]] = [
-                lambda b=bounds, i=integral: lattice_for(b, i, 10),
-                lambda b=bounds, i=integral: lattice_for(b, i, 10, (0, 1e-15)),
-                lambda b=bounds, i=integral: points_for(b, i),
+                partial(lattice_for, bounds, integral, 10),
+                partial(lattice_for, bounds, integral, 10, (0, 1e-15)),
+                partial(points_for, bounds, integral),
             ]
             for make in makers:
                 try:
@@ -310,7 +313,7 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
 @pytest.mark.parametrize("type_", NUMBERS)
 def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> None:
     table = Table("n", (Column("v", type_),))
-    tree = parse("SELECT v FROM n").find(exp.Column)
+    tree = present(parse("SELECT v FROM n").find(exp.Column))
     integral = "INT" in type_
     ENGINE.execute(f"CREATE OR REPLACE TABLE n (v {type_})")
     ENGINE.executemany("INSERT INTO n VALUES (?)", [[str(v)] for v in [*NUMBERS[type_]]])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from audit import Lab, audit
+from audit import Lab, Row, audit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,6 +18,7 @@ from support import Planned, planned
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import Bounding
+from dpsql.mechanisms.topk import GumbelTopK
 from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
 from dpsql.planner import TOP_K
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -148,12 +150,12 @@ SCORES = (
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A statement of the accepted grammar and parameters for it."""
     keys = draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))
     measures = draw(st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True))
     condition = draw(st.sampled_from(CONDITIONS))
-    parameters: dict[str, object] = {
+    parameters: dict[str, Any] = {
         "max_groups_contributed": draw(st.integers(1, 3)),
         "max_rows_contributed": draw(st.integers(1, 3)),
         "k_bar": EVERYTHING,
@@ -161,7 +163,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
         "contribution_bounding": draw(st.sampled_from(["sample", "weight"])),
     }
     tail = ""
-    if keys and draw(st.booleans()):
+    if len(keys) > 0 and draw(st.booleans()):
         tail = f" ORDER BY {draw(st.sampled_from(SCORES))} DESC LIMIT 2"
         if draw(st.booleans()):
             parameters["max_groups_contributed"] = None
@@ -173,7 +175,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
 LAB = Lab("r", COLUMNS)
 
 
-def plans(sql: str, parameters: dict[str, object]) -> Planned | None:
+def plans(sql: str, parameters: dict[str, Any]) -> Planned | None:
     """The plan, or None where no mechanism answers within the parameters."""
     try:
         return planned(sql, SCHEMA, RULES, **parameters)
@@ -184,7 +186,7 @@ def plans(sql: str, parameters: dict[str, object]) -> Planned | None:
 
 
 def check(
-    question: tuple[str, dict[str, object]],
+    question: tuple[str, dict[str, Any]],
     rows: Sequence[tuple[object, ...]],
     change: Callable[[str], str] = lambda statement: statement,
 ) -> dict[object, list[str]]:
@@ -207,7 +209,9 @@ def examples_of(examples: int) -> settings:
 
 @examples_of(70)
 @given(questions(), rows_of_units)
-def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(question, rows) -> None:
+def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(
+    question: tuple[str, dict[str, Any]], rows: list[Row]
+) -> None:
     assert check(question, rows) == {}
 
 
@@ -218,7 +222,9 @@ def constant_hash(statement: str) -> str:
 @pytest.mark.slow
 @examples_of(40)
 @given(questions(), rows_of_units)
-def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
+def test_hash_collisions_do_not_raise_a_units_share(
+    question: tuple[str, dict[str, Any]], rows: list[Row]
+) -> None:
     assert check(question, rows, constant_hash) == {}
 
 
@@ -226,7 +232,7 @@ def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
 @examples_of(4000)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
-    question, rows
+    question: tuple[str, dict[str, Any]], rows: list[Row]
 ) -> None:
     assert check(question, rows) == {}
 
@@ -240,9 +246,11 @@ def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
     st.sampled_from(["a", "s", "f"]),
     st.sampled_from([1, 2]),
 )
-def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, minimum) -> None:
+def test_the_largest_groups_are_cut_by_score_then_key(
+    score: str, rows: list[Row], k_bar: int, key: str, minimum: int
+) -> None:
     sql = f"SELECT {key}, {score} FROM r GROUP BY 1 ORDER BY 2 DESC LIMIT 1"
-    options: dict[str, object] = {"min_units_per_group": minimum, "max_rows_contributed": 2}
+    options: dict[str, Any] = {"min_units_per_group": minimum, "max_rows_contributed": 2}
     cut = plans(sql, {**options, "k_bar": k_bar})
     whole = plans(sql, {**options, "k_bar": EVERYTHING})
     if cut is None or whole is None:
@@ -269,7 +277,7 @@ def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, m
     st.sampled_from([("a", m) for m in TOP_K[:4]] + [("c", "known_domain_top_k")]),
 )
 def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
-    score, rows, groups, shape
+    score: str, rows: list[Row], groups: int | None, shape: tuple[str, str]
 ) -> None:
     key, mechanism = shape
     try:
@@ -294,9 +302,10 @@ def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforc
     score: str,
 ) -> None:
     sql = f"SELECT a, {score} AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
-    chosen = {"max_groups_contributed": 3, "k_bar": 1_000_000, "delta": 1e-4}
+    chosen: dict[str, Any] = {"max_groups_contributed": 3, "k_bar": 1_000_000, "delta": 1e-4}
     found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", **chosen)
     plan, statement = found.plans[0], found.statements[0]
+    assert isinstance(plan.selection, GumbelTopK)
     assert plan.selection.crossing == 3
     rows = [*unit_with_many_groups(12), (2, 5, 0.0, "1", "p", 5, 4, 3.5)]
     assert audit(LAB, rows, 0, plan, statement) == {}
@@ -316,7 +325,9 @@ def unit_with_many_groups(groups: int, repeats: int = 1) -> list[tuple[object, .
 @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
 @pytest.mark.parametrize("cap", [1, 3, 9, 10])
 @pytest.mark.parametrize("change", [str, constant_hash])
-def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure: str, cap: int, change) -> None:
+def test_a_unit_with_enough_groups_keeps_exactly_the_cap(
+    measure: str, cap: int, change: Callable[[str], str]
+) -> None:
     found = planned(
         f"SELECT a, {measure} FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=cap
     )
@@ -440,10 +451,15 @@ crowded_rows = st.lists(
     st.sampled_from([str, constant_hash]),
 )
 def test_a_weighted_unit_stays_within_its_norm(
-    measures, rows, cap, repeats, minimum, change
+    measures: list[str],
+    rows: list[Row],
+    cap: int,
+    repeats: int,
+    minimum: int,
+    change: Callable[[str], str],
 ) -> None:
     sql = f"SELECT a, {', '.join(measures)} FROM r GROUP BY a"
-    options = {
+    options: dict[str, Any] = {
         "max_groups_contributed": cap,
         "max_rows_contributed": repeats,
         "min_units_per_group": minimum,
@@ -551,7 +567,7 @@ def whole_weights(statement: str) -> str:
 CROWDED = [
     (u, k, 0.0, "1", "p", 5, 4, 3.5) for u in (1, 2, 3) for k in range(9 * u) for _ in range(4)
 ]
-BROKEN_WEIGHTS = {
+BROKEN_WEIGHTS: dict[str, Callable[[str], str]] = {
     "whole weights": whole_weights,
     "weights without a root": lambda s: re.sub(
         r"floor\(sqrt\(\((\d+) // (.*?)\)\)\)", r"\1 // \2 // 256", s
@@ -587,7 +603,7 @@ def test_the_audit_notices_wrong_weights(name: str) -> None:
 # -- negative controls: the audit notices each way of getting it wrong ----------------------------
 
 MANY = [(u, k, 0.0, "1", "p", 5, 4, 3.5) for u in (1, 2, 3) for k in range(8) for _ in range(4)]
-BROKEN = {
+BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "no rank filter": (
         "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
         lambda s: re.sub(r'"__dpsql_rank" <= \d+', "TRUE", s),

@@ -13,6 +13,7 @@ from blocks import ROWS, UNITS, block, summed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from present import present
 from privacy import SeededSource, lower_bound, upper_bound
 from sqlglot import exp
 
@@ -121,7 +122,11 @@ def test_quantiles_alone_leave_a_share_to_the_number_of_units() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_a_minimum_never_costs_more_than_the_question_without(
-    parameters, measures, domain, limit, composition
+    parameters: Parameters,
+    measures: list[Measure],
+    domain: int,
+    limit: int | None,
+    composition: Composition,
 ) -> None:
     b = block(parameters, *measures, domain=domain, limit=limit)
     plan = plan_block(b, None, composition)
@@ -242,8 +247,7 @@ def test_answers_and_plans_say_what_decides() -> None:
     assert f"one with {found.surely} at least 95%" in text
     assert "below 20 what appears is counted too high" in text
     assert "whether they hold rows or not" not in text
-    assert threshold(plan, 0) is not None
-    assert threshold(plan, 0).value == LEAST - 1
+    assert present(threshold(plan, 0)).value == LEAST - 1
     explained = explain_block(plan, "SELECT 1")
     assert (explained.least_units, explained.units_95) == (LEAST, plan.units_needed(0.95))
 

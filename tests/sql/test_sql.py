@@ -327,7 +327,9 @@ def test_a_total_expression_has_one_value_per_row_whatever_the_other_rows(expres
         ("CASE WHEN k = 1 THEN k END", None),
     ],
 )
-def test_bounds_follow_from_those_of_columns(expression: str, bounds) -> None:
+def test_bounds_follow_from_those_of_columns(
+    expression: str, bounds: tuple[float, float] | None
+) -> None:
     tree = sqlglot.parse_one(expression, read="duckdb")
     table = RULES.table("visits")
     assert table is not None
@@ -347,7 +349,7 @@ def test_bounds_follow_from_those_of_columns(expression: str, bounds) -> None:
     ],
 )
 def test_lattices_enclose_their_bounds_and_keep_sensitivities_small(
-    bounds, integral: bool, rows: int
+    bounds: tuple[float, float], integral: bool, rows: int
 ) -> None:
     lattice = lattice_for(bounds, integral, rows)
     assert lattice.low * lattice.quantum <= bounds[0]

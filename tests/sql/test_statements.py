@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from present import present
 from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
@@ -46,12 +48,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connectio
         yield opened
 
 
-def scale(connection: dpsql.Connection, text: str = QUESTION, **parameters: object) -> float:
+def scale(connection: dpsql.Connection, text: str = QUESTION, **parameters: Any) -> float:
     """The noise scale of a query's first column, by which one sees its parameters."""
     return connection.explain(text, **parameters).blocks[0].columns[0].noise_scale
 
 
-def refused(connection: dpsql.Connection, text: str, **arguments: object) -> dpsql.Error:
+def refused(connection: dpsql.Connection, text: str, **arguments: Any) -> dpsql.Error:
     """The error a statement raises, after checking that it cost nothing."""
     before = connection.budget()
     with pytest.raises(dpsql.Error) as caught:
@@ -119,7 +121,7 @@ def unplaced(statement: Statement) -> object:
     ],
 )
 def test_a_statement_is_told_by_its_first_word_whatever_its_case_and_comments(
-    text: str, expected
+    text: str, expected: object
 ) -> None:
     assert unplaced(read_statement(text)) == expected
 
@@ -200,7 +202,7 @@ def test_a_refusal_says_what_to_write_instead(
 
 @given(st.text(alphabet="EXPLAINSHOWBUDGETset epsilon=.5'\"/*-;\n(", max_size=30))
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
-def test_reading_any_text_raises_nothing_but_errors_of_our_own(text) -> None:
+def test_reading_any_text_raises_nothing_but_errors_of_our_own(text: str) -> None:
     for prefix in ("", "SET epsilon = ", "SHOW ", "DESCRIBE ", "EXPLAIN "):
         with contextlib.suppress(dpsql.Error):
             read_statement(prefix + text)
@@ -318,7 +320,7 @@ def scale_of(epsilon: float, directory: Path) -> float:
         return scale(opened, "SELECT count(*) FROM visits")
 
 
-def rules(**changes: object) -> Policy:
+def rules(**changes: Any) -> Policy:
     accounts = {ANALYST: AccountPolicy(ANALYST, 1000.0, 1e-3)}
     defaults = Parameters(epsilon=5.0, delta=1e-6)
     return Policy("world", defaults, accounts=accounts, tables=POLICY_TABLES, **changes)
@@ -392,7 +394,8 @@ def test_show_budget_says_what_budget_says(connection: dpsql.Connection) -> None
     assert result.columns == ["account", "quantity", "spent", "remaining", "limit"]
     rows = result.fetchall()
     assert list(dict.fromkeys(row[0] for row in rows)) == [a.path for a in report.accounts]
-    assert [row[4] for row in rows[-2:]] == [report.promise.epsilon, report.promise.delta]
+    promise = present(report.promise)
+    assert [row[4] for row in rows[-2:]] == [promise.epsilon, promise.delta]
     shown = {name: rest for account, name, *rest in rows if account == report.account}
     assert shown["rho"] == [report.rho_spent, report.rho_remaining, report.rho_limit]
     assert shown["delta"] == [report.delta_spent, report.delta_remaining, report.delta_limit]
@@ -530,7 +533,9 @@ def test_no_statement_of_ours_reaches_an_engine(
     ):
         original = getattr(owner, name)
 
-        def watched(self, *arguments, original=original):
+        def watched(
+            self: object, *arguments: Any, original: Callable[..., object] = original
+        ) -> object:
             sent.extend(part for part in arguments if isinstance(part, str))
             return original(self, *arguments)
 

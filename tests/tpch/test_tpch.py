@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, SupportsFloat, TypeGuard
 
 import duckdb
 import pytest
@@ -19,7 +20,7 @@ from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
 from dpsql.sql.syntax.text import to_sql
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 ROUNDING = 1e-5  # of sums and averages to the steps of their lattices
 AVERAGE = 4500.0  # stands for the released average of query 22 where nothing is released
 
@@ -96,7 +97,7 @@ def duck(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def ask(private: dpsql.Connection, query: TpchQuery, **more: object) -> dpsql.Result:
+def ask(private: dpsql.Connection, query: TpchQuery, **more: Any) -> dpsql.Result:
     """The answer to a query, after that to the query it needs first."""
     average = None
     if query.first:
@@ -104,7 +105,7 @@ def ask(private: dpsql.Connection, query: TpchQuery, **more: object) -> dpsql.Re
     return private.sql(query.asked, values_for(query, average), **query.parameters, **more)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[SupportsFloat]:
     return not isinstance(value, str | bool) and hasattr(value, "__float__")
 
 
@@ -136,7 +137,7 @@ def agree(answer: dpsql.Result, right: Sequence[Row], keys: int) -> None:
 @each_running
 @pytest.mark.usefixtures("no_noise")
 def test_without_noise_answers_equal_those_of_plain_duckdb(
-    query, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+    query: TpchQuery, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
 ) -> None:
     answer = ask(private, query)
     agree(answer, exact(duck, query.reference), query.keys)
@@ -145,7 +146,7 @@ def test_without_noise_answers_equal_those_of_plain_duckdb(
 @pytest.mark.slow
 @pytest.mark.parametrize("query", PUBLIC, ids=lambda query: query.name)
 def test_queries_over_public_tables_are_answered_exactly_and_free(
-    query, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+    query: TpchQuery, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
 ) -> None:
     before = private.budget()
     answer = private.sql(query.asked)
@@ -161,7 +162,7 @@ def test_queries_over_public_tables_are_answered_exactly_and_free(
 @pytest.mark.slow
 @each_running
 def test_the_comparison_notices_noise(
-    query, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+    query: TpchQuery, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
 ) -> None:
     answer = ask(private, query)
     with pytest.raises(AssertionError):
@@ -244,7 +245,7 @@ def test_large_groups_come_out_with_narrow_intervals(
 ) -> None:
     query = RUNNING[0]
     answer = ask(private, query)
-    rows = exact(duck, query.reference)
+    rows: list[tuple[Any, ...]] = [*exact(duck, query.reference)]
     largest = max(rows, key=lambda row: row[-1])
     (index,) = [i for i, row in enumerate(answer) if row[:2] == largest[:2]]
     for name, interval in answer.intervals(0.95).items():
@@ -330,7 +331,7 @@ def customers(data: Path) -> Customers:
     return Customers(data)
 
 
-def plan_of(sql: str, customers: Customers, parameters: Mapping[str, int]) -> Planned:
+def plan_of(sql: str, customers: Customers, parameters: Mapping[str, Any]) -> Planned:
     bound = sql.replace("$average", str(AVERAGE))
     return planned(bound, customers.schema(), POLICY, **parameters)
 
@@ -363,7 +364,7 @@ ASKED |= {first: (text("edited", first), TIGHT) for query in RUNNING if (first :
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("tight", [True, False])
 def test_one_customer_moves_exact_rows_within_the_declared_bounds(
-    name, tight: bool, customers: Customers
+    name: str, tight: bool, customers: Customers
 ) -> None:
     sql, wide = ASKED[name]
     found = plan_of(sql, customers, TIGHT if tight else wide)
