@@ -179,7 +179,8 @@ class BlockPlan:
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
-    ``statement`` reads the private rows, ``keys`` are the released key columns and their types.
+    ``statement`` is how private rows are read, under a salt that is shown; each read has a salt of
+    its own. ``keys`` are the released key columns and their types.
     """
 
     plan: BlockPlan

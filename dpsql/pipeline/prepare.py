@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from dpsql.accounting.zcdp import Composition
@@ -136,19 +136,16 @@ class Preparer:
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:
-        """The query, ready to be paid for; each run of a remembered one gets a fresh salt.
+        """The query, ready to be paid for.
 
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """
         if not question.sound:
             return self._plan(question, None)  # refused there, with a reason
         key, stages = question.key, self._stages(question)
-        known = self._remembered.pop(key, None)
-        if known is None:
+        prepared = self._remembered.pop(key, None)
+        if prepared is None:
             prepared = self._plan(question, stages)
-        else:
-            blocks = (replace(b, statement=self._statement(b.plan)) for b in known.blocks)
-            prepared = replace(known, blocks=tuple(blocks))
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.tail)
         if len(question.text) <= _LONGEST:
@@ -197,7 +194,7 @@ class Preparer:
         return Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
 
     def _statement(self, plan: BlockPlan) -> str:
-        """The generated SQL of a block, with a salt that no other run has."""
+        """The generated SQL of a block, to be shown and bound: every read has a salt of its own."""
         return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:

@@ -29,7 +29,7 @@ from dpsql.sql.rewrite.quantile_histograms import (
     chosen_groups,
     stored_groups,
 )
-from dpsql.sql.rewrite.rewrite import rewrite_quantiles
+from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 
@@ -38,12 +38,11 @@ def read_exact(
     rows: Rows, block: PreparedBlock, progress: Percent
 ) -> Iterator[ExactBlock | ExactUnion]:
     """Read a block's private rows, which stay readable until this is left."""
-    plan = block.plan
+    plan, dialect = block.plan, dialect_named(rows.dialect)
     bounded = plan.declared or plan.selection.fetch is not None
     if bounded and not plan.quantiles:
-        yield ExactBlock(_exact_rows(rows, plan, block.statement, block.keys))
+        yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect), block.keys))
         return
-    dialect = dialect_named(rows.dialect)
     with rows.stage() as stage:
         if isinstance(plan.selection, SetUnion):
             union = set_union_sql(plan, plan.block.source.table, _salt(), dialect)
@@ -54,11 +53,13 @@ def read_exact(
 
 def _staged(block: PreparedBlock, stage: Stage, dialect: Dialect) -> ExactBlock:
     """The exact rows of a block whose groups are stored first, for more to be asked of them."""
-    plan, statement, histograms = block.plan, block.statement, None
+    plan, histograms = block.plan, None
     if plan.quantiles:
         steps = rewrite_quantiles(plan, plan.block.source.table, _salt(), dialect)
-        statement, histograms = steps.groups, _histograms(steps, stage)
-    stage.store(GROUPS, statement)
+        stage.store(GROUPS, steps.groups)
+        histograms = _histograms(steps, stage)
+    else:
+        stage.store(GROUPS, _salted(plan, dialect))
     if plan.declared:
         stored = f"SELECT * FROM {dialect.quote(GROUPS)}"
         return ExactBlock(_exact_rows(stage, plan, stored, block.keys), histograms)
@@ -110,6 +111,11 @@ def _measure_columns(plan: BlockPlan) -> list[str]:
     return [plan.block.measure_column(i) for i in range(len(plan.measures))]
 
 
+def _salted(plan: BlockPlan, dialect: Dialect) -> str:
+    """The statement of a block, under a salt of this read alone."""
+    return rewrite(plan, plan.block.source.table, _salt(), dialect)
+
+
 def _salt() -> int:
-    """The salt of a statement in steps, which is not that of the same statement in one."""
+    """A salt that no other read has: neither of the same question, nor the one that is shown."""
     return secrets.randbits(62)

@@ -48,7 +48,7 @@ class BlockExplanation:
     ``least_units`` is the noisy number of units below which a declared group is left out, None if
     none is; one of ``units_95`` units comes out with probability 95%. ``promise`` says how good the
     first ``limit`` groups of a top-k are, in the units of the answer. All scores are those of
-    bounded contributions. ``sql`` holds a random salt, fresh for each run.
+    bounded contributions. ``sql`` holds a random salt, which no run uses.
     """
 
     table: str

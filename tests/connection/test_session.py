@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import dpsql
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBStage
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail import TailRunner
@@ -426,9 +427,31 @@ def test_two_fresh_answers_to_one_question_differ(connection: dpsql.Connection) 
     assert len(answers) > 1
 
 
-def test_every_query_draws_its_own_salt(connection: dpsql.Connection) -> None:
-    salts = {connection.explain(QUESTION).blocks[0].sql for _ in range(3)}
-    assert len(salts) == 3
+@pytest.mark.parametrize(
+    "question",
+    [QUESTION, f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2){TOP[6:]}"],
+)
+def test_every_read_draws_a_salt_that_is_not_shown(
+    question: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    reads: tuple[tuple[type, str], ...] = ((DuckDBRun, "exact"), (DuckDBStage, "store"))
+    for kind, method in reads:
+        original = getattr(kind, method)
+
+        def recorded(
+            self: object, first: str, *rest: Any, _original: Callable[..., object] = original
+        ) -> object:
+            ran.append(rest[0] if _original.__name__ == "store" else first)
+            return _original(self, first, *rest)
+
+        monkeypatch.setattr(kind, method, recorded)
+    for _ in range(3):
+        connection.sql(question, fresh=True)
+    shown = connection.explain(question).blocks[0].sql
+    numbers = [int(present(re.search(r"hash\((\d+)", sql))[1]) for sql in [*ran, shown]]
+    assert len(numbers) == 4
+    assert len(set(numbers)) == 4
 
 
 # -- ends and mistakes ----------------------------------------------------------------------------

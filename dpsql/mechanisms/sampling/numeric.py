@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +15,33 @@ from dpsql.errors import ParameterError
 MIN_SCALE = 0.01
 MAX_SCALE = 2.0**40
 
+_NORMAL = NormalDist()
 SLOP = 4e-12  # relative; exceeds the rounding errors of every tail formula
+
+
+_FAR = 8.0  # spreads: beyond them, erfc's relative error would be multiplied by too large a power
+_FAR_LOG = -32.0  # about log P[N > 8]
 
 
 def mills_ratio(z: float) -> float:
     """Compute P[N > z] / density(z) for a standard normal N and z >= 0: relative error below 1e-13.
 
+    The standard library does where it is exact enough: SciPy takes long to import.
     Checked by ``tests/mechanisms/test_noise.py`` against 50 digits.
     """
-    from scipy.special import erfcx
+    if z < _FAR:
+        scaled = math.exp(z * z / 2) * math.erfc(z / math.sqrt(2))
+    else:
+        from scipy.special import erfcx
 
-    return math.sqrt(math.pi / 2) * float(erfcx(z / math.sqrt(2)))
+        scaled = float(erfcx(z / math.sqrt(2)))
+    return math.sqrt(math.pi / 2) * scaled
 
 
 def normal_quantile_sf(log_p: float) -> float:
     """Compute about the z >= 0 with log P[N > z] = log_p <= log(1/2)."""
+    if log_p > _FAR_LOG:
+        return max(0.0, -_NORMAL.inv_cdf(math.exp(log_p)))
     from scipy.special import ndtri_exp
 
     return max(0.0, -float(ndtri_exp(log_p)))
