@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from dpsql.interfaces.cli.config import config
+from dpsql.interfaces.cli.config import config_command
 from dpsql.interfaces.cli.failures import EXIT_CODES
-from dpsql.interfaces.cli.options import Setting
+from dpsql.interfaces.cli.options import SettingOption
 from dpsql.interfaces.cli.registry import SECTIONS
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -72,8 +72,8 @@ def page() -> str:
     codes = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
     settings = "".join(
         f"| {_flags(option)} | `{option.envvar}` | `{option.key}` | {option.help} |\n"
-        for option in config.params
-        if isinstance(option, Setting)
+        for option in config_command.params
+        if isinstance(option, SettingOption)
     )
     commands = "".join(
         f"\n## {title}\n"

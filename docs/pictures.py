@@ -35,7 +35,7 @@ from dpsql.mechanisms.correlated_histogram import (
     half_distance,
 )
 from dpsql.mechanisms.correlated_topk import correlated_top_k
-from dpsql.mechanisms.sparse_histogram import Analysis, sparse_histogram_tau
+from dpsql.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -77,8 +77,8 @@ def threshold_by_noise(axes: Axes) -> None:
     above = np.exp(np.linspace(math.log(1e-4), 0.0, 60))  # the minimum is close to the left end
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
     for label, colour, analysis in (
-        ("independent, add the deltas", ORANGE, Analysis.ADD_THE_DELTAS),
-        ("independent, exact", RED, Analysis.EXACT),
+        ("independent, add the deltas", ORANGE, DeltaAnalysis.ADD_THE_DELTAS),
+        ("independent, exact", RED, DeltaAnalysis.EXACT),
     ):
         sigmas = least * (1 + 0.4 * above)
         taus = [sparse_histogram_tau(epsilon, delta, s, groups, analysis) for s in sigmas]

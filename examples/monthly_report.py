@@ -19,7 +19,7 @@ import dpsql
 from dpsql import parse_policy
 from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import payer
-from dpsql.interfaces.demo.data import database
+from dpsql.interfaces.demo.data import demo_database
 from dpsql.ledger import Ledger, Renewal
 
 POLICY = parse_policy("""
@@ -70,7 +70,7 @@ QUESTIONS = (
 
 
 def main(month: int, directory: Path) -> None:
-    data = database(directory)
+    data = demo_database(directory)
     with Ledger.open(directory / "budget.db") as ledger:
         renew_monthly(ledger)
         with dpsql.connect(data, POLICY, ledger, ANALYST) as connection:

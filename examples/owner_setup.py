@@ -14,7 +14,7 @@ from pathlib import Path
 import dpsql
 from dpsql import check_policy, load_policy
 from dpsql.accounting import Amount, Budget, Composition
-from dpsql.interfaces.demo.data import database
+from dpsql.interfaces.demo.data import demo_database
 from dpsql.ledger import Head, Ledger, Renewal
 
 # What the owner makes of the draft by `dpsql init`. Bounds are what the Bureau of Transportation
@@ -40,7 +40,7 @@ QUESTION = "SELECT origin, COUNT(*) AS flights FROM flights GROUP BY origin ORDE
 
 
 def main(directory: Path) -> None:
-    data = database(directory)
+    data = demo_database(directory)
     policies, ledger = directory / "policies.yaml", directory / "budget.db"
     for old in directory.glob("budget.db*"):
         old.unlink()

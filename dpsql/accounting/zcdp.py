@@ -25,7 +25,7 @@ EPSILON_BITS = 40
 DELTA_BITS = 62
 DELTA_UNIT = 2.0**-DELTA_BITS
 """One ledger unit of delta."""
-MAX_UNITS = 2**63 - 1
+MAX_LEDGER_UNITS = 2**63 - 1
 """The largest count of units a ledger column holds."""
 
 _SLACK = 2.0**-48
@@ -169,7 +169,7 @@ def check_units(name: str, units: int) -> None:
             code="bad_parameter",
             hint="convert a privacy loss with Amount.charge",
         )
-    if not 0 <= units <= MAX_UNITS:
+    if not 0 <= units <= MAX_LEDGER_UNITS:
         raise ParameterError(
             f"{name} must be between 0 and 2**63 - 1 ledger units", code="bad_parameter"
         )

@@ -23,46 +23,50 @@ from numpy.typing import NDArray
 
 from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure
 
-Values = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class PlausibleRange:
     """The values that something noisy may stand for, one range for each row."""
 
-    low: Values
-    high: Values
+    low: FloatArray
+    high: FloatArray
 
     @classmethod
-    def around(cls, values: Values, margin: float) -> Range:
+    def around(cls, values: FloatArray, margin: float) -> PlausibleRange:
         """All values within ``margin``."""
         return cls(values - margin, values + margin)
 
-    def clip(self, low: float, high: float) -> Range:
+    def clip(self, low: float, high: float) -> PlausibleRange:
         """The part within fixed limits."""
-        return Range(np.clip(self.low, low, high), np.clip(self.high, low, high))
+        return PlausibleRange(np.clip(self.low, low, high), np.clip(self.high, low, high))
 
-    def over(self, divisor: Range) -> Range:
+    def over(self, divisor: PlausibleRange) -> PlausibleRange:
         """All quotients by positive numbers."""
         low = np.minimum(self.low / divisor.low, self.low / divisor.high)
-        return Range(low, np.maximum(self.high / divisor.low, self.high / divisor.high))
+        return PlausibleRange(low, np.maximum(self.high / divisor.low, self.high / divisor.high))
 
-    def squared(self) -> Range:
+    def squared(self) -> PlausibleRange:
         """All squares."""
         one, other = self.low**2, self.high**2
         crossing = (self.low <= 0) & (self.high >= 0)
-        return Range(np.where(crossing, 0.0, np.minimum(one, other)), np.maximum(one, other))
+        return PlausibleRange(
+            np.where(crossing, 0.0, np.minimum(one, other)), np.maximum(one, other)
+        )
 
 
-def estimate(aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[Values]) -> Values:
+def estimate(
+    aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[FloatArray]
+) -> FloatArray:
     """An aggregate from its noisy measures, in the units of the answer."""
-    exact = [Range(part, part) for part in parts]
+    exact = [PlausibleRange(part, part) for part in parts]
     return estimate_range(aggregate, measures, exact).low
 
 
 def estimate_range(
-    aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[Range]
-) -> Range:
+    aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[PlausibleRange]
+) -> PlausibleRange:
     """All values that an aggregate may have if its measures are in these ranges."""
     lattices = [measures[index].lattice for index in aggregate.measures]
     return _ESTIMATES[aggregate.kind](lattices, parts)
@@ -71,42 +75,42 @@ def estimate_range(
 # -- the formulas: each takes the lattices and the ranges of an aggregate's parts --------------
 
 Lattices = Sequence[Lattice | None]
-Parts = Sequence[Range]
+Parts = Sequence[PlausibleRange]
 
 
-def _average(lattices: Lattices, parts: Parts) -> Range:
+def _average(lattices: Lattices, parts: Parts) -> PlausibleRange:
     center, mean = _given(lattices[0]), _centred_mean(parts)
     middle = _middle(center)
-    return Range(mean.low + middle, mean.high + middle).clip(center.lower, center.upper)
+    return PlausibleRange(mean.low + middle, mean.high + middle).clip(center.lower, center.upper)
 
 
-def _variance(lattices: Lattices, parts: Parts) -> Range:
+def _variance(lattices: Lattices, parts: Parts) -> PlausibleRange:
     center, squares = _given(lattices[0]), _given(lattices[2])
     power = parts[2].over(_at_least(parts[1], 1))
     middle, square = _middle(squares), _centred_mean(parts).squared()
     largest = ((center.upper - center.lower) / 2) ** 2
     low, high = power.low + middle - square.high, power.high + middle - square.low
-    return Range(low, high).clip(0.0, largest)
+    return PlausibleRange(low, high).clip(0.0, largest)
 
 
-def _variance_of_sample(lattices: Lattices, parts: Parts) -> Range:
+def _variance_of_sample(lattices: Lattices, parts: Parts) -> PlausibleRange:
     """The unbiased estimate, which divides by one less."""
     variance, number = _variance(lattices, parts), _at_least(parts[1], 2)
-    return Range(
+    return PlausibleRange(
         variance.low * number.high / (number.high - 1),
         variance.high * number.low / (number.low - 1),
     )
 
 
-def _deviation(lattices: Lattices, parts: Parts) -> Range:
+def _deviation(lattices: Lattices, parts: Parts) -> PlausibleRange:
     return _root(_variance(lattices, parts))
 
 
-def _deviation_of_sample(lattices: Lattices, parts: Parts) -> Range:
+def _deviation_of_sample(lattices: Lattices, parts: Parts) -> PlausibleRange:
     return _root(_variance_of_sample(lattices, parts))
 
 
-_ESTIMATES: Mapping[AggregateKind, Callable[[Lattices, Parts], Range]] = {
+_ESTIMATES: Mapping[AggregateKind, Callable[[Lattices, Parts], PlausibleRange]] = {
     AggregateKind.AVG: _average,
     AggregateKind.VAR_POP: _variance,
     AggregateKind.VAR_SAMP: _variance_of_sample,
@@ -115,13 +119,13 @@ _ESTIMATES: Mapping[AggregateKind, Callable[[Lattices, Parts], Range]] = {
 }
 
 
-def _centred_mean(parts: Parts) -> Range:
+def _centred_mean(parts: Parts) -> PlausibleRange:
     total, count, *_ = parts
     return total.over(_at_least(count, 1))
 
 
-def _root(variance: Range) -> Range:
-    return Range(np.sqrt(variance.low), np.sqrt(variance.high))
+def _root(variance: PlausibleRange) -> PlausibleRange:
+    return PlausibleRange(np.sqrt(variance.low), np.sqrt(variance.high))
 
 
 def _given(lattice: Lattice | None) -> Lattice:
@@ -129,8 +133,8 @@ def _given(lattice: Lattice | None) -> Lattice:
     return lattice
 
 
-def _at_least(count: Range, least: float) -> Range:
-    return Range(np.maximum(count.low, least), np.maximum(count.high, least))
+def _at_least(count: PlausibleRange, least: float) -> PlausibleRange:
+    return PlausibleRange(np.maximum(count.low, least), np.maximum(count.high, least))
 
 
 def _middle(lattice: Lattice) -> float:

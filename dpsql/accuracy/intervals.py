@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsql.accuracy.estimates import Range, Values, estimate_range
+from dpsql.accuracy.estimates import FloatArray, PlausibleRange, estimate_range
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
 from dpsql.ir.measures import Aggregate
@@ -18,8 +18,8 @@ from dpsql.ir.plan import BlockPlan
 class Interval:
     """Lower and upper ends for each row of a noisy column, in the order of the rows."""
 
-    low: Values
-    high: Values
+    low: FloatArray
+    high: FloatArray
 
 
 MOST_CONFIDENCE = 1 - 1e-12
@@ -43,7 +43,7 @@ def check_confidence(confidence: object, place: Place | None = None) -> float:
 
 
 def interval_of(
-    plan: BlockPlan, released: int, index: int, columns: Sequence[Values], confidence: float
+    plan: BlockPlan, released: int, index: int, columns: Sequence[FloatArray], confidence: float
 ) -> Interval:
     """The intervals of one aggregate of a block, of which ``released`` groups came out.
 
@@ -59,7 +59,7 @@ def interval_of(
     # All values that fit the intervals of the measures, which share the risk equally.
     each = np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1)
     parts = [
-        Range.around(values, _margin(plan, released, aggregate, measure, float(each)))
+        PlausibleRange.around(values, _margin(plan, released, aggregate, measure, float(each)))
         for values, measure in zip(columns, aggregate.measures, strict=True)
     ]
     found = estimate_range(aggregate, [m.measure for m in plan.measures], parts)

@@ -27,12 +27,12 @@ from dpsql.core.formatting import level, ordinal, printable
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan
 
-MAX_PARTS = 4
+MAX_SUMMARISED_PARTS = 4
 _UNBOUNDED = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAggregate:
     """A column of an answer that shows an aggregate, given by its index, as it was released."""
 
     aggregate: int
@@ -49,7 +49,7 @@ class Part:
 
     plan: BlockPlan
     released: int
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownAggregate, ...]
     rows: int
 
 
@@ -61,10 +61,10 @@ def reading(parts: Sequence[Part], confidence: float = 0.95, stored: bool = Fals
     several = len(parts) > 1
     lines = [
         (f"{_heading(part)}: " if several else "") + " ".join(_sentences(part, confidence))
-        for part in parts[:MAX_PARTS]
+        for part in parts[:MAX_SUMMARISED_PARTS]
     ]
-    if len(parts) > MAX_PARTS:
-        lines.append(f"… and {len(parts) - MAX_PARTS} more parts.")
+    if len(parts) > MAX_SUMMARISED_PARTS:
+        lines.append(f"… and {len(parts) - MAX_SUMMARISED_PARTS} more parts.")
     if stored:
         lines.insert(0, "This answer was given before; it cost nothing again.")
     return "\n".join(line for line in lines if line)
@@ -85,7 +85,8 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
     """How close values are to those without noise."""
     plan = part.plan
     shown = part.shown or tuple(
-        Shown(index, aggregate.text) for index, aggregate in enumerate(plan.block.aggregates)
+        ShownAggregate(index, aggregate.text)
+        for index, aggregate in enumerate(plan.block.aggregates)
     )
     shown = tuple(s for s in shown if _says_something(part, s))
     if not shown:
@@ -110,13 +111,13 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
         yield f"{often} {kind.value.noun}s are within ± {margin} of the true ones{condition}."
 
 
-def _says_something(part: Part, shown: Shown) -> bool:
+def _says_something(part: Part, shown: ShownAggregate) -> bool:
     """Quantiles have a sentence of their own; averages and spreads have intervals where shown."""
     aggregate = part.plan.block.aggregates[shown.aggregate]
     return aggregate.quantile is None and (bool(part.shown) or not aggregate.kind.composed)
 
 
-def _selected(part: Part, shown: Sequence[Shown]) -> str:
+def _selected(part: Part, shown: Sequence[ShownAggregate]) -> str:
     """The condition under which selected values have their interval."""
     plan = part.plan
     selected = [_name(one.name) for one in shown if _is_selected(plan, one.aggregate)]

@@ -12,7 +12,7 @@ from dpsql.budget.comparison import MAX_COMPARED, Analysis, analyses, charged, c
 from dpsql.budget.forecasts import (
     RECENT,
     Forecast,
-    Question,
+    ForecastQuestion,
     forecast,
     question_again,
     question_at,
@@ -20,7 +20,7 @@ from dpsql.budget.forecasts import (
 from dpsql.budget.own import OwnAccount, OwnStanding
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
-from dpsql.budget.question import Asked, read_record
+from dpsql.budget.question import LoggedQuery, read_record
 from dpsql.core import display
 from dpsql.ledger import Entry, Ledger
 from dpsql.policy.model import Policy
@@ -192,7 +192,7 @@ def budget_report(
     session: str = "",
     *,
     compare: bool = False,
-    asking: Sequence[Question] = (),
+    asking: Sequence[ForecastQuestion] = (),
 ) -> BudgetReport:
     """Where an analyst's account stands; without a ledger, nothing has been spent.
 
@@ -265,7 +265,9 @@ def _promise(
     return Guarantee(report.path, budget.epsilon, budget.delta, bool(per_window))
 
 
-def _last(entries: Iterable[tuple[Entry, Asked]], path: str) -> list[tuple[Entry, Asked]]:
+def _last(
+    entries: Iterable[tuple[Entry, LoggedQuery]], path: str
+) -> list[tuple[Entry, LoggedQuery]]:
     """The latest entry of an account or one below it, if there is one."""
     mine = ((e, asked) for e, asked in entries if f"{e.account}/".startswith(f"{path}/"))
     return list(islice(mine, 1))

@@ -98,24 +98,24 @@ def analyses(questions: Charged, slack: float) -> tuple[Analysis, ...]:
     if not epsilons:
         return ()
     delta = (questions.delta + slack) * _UP
-    kairouz = advanced(epsilons, slack)
+    kairouz = advanced_of(epsilons, slack)
     best = min(optimal_of(epsilons, slack), kairouz)
     canonne = epsilon_from_zcdp(questions.rho, slack)
     source = "Bun & Steinke 2016; Canonne, Kamath & Steinke 2020"
     return (
-        Analysis("basic", total(epsilons), questions.delta, "Dwork et al. 2006"),
+        Analysis("basic", basic_of(epsilons), questions.delta, "Dwork et al. 2006"),
         Analysis("advanced", kairouz, delta, "Kairouz, Oh & Viswanath 2015, Theorem 3.5"),
         Analysis("optimal", best, delta, "Murtagh & Vadhan 2016, Theorem 1.5"),
         Analysis("zcdp", canonne, (questions.rho_delta + slack) * _UP, source),
     )
 
 
-def total(epsilons: Mapping[float, int]) -> float:
+def basic_of(epsilons: Mapping[float, int]) -> float:
     """The sum: basic composition."""
     return sum(count * epsilon for epsilon, count in epsilons.items()) * _UP
 
 
-def advanced(epsilons: Mapping[float, int], slack: float) -> float:
+def advanced_of(epsilons: Mapping[float, int], slack: float) -> float:
     """``sum e tanh(e/2) + sqrt(2 ln(1/slack) sum e^2)``, or the sum of the e where that is less.
 
     The first summand bounds the mean of the privacy loss, the second its deviation (Azuma).
@@ -123,7 +123,7 @@ def advanced(epsilons: Mapping[float, int], slack: float) -> float:
     mean = sum(count * e * math.tanh(e / 2.0) for e, count in epsilons.items())
     squares = sum(count * e * e for e, count in epsilons.items())
     deviation = math.sqrt(2.0 * squares * -math.log(slack))
-    return min(total(epsilons), (mean + deviation) * _UP)
+    return min(basic_of(epsilons), (mean + deviation) * _UP)
 
 
 def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
@@ -148,7 +148,7 @@ def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
     for step, count in steps.items():
         chances = _composed(chances, -(-step // coarse), coarse / _GRID, count, slack)
     allowed = slack / _NUMERICAL
-    return min(total(epsilons), _least_epsilon(chances, coarse / _GRID, allowed))
+    return min(basic_of(epsilons), _least_epsilon(chances, coarse / _GRID, allowed))
 
 
 def _composed(

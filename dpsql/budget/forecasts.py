@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss
-from dpsql.budget.question import Asked
+from dpsql.budget.question import LoggedQuery
 from dpsql.ledger import Entry, Standing
-from dpsql.planner.budget import Budget
+from dpsql.planner.budget import QueryBudget
 from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation
 
@@ -49,34 +49,34 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ForecastQuestion:
     """A question to forecast, its price, and how to tell questions like it."""
 
     which: str
     kind: str
     settings: tuple[tuple[float, float], ...]
     reserved: Amount
-    resembles: Callable[[Entry, Asked], bool]
+    resembles: Callable[[Entry, LoggedQuery], bool]
 
 
-def question_at(parameters: Parameters, composition: Composition) -> Question:
+def question_at(parameters: Parameters, composition: Composition) -> ForecastQuestion:
     """The dearest question of one private block with these parameters.
 
     Under zCDP, one whose keys are declared spends no delta. A statement of several private blocks
     pays for each.
     """
-    budget = Budget.of(parameters, composition)
+    budget = QueryBudget.of(parameters, composition)
     split = budget.whole()
     dearest = budget.loss if budget.basic else PrivacyLoss(split.rho, split.delta)
     setting = ((parameters.epsilon, parameters.delta),)
-    return Question(
+    return ForecastQuestion(
         DEFAULTS, "", setting, Amount.charge(dearest), lambda _, asked: asked.settings == setting
     )
 
 
-def question_again(entry: Entry, asked: Asked) -> Question:
+def question_again(entry: Entry, asked: LoggedQuery) -> ForecastQuestion:
     """The question of an entry, asked once more of fresh noise."""
-    return Question(
+    return ForecastQuestion(
         AGAIN,
         asked.kind,
         asked.settings,
@@ -85,7 +85,7 @@ def question_again(entry: Entry, asked: Asked) -> Question:
     )
 
 
-def question_of(explanation: Explanation) -> Question:
+def question_of(explanation: Explanation) -> ForecastQuestion:
     """A question that was explained and not asked; its setting is what it reserves."""
     shape = tuple((block.table, block.mechanism) for block in explanation.blocks)
     tops = ((b.table, "" if b.limit is None else f"top-{b.limit} of ") for b in explanation.blocks)
@@ -93,13 +93,13 @@ def question_of(explanation: Explanation) -> Question:
     reserved = Amount.charge(explanation.reserved)
     delta = explanation.reserved.delta + explanation.conversion_delta
     setting = ((explanation.reserved_epsilon, delta),)
-    return Question(GIVEN, kind, setting, reserved, _same(shape, reserved))
+    return ForecastQuestion(GIVEN, kind, setting, reserved, _same(shape, reserved))
 
 
 def forecast(
-    question: Question,
+    question: ForecastQuestion,
     standings: Sequence[Standing],
-    entries: Iterable[tuple[Entry, Asked]],
+    entries: Iterable[tuple[Entry, LoggedQuery]],
     queries: int,
 ) -> Forecast:
     """How many more such questions fit every limit of every account in ``standings``.
@@ -129,7 +129,9 @@ def forecast(
     )
 
 
-def _same(shape: tuple[tuple[str, str], ...], reserved: Amount) -> Callable[[Entry, Asked], bool]:
+def _same(
+    shape: tuple[tuple[str, str], ...], reserved: Amount
+) -> Callable[[Entry, LoggedQuery], bool]:
     return lambda entry, asked: entry.reserved == reserved and asked.shape == shape
 
 

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any
 
 from dpsql.ir.plan import BlockPlan, PrivacyPlan
-from dpsql.sql.syntax.placeholders import Values
+from dpsql.sql.syntax.placeholders import PlaceholderValues
 
-MAX_STATEMENT = 10_000
+MAX_LOGGED_STATEMENT = 10_000
 """The longest statement that is kept whole, in characters."""
-MAX_VALUES = 100
+MAX_LOGGED_VALUES = 100
 """How many values of query parameters are kept."""
 MAX_VALUE = 200
 """The longest value of a query parameter that is kept whole, in characters."""
@@ -45,7 +45,7 @@ class AskedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LoggedQuery:
     """A question as the ledger remembers it; empty where it does not.
 
     ``values`` are those of query parameters, as text.
@@ -72,19 +72,19 @@ class Asked:
         return tuple((e, d) for e, d in pairs if e is not None and d is not None)
 
 
-def plan_record(plan: PrivacyPlan, statement: str = "", values: Values = ()) -> str:
+def plan_record(plan: PrivacyPlan, statement: str = "", values: PlaceholderValues = ()) -> str:
     """A question as the ledger keeps it: JSON text that :func:`read_record` reads."""
     shown = values.items() if isinstance(values, Mapping) else enumerate(values, start=1)
-    kept = [f"{name} = {value!r}" for name, value in islice(shown, MAX_VALUES)]
+    kept = [f"{name} = {value!r}" for name, value in islice(shown, MAX_LOGGED_VALUES)]
     record = {
-        "statement": _short(statement, MAX_STATEMENT),
+        "statement": _short(statement, MAX_LOGGED_STATEMENT),
         "values": [_short(value, MAX_VALUE) for value in kept],
         "blocks": [_block(block) for block in plan.blocks],
     }
     return json.dumps(record, sort_keys=True)
 
 
-def read_record(text: str) -> Asked:
+def read_record(text: str) -> LoggedQuery:
     """What the plan of a ledger's entry says, as far as it says anything; never an error.
 
     Older versions kept the list of blocks alone, other callers of a ledger keep what they like.
@@ -92,12 +92,12 @@ def read_record(text: str) -> Asked:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
-        return Asked()
+        return LoggedQuery()
     if isinstance(record, list):
         record = {"blocks": record}
     if not isinstance(record, dict):
-        return Asked()
-    return Asked(
+        return LoggedQuery()
+    return LoggedQuery(
         _text(record.get("statement")),
         tuple(map(_text, _list(record.get("values")))),
         tuple(_read_blocks(_list(record.get("blocks")))),

@@ -16,7 +16,7 @@ from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
 from dpsql.calibrate.conversions import Conversion, compare_compositions, convert
 from dpsql.calibrate.registry import find_mechanism
 from dpsql.calibrate.request import (
-    BUDGET,
+    BUDGET_QUANTITIES,
     SIZES,
     Request,
     check_numbers,
@@ -30,7 +30,7 @@ from dpsql.calibrate.values import Figures, Found, Mechanism
 from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import Sizes
 
-__all__ = ["CALCULATIONS", "Answer", "Calibration", "Request", "answer_json", "calibrate"]
+__all__ = ["CALCULATIONS", "Calculated", "Calibration", "Request", "answer_json", "calibrate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class Calibration:
     notes: tuple[str, ...]
 
 
-Answer = Calibration | Conversion | Comparison
+Calculated = Calibration | Conversion | Comparison
 
-CALCULATIONS: Mapping[str, Callable[[Request], Answer]] = {
+CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
     "rho": convert,
     "composition": compare_compositions,
 }
 """What can be asked for instead of a mechanism."""
 
 
-def calibrate(request: Request) -> Answer:
+def calibrate(request: Request) -> Calculated:
     """Answer a request.
 
     Raises :class:`ParameterError` for an unknown mechanism, an option it needs and lacks or does
@@ -90,7 +90,7 @@ def calibrate(request: Request) -> Answer:
     return _one_shot(request, mechanism, analysis, sizes)
 
 
-def answer_json(answer: Answer) -> str:
+def answer_json(answer: Calculated) -> str:
     """An answer as JSON text."""
     return json.dumps(asdict(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
@@ -108,7 +108,7 @@ def _resolved(request: Request, mechanism: Mechanism) -> Request:
 
 
 def _check(request: Request, mechanism: Mechanism) -> None:
-    allowed = (*mechanism.may_take, *BUDGET, "analysis", "noise")
+    allowed = (*mechanism.may_take, *BUDGET_QUANTITIES, "analysis", "noise")
     check_options(request, mechanism.name, mechanism.takes, allowed)
     check_one_budget(request, mechanism.name)
     if request.k is not None and request.k_bar is not None and request.k > request.k_bar:
@@ -212,7 +212,7 @@ def _calibration(
     loss = found.loss
     return Calibration(
         mechanism=mechanism.name,
-        parameters={parameter(n): given[n] for n in (*BUDGET, *SIZES) if n in given},
+        parameters={parameter(n): given[n] for n in (*BUDGET_QUANTITIES, *SIZES) if n in given},
         analysis=analysis[0],
         how=analysis[1],
         source=found.source,

@@ -71,7 +71,7 @@ def half_steps(mechanism: CorrelatedTopK) -> Figures:
     )
 
 
-MECHANISMS: tuple[Mechanism, ...] = (
+CORRELATED_MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism(
         name="correlated-stability-histogram",
         summary="histograms of at most k groups, of which a unit raises any number",

@@ -27,9 +27,9 @@ from dpsql.mechanisms.registry import (
     WEIGHTED_SPARSE_HISTOGRAM,
     Sizes,
 )
-from dpsql.mechanisms.sparse_histogram import Analysis, calibrate_sparse_histogram
+from dpsql.mechanisms.sparse_histogram import DeltaAnalysis, calibrate_sparse_histogram
 from dpsql.mechanisms.weighted_histogram import (
-    STEPS,
+    WEIGHT_STEPS,
     WeightedPositiveCounts,
     WeightedSparseHistogram,
 )
@@ -45,14 +45,14 @@ def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) ->
     return replace(found, source="Gopi et al. 2020, Section 1.1, releasing the counts as well")
 
 
-def _sparse_histogram(analysis: Analysis) -> Calibrate:
+def _sparse_histogram(analysis: DeltaAnalysis) -> Calibrate:
     def calibrate(sizes: Sizes, epsilon: float, delta: float) -> Found:
         found = calibrate_sparse_histogram(epsilon, delta, sizes.groups, analysis)
         drawn = GAUSSIAN_SPARSE_HISTOGRAM.published_once(sizes, epsilon, delta)
         shown = math.log1p(-drawn.score_noise.noise.sf(drawn.threshold - 1))
         own_delta = -math.expm1(sizes.groups * shown) * (1 + 1e-12)
         return Found(
-            source=drawn.source if analysis is Analysis.EXACT else f"{LEBEDA}, Lemma 2.6",
+            source=drawn.source if analysis is DeltaAnalysis.EXACT else f"{LEBEDA}, Lemma 2.6",
             drawn=on_integers(drawn.score_noise.noise, drawn.threshold),
             continuous=on_reals("gaussian, continuous", found.sigma, found.tau, found.sigma),
             loss=PrivacyLoss(drawn.score_noise.rho(sizes.groups), own_delta),
@@ -62,13 +62,13 @@ def _sparse_histogram(analysis: Analysis) -> Calibrate:
 
 
 def _weighted(mechanism: WeightedPositiveCounts | WeightedSparseHistogram, sizes: Sizes) -> Found:
-    drawn = in_steps(mechanism.noise, mechanism.threshold, STEPS)
+    drawn = in_steps(mechanism.noise, mechanism.threshold, WEIGHT_STEPS)
     kept = f"a unit keeps up to {mechanism.weights.kept:,} groups"
     more = f"with more than {sizes.groups:,} each weighs less"
     return found_of(mechanism, sizes, drawn, f"{kept}; {more}")
 
 
-MECHANISMS: tuple[Mechanism, ...] = (
+HISTOGRAM_MECHANISMS: tuple[Mechanism, ...] = (
     replace(
         registered(
             LAPLACE_POSITIVE_COUNTS,
@@ -92,8 +92,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
         summary=GAUSSIAN_SPARSE_HISTOGRAM.answers,
         takes=("groups",),
         one_shot={
-            "exact": _sparse_histogram(Analysis.EXACT),
-            "add-the-deltas": _sparse_histogram(Analysis.ADD_THE_DELTAS),
+            "exact": _sparse_histogram(DeltaAnalysis.EXACT),
+            "add-the-deltas": _sparse_histogram(DeltaAnalysis.ADD_THE_DELTAS),
         },
         aliases=("gshm",),
         k_is_groups=True,

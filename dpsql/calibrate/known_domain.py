@@ -77,7 +77,7 @@ def _every_group(
     return Found(source, drawn, continuous, PrivacyLoss(noise.rho(sizes.groups), 0.0))
 
 
-MECHANISMS: tuple[Mechanism, ...] = (
+KNOWN_DOMAIN_MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism(
         name="laplace-known-domain",
         summary="every declared group is answered",

@@ -10,11 +10,11 @@ from dpsql.calibrate.values import Mechanism
 from dpsql.errors import ParameterError
 
 MECHANISMS: tuple[Mechanism, ...] = (
-    *known_domain.MECHANISMS,
-    *histograms.MECHANISMS,
-    *topk.MECHANISMS,
-    *correlated.MECHANISMS,
-    *set_union.MECHANISMS,
+    *known_domain.KNOWN_DOMAIN_MECHANISMS,
+    *histograms.HISTOGRAM_MECHANISMS,
+    *topk.TOP_K_MECHANISMS,
+    *correlated.CORRELATED_MECHANISMS,
+    *set_union.SET_UNION_MECHANISMS,
 )
 
 

@@ -15,7 +15,7 @@ MIN_DELTA = 4 * DELTA_UNIT
 """The least delta: even a quarter of it is something that a ledger can count."""
 MAX_SIZE = ANY_GROUPS
 """The largest size there may be."""
-BUDGET = ("epsilon", "delta", "rho")
+BUDGET_QUANTITIES = ("epsilon", "delta", "rho")
 SIZES = ("k", "groups", "k_bar", "sensitivity")
 ANALYSES = ("exact", "add-the-deltas", "tight", "integrated", "pure", "zcdp")
 

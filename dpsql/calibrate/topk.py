@@ -90,7 +90,7 @@ def _fixed_threshold(mechanism: FixedThreshold, sizes: Sizes) -> Found:
     return found_of(mechanism, sizes, on_integers(noise, mechanism.threshold))
 
 
-MECHANISMS: tuple[Mechanism, ...] = (
+TOP_K_MECHANISMS: tuple[Mechanism, ...] = (
     registered(
         GAUSSIAN_TOP_K,
         _gaussian_top_k,

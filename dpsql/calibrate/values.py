@@ -11,7 +11,7 @@ from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.promise import Promise
-from dpsql.mechanisms.registry import Entry, Sizes
+from dpsql.mechanisms.registry import MechanismEntry, Sizes
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 from dpsql.mechanisms.selection import Selection
@@ -101,12 +101,12 @@ class Mechanism:
 
 # -- from the mechanisms themselves -----------------------------------------------------------
 
-S = TypeVar("S", bound=Selection)
+_S = TypeVar("_S", bound=Selection)
 
 
 def registered(
-    entry: Entry[S],
-    found: Callable[[S, Sizes], Found],
+    entry: MechanismEntry[_S],
+    found: Callable[[_S, Sizes], Found],
     takes: tuple[str, ...],
     *,
     may_take: tuple[str, ...] = (),

@@ -23,7 +23,7 @@ from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
-from dpsql.pipeline.release_codec import pack, unpack
+from dpsql.pipeline.release_codec import decode_release, encode_release
 from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
@@ -31,8 +31,8 @@ from dpsql.pipeline.trace import trace_from
 from dpsql.policy.limits import ResourceFailures
 from dpsql.policy.model import Policy
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import FREE, Cost, Noise, Result
-from dpsql.sql.syntax.placeholders import Values, literals
+from dpsql.results.result import FREE, AnswerNoise, Cost, Result
+from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
 _logger = logging.getLogger(__name__)
 _CAUSES: Final = {
@@ -119,7 +119,7 @@ class Answerer:
         """The columns of the answer. Reads nothing private and costs nothing."""
         return self.preparer.prepare(question).shown
 
-    def types_of(self, values: Values) -> dict[str, str | None]:
+    def types_of(self, values: PlaceholderValues) -> dict[str, str | None]:
         """The types that the values of query parameters have in a statement; None for NULL."""
         written = literals(values)
         if not written:
@@ -161,7 +161,7 @@ class Answerer:
         kept = self.paying_ledger().stored(self.payer.analyst, prepared.fingerprint)
         if kept is None:
             return None
-        released = unpack(self.tails.keys, prepared.blocks, kept.payload)
+        released = decode_release(self.tails.keys, prepared.blocks, kept.payload)
         return None if released is None else (released, kept.settled)
 
     def _reserve(self, prepared: Prepared, question: Question) -> Charge:
@@ -189,7 +189,7 @@ class Answerer:
                 for block in prepared.blocks:
                     with read_exact(run, block, self._report_progress) as exact:
                         released.append(release_block(block, exact, self.source))
-                return _Release(tuple(released), pack(self.tails.keys, released))
+                return _Release(tuple(released), encode_release(self.tails.keys, released))
         except Exception as error:
             if error is self._stopped:
                 raise
@@ -221,7 +221,7 @@ class Answerer:
             answer,
             lambda: self._explained(prepared),
             cost,
-            Noise(query.outputs, query.supports, prepared.plan.blocks, counts),
+            AnswerNoise(query.outputs, query.supports, prepared.plan.blocks, counts),
         )
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:

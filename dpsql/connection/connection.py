@@ -39,7 +39,7 @@ from dpsql.policy.resolve import resolve
 from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
-from dpsql.sql.syntax.placeholders import Values, plain_values
+from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values
 
 _logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Connection(CursorConnection):
     def sql(
         self,
         query: str,
-        values: Values = (),
+        values: PlaceholderValues = (),
         *,
         mechanism: str | None = None,
         fresh: bool = False,
@@ -110,7 +110,7 @@ class Connection(CursorConnection):
     def explain(
         self,
         query: str,
-        values: Values = (),
+        values: PlaceholderValues = (),
         *,
         mechanism: str | None = None,
         **parameters: Unpack[PrivacyParameters],
@@ -121,7 +121,7 @@ class Connection(CursorConnection):
             self.refuse_closed()
             return self._statements.explanation(text, asked)
 
-    def describe(self, query: str, values: Values | None = None) -> Description:
+    def describe(self, query: str, values: PlaceholderValues | None = None) -> Description:
         """The columns that a statement's answer would have, and its query parameters.
 
         Any statement that ``sql`` takes can be described: nothing private is read, nothing is set,

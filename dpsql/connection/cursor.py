@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
     from dpsql.results.rows import Row
-    from dpsql.sql.syntax.placeholders import Values
+    from dpsql.sql.syntax.placeholders import PlaceholderValues
 
 ColumnDescription: TypeAlias = tuple[str, str, None, None, int | None, int | None, None]
 """Name, type code (DuckDB's own text), display size, internal size, precision, scale, null_ok."""
@@ -49,7 +49,7 @@ class CursorConnection(ABC):
     def sql(
         self,
         query: str,
-        values: Values = (),
+        values: PlaceholderValues = (),
         *,
         mechanism: str | None = None,
         fresh: bool = False,
@@ -96,7 +96,7 @@ class Cursor:
     def execute(
         self,
         operation: str,
-        parameters: Values | None = None,
+        parameters: PlaceholderValues | None = None,
         *,
         mechanism: str | None = None,
         fresh: bool = False,
@@ -118,7 +118,7 @@ class Cursor:
         self.description = tuple(_description(name, type_) for name, type_ in described)
         return self
 
-    def executemany(self, operation: str, seq_of_parameters: Iterable[Values]) -> None:
+    def executemany(self, operation: str, seq_of_parameters: Iterable[PlaceholderValues]) -> None:
         """Refuse: every statement returns rows, and all but the last answer would be paid in vain.
 
         Raises ``NotSupportedError``; nothing runs and nothing is spent.

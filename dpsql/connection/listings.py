@@ -17,21 +17,25 @@ from dpsql.policy.parameters import NOT_GIVEN, PARAMETER_NAMES, UNLIMITED, Overr
 from dpsql.policy.resolve import resolve
 
 _TEXT, _NUMBER = "VARCHAR", "DOUBLE"
-BUDGET: Final = (
+BUDGET_COLUMNS: Final = (
     Column("account", _TEXT),
     Column("quantity", _TEXT),
     Column("spent", _NUMBER),
     Column("remaining", _NUMBER),
     Column("limit", _NUMBER),
 )
-TABLES: Final = (Column("name", _TEXT), Column("access", _TEXT), Column("privacy_unit", _TEXT))
-PARAMETERS: Final = (
+TABLE_COLUMNS: Final = (
+    Column("name", _TEXT),
+    Column("access", _TEXT),
+    Column("privacy_unit", _TEXT),
+)
+PARAMETER_COLUMNS: Final = (
     Column("parameter", _TEXT),
     Column("value", _TEXT),
     Column("source", _TEXT),
     Column("limit", _TEXT),
 )
-COLUMNS: Final = (
+COLUMN_COLUMNS: Final = (
     Column("column_name", _TEXT),
     Column("column_type", _TEXT),
     Column("access", _TEXT),
@@ -41,8 +45,8 @@ COLUMNS: Final = (
 )
 
 
-PLAN: Final = (Column("plan", _TEXT),)
-"""The columns of what each statement lists; ``PLAN`` is that of EXPLAIN."""
+PLAN_COLUMNS: Final = (Column("plan", _TEXT),)
+"""The columns of what each statement lists; ``PLAN_COLUMNS`` is that of EXPLAIN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,12 @@ class Layer:
     given: Overrides
 
 
-def plan(text: str) -> Listing:
+def plan_listing(text: str) -> Listing:
     """The text of an explanation as one column, line by line."""
-    return Listing(PLAN, [(line,) for line in text.split("\n")])
+    return Listing(PLAN_COLUMNS, [(line,) for line in text.split("\n")])
 
 
-def budget(report: BudgetReport) -> Listing:
+def budget_listing(report: BudgetReport) -> Listing:
     """What each of the analyst's accounts counts, one row each, and what is promised.
 
     The account that pays comes first, the analyst's above it follows. What is promised of all
@@ -81,7 +85,7 @@ def budget(report: BudgetReport) -> Listing:
     if promise is not None:
         rows.append((promise.account, "promised epsilon", None, None, promise.epsilon))
         rows.append((promise.account, "promised delta", None, None, promise.delta))
-    return Listing(BUDGET, rows)
+    return Listing(BUDGET_COLUMNS, rows)
 
 
 def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
@@ -102,13 +106,13 @@ def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
     return name, spent, None if limit is None else max(0.0, limit - spent), limit
 
 
-def tables(policy: Policy) -> Listing:
+def table_listing(policy: Policy) -> Listing:
     """The tables an analyst may use: those of the policy, no others exist."""
     listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
-    return Listing(TABLES, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
+    return Listing(TABLE_COLUMNS, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
 
 
-def parameters(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:
+def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:
     """The privacy parameters in force, where each comes from, and the policy's limit to it.
 
     ``layers`` are in order from far to near; what none of them gives is the policy's default.
@@ -120,10 +124,10 @@ def parameters(policy: Policy, layers: Iterable[Layer], only: str | None = None)
         sources = [layer.source for layer in given if getattr(layer.given, name) is not NOT_GIVEN]
         source = sources[-1] if sources else "policy"
         rows.append((name, _value_text(getattr(values, name)), source, _limit(policy, name)))
-    return Listing(PARAMETERS, rows)
+    return Listing(PARAMETER_COLUMNS, rows)
 
 
-def describe(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
+def column_listing(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
     """The columns of a table and what the policy declares about each.
 
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
@@ -138,7 +142,7 @@ def describe(policy: Policy, schema: Schema, name: str, place: Place) -> Listing
             hint=suggestion(name, names) or f"Tables: {', '.join(names)}.",
         )
     return Listing(
-        COLUMNS,
+        COLUMN_COLUMNS,
         [_described(policy, table, column) for column in schema[fold(table.name)].columns],
     )
 

@@ -21,7 +21,7 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.rows import HeldAnswer
 from dpsql.sql.syntax.parse import not_text
-from dpsql.sql.syntax.placeholders import Values, plain_values, query_parameters
+from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
 from dpsql.sql.syntax.statements import (
     Describe,
     Explain,
@@ -29,7 +29,7 @@ from dpsql.sql.syntax.statements import (
     Select,
     Set,
     Show,
-    Shown,
+    ShowSubject,
     read_statement,
 )
 
@@ -38,7 +38,7 @@ from dpsql.sql.syntax.statements import (
 class Arguments:
     """What comes beside the text of a statement."""
 
-    values: Values = ()
+    values: PlaceholderValues = ()
     mechanism: str | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     fresh: bool = False
@@ -90,7 +90,7 @@ class Statements:
                 return self._answerer.answer(self.question(statement.text, asked))
             case Explain():
                 explanation = self._explanation(statement, asked)
-                return self._listed(listings.plan(str(explanation)), explanation)
+                return self._listed(listings.plan_listing(str(explanation)), explanation)
             case _:
                 asked.refuse()
                 return self._listed(self._listing(statement), Explanation(text))
@@ -102,7 +102,7 @@ class Statements:
             return self._explanation(statement, asked)
         return self._answerer.explain(self.question(text, asked))
 
-    def description(self, text: str, values: Values | None) -> Description:
+    def description(self, text: str, values: PlaceholderValues | None) -> Description:
         """Describe a statement of any kind; nothing is set, read or paid for."""
         statement = read_statement(text)
         match statement:
@@ -111,7 +111,7 @@ class Statements:
             case Explain():
                 with _placed_after(statement.before):
                     inner = self._described(statement.text, values)
-                return Description(_answer_columns(listings.PLAN), inner.parameters)
+                return Description(_answer_columns(listings.PLAN_COLUMNS), inner.parameters)
             case _:
                 Arguments(values or ()).refuse()
                 return Description(_answer_columns(self._listed_columns(statement)), ())
@@ -130,7 +130,7 @@ class Statements:
         with _placed_after(statement.before):
             return self._answerer.explain(self.question(statement.text, asked))
 
-    def _described(self, text: str, values: Values | None) -> Description:
+    def _described(self, text: str, values: PlaceholderValues | None) -> Description:
         names = query_parameters(text)
         given = dict.fromkeys(names) if values is None else values
         columns = self._answerer.describe(self.question(text, Arguments(given)))
@@ -143,13 +143,13 @@ class Statements:
         match statement:
             case Set(name, value, place):
                 _checked(self._policy, name, value, place)
-            case Show(Shown.BUDGET):
-                return listings.BUDGET
-            case Show(Shown.TABLES):
-                return listings.TABLES
+            case Show(ShowSubject.BUDGET):
+                return listings.BUDGET_COLUMNS
+            case Show(ShowSubject.TABLES):
+                return listings.TABLE_COLUMNS
             case Describe():
                 return self._listing(statement).columns
-        return listings.PARAMETERS
+        return listings.PARAMETER_COLUMNS
 
     def _listed(self, listing: Listing, explanation: Explanation) -> Result:
         columns = listing.columns
@@ -161,19 +161,19 @@ class Statements:
         match statement:
             case Set(name, value, place):
                 self._set[name] = _checked(self._policy, name, value, place)
-                return listings.parameters(self._policy, self._layers(), name)
+                return listings.parameter_listing(self._policy, self._layers(), name)
             case Reset(name):
                 self._set.pop(name, None)
-                return listings.parameters(self._policy, self._layers(), name)
-            case Show(Shown.BUDGET):
-                return listings.budget(self._answerer.budget())
-            case Show(Shown.TABLES):
-                return listings.tables(self._policy)
-            case Show(Shown.PARAMETERS):
-                return listings.parameters(self._policy, self._layers())
+                return listings.parameter_listing(self._policy, self._layers(), name)
+            case Show(ShowSubject.BUDGET):
+                return listings.budget_listing(self._answerer.budget())
+            case Show(ShowSubject.TABLES):
+                return listings.table_listing(self._policy)
+            case Show(ShowSubject.PARAMETERS):
+                return listings.parameter_listing(self._policy, self._layers())
             case Describe(table, place):
                 schema = self._answerer.engine.schema()
-                return listings.describe(self._policy, schema, table, place)
+                return listings.column_listing(self._policy, schema, table, place)
         raise AssertionError("every statement has been answered")
 
     def _layers(self) -> tuple[Layer, ...]:

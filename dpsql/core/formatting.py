@@ -9,6 +9,9 @@ from decimal import Decimal
 MAX_DECIMALS = 6
 MISSING = "NULL"
 
+DEFAULT_CONFIDENCE = 0.95
+"""Confidence of an interval where none is named."""
+
 
 def significant(value: float, digits: int = 4) -> str:
     """A figure to a few significant digits, thousands separated, without trailing zeros.

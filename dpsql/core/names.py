@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-MAX_NAME: Final = 200
+MAX_ACCOUNT_NAME: Final = 200
 RULE: Final = "has 1 to 200 visible characters, no `/`, and single spaces inside"
 """What a name must be, in words that follow the name of a thing."""
 
@@ -25,10 +25,10 @@ _UNSEEN: Final = re.compile(
 def is_account_name(name: object) -> bool:
     """True for what may be one part of an account's path: a dataset, an analyst or a session.
 
-    In Unicode's normal form C, of at most ``MAX_NAME`` characters that can be seen, with single
-    spaces between them.
+    In Unicode's normal form C, of at most ``MAX_ACCOUNT_NAME`` characters that can be seen, with
+    single spaces between them.
     """
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or "/" in name:
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ACCOUNT_NAME or "/" in name:
         return False
     seen = name.isprintable() and _UNSEEN.search(name) is None
     whole = not unicodedata.category(name[0]).startswith("M")  # or it would join the slash before

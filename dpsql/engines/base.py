@@ -89,7 +89,7 @@ class Stage(Protocol):
         """The key columns of a generated query with one parameter, a list of row ids."""
 
 
-class Rows(Protocol):
+class PrivateReader(Protocol):
     """Where generated SQL over private rows runs."""
 
     @property
@@ -103,7 +103,7 @@ class Rows(Protocol):
         """A stage for a query that reads private rows in several steps."""
 
 
-class Run(Rows, Protocol):
+class Run(PrivateReader, Protocol):
     """The statements of one query, of which none goes on when its time is over.
 
     Runs of one engine do not know of each other: interrupting one leaves all others alone.

@@ -13,7 +13,7 @@ import duckdb
 from dpsql.core.quoting import literal
 from dpsql.errors import InternalError
 
-SETTINGS: Final = {
+LOCKDOWN_SETTINGS: Final = {
     # What statements may reach.
     "enable_external_access": "false",
     "python_enable_replacements": "false",
@@ -81,8 +81,8 @@ def lock_down(connection: duckdb.DuckDBPyConnection, without: Sequence[str] = ()
     ``without`` names optimizers that are disabled beside those that always are. Raises
     ``InternalError`` if the engine has other settings all the same.
     """
-    disabled = sorted([*SETTINGS["disabled_optimizers"].split(","), *without])
-    wanted = SETTINGS | {"disabled_optimizers": ",".join(disabled)}
+    disabled = sorted([*LOCKDOWN_SETTINGS["disabled_optimizers"].split(","), *without])
+    wanted = LOCKDOWN_SETTINGS | {"disabled_optimizers": ",".join(disabled)}
     for name, value in wanted.items():
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
         connection.execute(f"SET GLOBAL {name} = {literal(value)}")
@@ -91,8 +91,8 @@ def lock_down(connection: duckdb.DuckDBPyConnection, without: Sequence[str] = ()
 
 
 def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The values that a connection has for ``SETTINGS``."""
-    names = ", ".join(map(literal, SETTINGS))
+    """The values that a connection has for ``LOCKDOWN_SETTINGS``."""
+    names = ", ".join(map(literal, LOCKDOWN_SETTINGS))
     rows = connection.execute(
         f"SELECT lower(name), lower(value) FROM duckdb_settings() WHERE lower(name) IN ({names})"
     )

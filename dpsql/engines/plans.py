@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import duckdb
 
-Node: TypeAlias = dict[str, Any]
+PlanNode: TypeAlias = dict[str, Any]
 
 _MAX_PLAN: Final = 50_000_000  # characters
 
@@ -19,7 +19,7 @@ _MAX_PLAN: Final = 50_000_000  # characters
 class Plan:
     """The plan of one query, as the engine writes it down."""
 
-    root: Node
+    root: PlanNode
 
     @property
     def collated(self) -> tuple[bool, ...]:
@@ -27,13 +27,13 @@ class Plan:
         return tuple(has_collation(each["return_type"]) for each in self.root["expressions"])
 
 
-def read_plan(text: str) -> Node:
+def read_plan(text: str) -> PlanNode:
     """The object in what ``json_serialize_plan`` returns. Raises ``RecursionError`` if too deep.
 
     DuckDB writes some constants as bare words that JSON does not have: nan, inf and -inf.
     """
     try:
-        found: Node = json.loads(text)
+        found: PlanNode = json.loads(text)
     except json.JSONDecodeError:
         found = json.loads(_STRING_OR_WORD.sub(_as_python_writes, text))
     return found
@@ -64,7 +64,7 @@ def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
     return None if found["error"] or len(found["plans"]) != 1 else Plan(found["plans"][0])
 
 
-def nodes(plan: Node) -> Iterator[Node]:
+def nodes(plan: PlanNode) -> Iterator[PlanNode]:
     """Every object in a plan: operators, expressions, types, values."""
     todo: list[object] = [plan]
     while todo:

@@ -17,7 +17,7 @@ from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import EngineError
 
-MAX_VALUES: Final = 12
+MAX_DOMAIN_VALUES: Final = 12
 """Columns of text with more distinct values are not shown."""
 
 
@@ -50,8 +50,8 @@ def _seen(cursor: duckdb.DuckDBPyConnection, table: str, column: str, numeric: b
         return "" if low is None else f"{low} to {high}"
     values = cursor.execute(
         f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL "
-        f"ORDER BY 1 LIMIT {MAX_VALUES + 1}"
+        f"ORDER BY 1 LIMIT {MAX_DOMAIN_VALUES + 1}"
     ).fetchall()
-    if len(values) > MAX_VALUES:
+    if len(values) > MAX_DOMAIN_VALUES:
         return ""
     return ", ".join(printable(str(value), 40) for (value,) in values)

@@ -20,7 +20,8 @@ from dpsql.engines.constants import FailingConstant
 _GRACE: Final = 10.0  # seconds for a process to start, and to end by itself
 # What this process imports, the child imports, whatever its environment says.
 _START: Final = (
-    "import sys; sys.path[:] = sys.argv[1:]; from dpsql.engines.sandbox_child import main; main()"
+    "import sys; sys.path[:] = sys.argv[1:]; "
+    "from dpsql.engines.sandbox_child import run_task; run_task()"
 )
 
 
@@ -29,7 +30,7 @@ class ApartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """What a process may take: of memory in all, of memory that DuckDB counts, of time."""
 
     memory_bytes: int
@@ -43,12 +44,12 @@ class Apart:
     def __init__(self) -> None:
         self._child: subprocess.Popen[str] | None = None
 
-    def run(self, database: str, statements: Sequence[str], limits: Limits) -> None:
+    def run(self, database: str, statements: Sequence[str], limits: SandboxLimits) -> None:
         """Run statements on a database file. Raises ``ApartFailed``."""
         self._ask({"database": database, "statements": list(statements), "query": None}, limits)
 
     def failing_constant(
-        self, statements: Sequence[str], query: str, limits: Limits
+        self, statements: Sequence[str], query: str, limits: SandboxLimits
     ) -> FailingConstant | None:
         """:func:`failing_constant` for a query over tables that ``statements`` create.
 
@@ -68,7 +69,7 @@ class Apart:
         if child is not None:
             child.kill()
 
-    def _ask(self, task: Mapping[str, object], limits: Limits) -> str:
+    def _ask(self, task: Mapping[str, object], limits: SandboxLimits) -> str:
         """What the child says to a task."""
         path = [entry or os.getcwd() for entry in sys.path]
         try:

@@ -23,7 +23,7 @@ _INTERVAL = 0.005  # seconds between two looks at the memory, in which it grows 
 _THREADS = 4
 
 
-def main() -> None:
+def run_task() -> None:
     """Do the task, and end with 0 if it could be done."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     answer = os.dup(1)

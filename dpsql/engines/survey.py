@@ -46,7 +46,7 @@ _PARTS = (
 )
 
 
-FUNCTIONS: Final = (
+SURVEYED_FUNCTIONS: Final = (
     *("+", "-", "*", "/", "//", "%", "**", "^", "power", "||", "~~", "!~~", "~~*", "!~~*"),
     *("like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "abs", "ceil", "floor"),
     *("round", "trunc", "sign", "sqrt", "exp", "ln", "log", "isnan", "concat", "contains"),
@@ -117,7 +117,7 @@ def _made() -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as whole:
-            whole.write(written(survey()))
+            whole.write(evidence_text(survey()))
         Path(whole.name).replace(path)
     except OSError:
         raise InterfaceError(
@@ -128,7 +128,7 @@ def _made() -> Path:
     return path
 
 
-def written(table: dict[str, Any]) -> str:
+def evidence_text(table: dict[str, Any]) -> str:
     """A table as the text that is checked in."""
     return json.dumps(table, indent=0, ensure_ascii=True) + "\n"
 
@@ -139,7 +139,7 @@ def _forms() -> Iterator[_Form]:
         for sign in _COMPARISONS:
             yield _Form(f"({{0}} {sign} {{1}})", (kind, kind))
     catalog = _catalog()
-    for name in FUNCTIONS:
+    for name in SURVEYED_FUNCTIONS:
         for types in _signatures(name, catalog.get(name, ())):
             yield from _called(name, types)
 

@@ -20,7 +20,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
 from dpsql.engines.base import Definition
 from dpsql.engines.evidence import Evidence
-from dpsql.engines.plans import Node, Plan, has_collation, nodes, plan_of
+from dpsql.engines.plans import Plan, PlanNode, has_collation, nodes, plan_of
 from dpsql.engines.types import has_enum
 
 DATA: Final = f"{INTERNAL_PREFIX}data"
@@ -116,7 +116,7 @@ def _refusal(
     return None
 
 
-def _passing(plan: Node) -> Node:
+def _passing(plan: PlanNode) -> PlanNode:
     """The plan where calls that never fail are not told as calls; their arguments are."""
     for node in nodes(plan):
         kind, name = node.get("expression_class"), (node.get("qname") or {"path": [""]})["path"][-1]
@@ -130,7 +130,7 @@ def _passing(plan: Node) -> Node:
     return plan
 
 
-def _operator(node: Node) -> Remark | None:
+def _operator(node: PlanNode) -> Remark | None:
     kind = node.get("type")
     if not isinstance(kind, str) or not kind.startswith("LOGICAL_"):
         return None
@@ -142,7 +142,7 @@ def _operator(node: Node) -> Remark | None:
     return _scan(node) if kind == "LOGICAL_GET" else None
 
 
-def _scan(node: Node) -> Remark | None:
+def _scan(node: PlanNode) -> Remark | None:
     """What is wrong with a leaf of a plan: a table, or a function that makes rows."""
     path = _path(node)
     if path == ["seq_scan"]:
@@ -158,7 +158,7 @@ def _scan(node: Node) -> Remark | None:
     return Remark(f"reads {path[-1]}(), which is no table of the database", _AS_TABLE)
 
 
-def _function(node: Node) -> Remark | None:
+def _function(node: PlanNode) -> Remark | None:
     """What is wrong with a call in a plan, if it is one."""
     if "expression_class" not in node or node.get("qname") is None:
         return None
@@ -178,7 +178,7 @@ def _function(node: Node) -> Remark | None:
     return None
 
 
-def _path(node: Node) -> list[str]:
+def _path(node: PlanNode) -> list[str]:
     return list(node["qname"]["path"])
 
 
@@ -217,7 +217,7 @@ def _compares_collated(plan: Plan) -> bool:
     return handed and any(node["type"] in _COMPARES for node in operators)
 
 
-def _is_operator(node: Node) -> bool:
+def _is_operator(node: PlanNode) -> bool:
     return isinstance(node.get("type"), str) and node["type"].startswith("LOGICAL_")
 
 
@@ -313,14 +313,14 @@ def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: str) -> list[
     return None if patterns is None or _is_owned(connection, patterns) else patterns
 
 
-def _is_plain_column(node: Node) -> bool:
+def _is_plain_column(node: PlanNode) -> bool:
     if node["class"] == "COLUMN_REF":
         return True
     lists = ("replace_list", "columns", "expr")
     return node["class"] == "STAR" and not any(node.get(key) for key in lists)
 
 
-def _patterns(source: Node) -> list[str] | None:
+def _patterns(source: PlanNode) -> list[str] | None:
     """The files that the FROM clause of a view names, if it names Parquet files."""
     if source.get("sample") is not None or source.get("at_clause") is not None:
         return None
@@ -338,7 +338,7 @@ def _patterns(source: Node) -> list[str] | None:
     return _texts(first["expression"])
 
 
-def _is_known_option(argument: Node) -> bool:
+def _is_known_option(argument: PlanNode) -> bool:
     """True for ``filename => true`` and the like, in both of its spellings."""
     name, value = argument["name"], argument["expression"]
     if not name and value["type"] == "COMPARE_EQUAL":
@@ -348,7 +348,7 @@ def _is_known_option(argument: Node) -> bool:
     return name in _PARQUET_OPTIONS and value["class"] == "CONSTANT"
 
 
-def _texts(node: Node) -> list[str] | None:
+def _texts(node: PlanNode) -> list[str] | None:
     """The texts of a constant, or of a list of constants."""
     if node["class"] == "FUNCTION" and node["qualified_name"]["path"][-1] == "list_value":
         parts = [_texts(argument["expression"]) for argument in node["arguments"]]

@@ -29,7 +29,7 @@ METADATA_KEY: Final = b"dpsql"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ExportColumn:
     """A column of an answer as it goes out. ``type`` is DuckDB's."""
 
     name: str
@@ -57,29 +57,31 @@ def encoded(result: Result, format_: str, confidence: float, intervals: bool) ->
             raise ValueError(f"no such format: {format_}")
 
 
-def columns_of(result: Result, intervals: float | None) -> list[Column]:
+def exported_columns(result: Result, intervals: float | None) -> list[ExportColumn]:
     """The columns of an answer.
 
     With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
     """
     ends = _ends_by_column(result, intervals)
     rows = result.fetchall()
-    columns: list[Column] = []
+    columns: list[ExportColumn] = []
     for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
-        columns.append(Column(name, type_, [row[position] for row in rows]))
+        columns.append(ExportColumn(name, type_, [row[position] for row in rows]))
         columns += ends.get(name, ())
     return columns
 
 
-def _ends_by_column(result: Result, intervals: float | None) -> dict[str, tuple[Column, Column]]:
+def _ends_by_column(
+    result: Result, intervals: float | None
+) -> dict[str, tuple[ExportColumn, ExportColumn]]:
     """The ends of each noisy column's intervals, under names that the answer leaves free."""
     if intervals is None:
         return {}
 
-    def end(name: str, word: str, values: NDArray[np.float64]) -> Column:
+    def end(name: str, word: str, values: NDArray[np.float64]) -> ExportColumn:
         whole = result.types[result.columns.index(name)] == "BIGINT"
         free = _free(f"{name}_{word}", result.columns)
-        return Column(free, "BIGINT" if whole else "DOUBLE", _ends(result, name, values))
+        return ExportColumn(free, "BIGINT" if whole else "DOUBLE", _ends(result, name, values))
 
     return {
         name: (end(name, "low", found.low), end(name, "high", found.high))
@@ -95,7 +97,7 @@ def _free(name: str, taken: list[str]) -> str:
 
 def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
     """Columns, rows, intervals (null where a value is NULL) and cost, as one JSON object."""
-    columns = columns_of(result, confidence if intervals else None)
+    columns = exported_columns(result, confidence if intervals else None)
     parts = {
         "columns": [column.name for column in columns],
         "rows": list(zip(*(column.values for column in columns), strict=True)),
@@ -110,15 +112,15 @@ def result_json(result: Result, confidence: float, intervals: bool = False) -> s
 
 def result_json_lines(result: Result, intervals: float | None) -> str:
     """An object for each row, on a line of its own."""
-    columns = columns_of(result, intervals)
+    columns = exported_columns(result, intervals)
     names = [column.name for column in columns]
     rows = zip(*(column.values for column in columns), strict=True)
     return "".join(f"{_json(dict(zip(names, row, strict=True)))}\n" for row in rows)
 
 
 def result_csv(result: Result, intervals: float | None) -> str:
-    """A header and the rows, NULL as nothing; ``intervals`` as for :func:`columns_of`."""
-    columns = columns_of(result, intervals)
+    """A header and the rows, NULL as nothing; ``intervals`` as for :func:`exported_columns`."""
+    columns = exported_columns(result, intervals)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(column.name for column in columns)
@@ -128,7 +130,7 @@ def result_csv(result: Result, intervals: float | None) -> str:
 
 def result_markdown(result: Result, intervals: float | None) -> str:
     """A table of GitHub's Markdown, numbers to the right."""
-    columns = columns_of(result, intervals)
+    columns = exported_columns(result, intervals)
     rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
     cells = [[_markdown_cell(value) for value in column.values] for column in columns]
     rows = [[_markdown_cell(column.name) for column in columns], rules]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpsql.accounting.zcdp import MAX_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
-from dpsql.ledger.backend import Backend, Row, State
+from dpsql.ledger.backend import Backend, LedgerRow, State
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
@@ -63,7 +63,7 @@ class Pane(NamedTuple):
         return ("windows", self.opened, self.path, self.period, *self.sums)
 
 
-class Node(NamedTuple):
+class AccountNode(NamedTuple):
     """An account as it is stored, with its present window.
 
     ``suspended`` and ``reopened`` are the events that did so last, or 0. ``last`` is the event that
@@ -102,13 +102,13 @@ class Node(NamedTuple):
         return ("accounts", *settings, self.suspended, self.reopened)
 
 
-def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, Node]:
+def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
     """The accounts among ``paths`` that exist, by path; they decide nothing yet."""
     rows = sql.execute(_nodes_of(len(paths)), paths)
     return {row[0]: _node(row) for row in rows}
 
 
-def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, Node]:
+def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
     """The same, to decide by. Raises :class:`LedgerError` unless they are what the chain says.
 
     ``paths`` go down a line. Rows are what the last event says that changed them, and not those of
@@ -127,7 +127,7 @@ def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, Node]:
     return found
 
 
-def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[Node]:
+def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[AccountNode]:
     """The line of accounts from the dataset to ``path``, ready to be charged under ``limits``.
 
     Accounts that are missing are created, windows that are over renewed, limits of the policy that
@@ -150,7 +150,7 @@ def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[No
     return found
 
 
-def require_room(nodes: Sequence[Node], amount: Amount) -> None:
+def require_room(nodes: Sequence[AccountNode], amount: Amount) -> None:
     """Raise :class:`BudgetExceeded` unless ``amount`` fits into every limit of every node.
 
     What it says is for the analyst who asked: of the first node, the dataset's, which others pay
@@ -162,7 +162,7 @@ def require_room(nodes: Sequence[Node], amount: Amount) -> None:
         raise _budget_exceeded(nodes[1:] or nodes, short, amount)
     for node in nodes:
         sums = zip(node.window.sums, amount.units, strict=False)
-        if any(paid + more > MAX_UNITS for paid, more in sums):
+        if any(paid + more > MAX_LEDGER_UNITS for paid, more in sums):
             raise LedgerError(
                 f"the account {node.path} has spent more than can be counted",
                 code="ledger_overflow",
@@ -185,7 +185,7 @@ def require_open(sql: Backend, path: str) -> None:
 
 
 def suspend(
-    journal: Journal, node: Node, kind: Kind, entry: int | None = None, **detail: str
+    journal: Journal, node: AccountNode, kind: Kind, entry: int | None = None, **detail: str
 ) -> None:
     """Suspend an account by an event of this kind. If it is suspended, it goes on being so."""
     since = node.suspended if node.is_suspended else journal.next
@@ -194,7 +194,7 @@ def suspend(
     _change(journal, node.path, suspended=since)
 
 
-def reopen(journal: Journal, node: Node) -> None:
+def reopen(journal: Journal, node: AccountNode) -> None:
     """End the suspension of an account."""
     seq = journal.next
     journal.note(Kind.REOPEN, node.path, states=[node._replace(reopened=seq).state])
@@ -224,7 +224,7 @@ def _account_suspended(path: str, kind: str) -> LedgerError:
 
 
 def reserve(
-    journal: Journal, nodes: Sequence[Node], amount: Amount, *, query: str, plan: str
+    journal: Journal, nodes: Sequence[AccountNode], amount: Amount, *, query: str, plan: str
 ) -> int:
     """Reserve ``amount`` in the present window of every node, of which the last pays; the entry."""
     added = (*amount.units, 1, 1)
@@ -276,7 +276,7 @@ def _move(journal: Journal, panes: Sequence[Pane], by: Sequence[int]) -> None:
     )
 
 
-def create(journal: Journal, path: str) -> Node:
+def create(journal: Journal, path: str) -> AccountNode:
     """Put an account without limits into the ledger, with its first window.
 
     Raises :class:`LedgerError` (``ledger_corrupt``) if the chain has one of that name.
@@ -286,7 +286,7 @@ def create(journal: Journal, path: str) -> Node:
         f"SELECT 1 FROM events WHERE account = ? AND {ACCOUNT_CHANGES} LIMIT 1", (path,)
     ):
         raise untied(path)
-    node = Node(path, _empty(path, seq, ""), 0, 0, None, "{}", None, None, seq, None)
+    node = AccountNode(path, _empty(path, seq, ""), 0, 0, None, "{}", None, None, seq, None)
     journal.note(Kind.ACCOUNT, path, states=[node.state, node.window.state])
     _insert(journal, node.window)
     sql.execute(
@@ -296,7 +296,7 @@ def create(journal: Journal, path: str) -> Node:
     return node
 
 
-def open_window(journal: Journal, node: Node, by: str) -> Node:
+def open_window(journal: Journal, node: AccountNode, by: str) -> AccountNode:
     """Give an account a new window, in which nothing was spent."""
     label = period(node.renews, journal.at)
     node = node._replace(window=_empty(node.path, journal.next, label))
@@ -307,7 +307,7 @@ def open_window(journal: Journal, node: Node, by: str) -> Node:
     return node
 
 
-def renew(journal: Journal, node: Node, every: Renewal | None) -> None:
+def renew(journal: Journal, node: AccountNode, every: Renewal | None) -> None:
     """Renew an account's window every day or month from now on, or never."""
     label = period(every, journal.at)
     node = node._replace(renews=every, window=node.window._replace(period=label))
@@ -320,7 +320,7 @@ def renew(journal: Journal, node: Node, every: Renewal | None) -> None:
     )
 
 
-def set_limit(journal: Journal, node: Node, most: Amount | None, terms: Any) -> None:
+def set_limit(journal: Journal, node: AccountNode, most: Amount | None, terms: Any) -> None:
     """Set the owner's limit of an account, or lift it, with what is written beside it."""
     amount, limited = most or Amount(), most is not None
     states = [node._replace(limit=most).state]
@@ -366,7 +366,7 @@ def windows_of(sql: Backend, path: str) -> tuple[Window, ...]:
 def total_of(windows: Sequence[Window]) -> Spent:
     """What was spent over all windows; sums beyond what can be counted stay at the largest."""
     sums = [
-        min(MAX_UNITS, sum(units))
+        min(MAX_LEDGER_UNITS, sum(units))
         for units in zip(*(each.spent.amount.units for each in windows), strict=True)
     ]
     return Spent(
@@ -377,7 +377,11 @@ def total_of(windows: Sequence[Window]) -> Spent:
 
 
 def _standing(
-    sql: Backend, path: str, node: Node | None, limits: Mapping[str, Account] | None, now: int
+    sql: Backend,
+    path: str,
+    node: AccountNode | None,
+    limits: Mapping[str, Account] | None,
+    now: int,
 ) -> Standing:
     policy = None if limits is None or path not in limits else limits[path].limit
     if node is None:
@@ -393,20 +397,20 @@ def _standing(
     return Standing(path, node.limits, node.renews, node.terms, current, total, since)
 
 
-def _since(sql: Backend, node: Node) -> str:
+def _since(sql: Backend, node: AccountNode) -> str:
     rows = sql.execute("SELECT at FROM events WHERE seq = ?", (node.suspended,))
     if not rows:
         raise untied(node.path)
     return iso(rows[0][0])
 
 
-def _renewed(journal: Journal, node: Node) -> Node:
+def _renewed(journal: Journal, node: AccountNode) -> AccountNode:
     if not is_over(node.renews, node.window.period, journal.at):
         return node
     return open_window(journal, node, "calendar")
 
 
-def _told(journal: Journal, node: Node, policy: Amount | None) -> Node:
+def _told(journal: Journal, node: AccountNode, policy: Amount | None) -> AccountNode:
     """The node under the policy's limit, which is recorded if it is not what it was."""
     if policy == node.policy:
         return node
@@ -423,9 +427,9 @@ def units_of(limit: Amount | None) -> tuple[int | None, ...]:
     return (None, None, None) if limit is None else limit.units
 
 
-def _node(row: Row) -> Node:
+def _node(row: LedgerRow) -> AccountNode:
     suspended, reopened, renews, terms, *limits, last, digest, changed, charged = row[10:]
-    return Node(
+    return AccountNode(
         row[0],
         _pane(row[:10]),
         suspended,
@@ -441,7 +445,7 @@ def _node(row: Row) -> Node:
     )
 
 
-def _pane(row: Row) -> Pane:
+def _pane(row: LedgerRow) -> Pane:
     path, opened, label, *sums, last, digest = row
     return Pane(path, opened, label, tuple(sums), last, digest)
 
@@ -484,7 +488,7 @@ def _unknown(path: str) -> UnknownName:
     )
 
 
-def _has_room(node: Node, amount: Amount) -> bool:
+def _has_room(node: AccountNode, amount: Amount) -> bool:
     if not node.limits:
         return True
     accounts = [_account(node.path, limit) for limit in node.limits]
@@ -494,7 +498,9 @@ def _has_room(node: Node, amount: Amount) -> bool:
     return all(account.has_room(spent, amount) for account in accounts)
 
 
-def _budget_exceeded(own: Sequence[Node], short: Sequence[Node], amount: Amount) -> BudgetExceeded:
+def _budget_exceeded(
+    own: Sequence[AccountNode], short: Sequence[AccountNode], amount: Amount
+) -> BudgetExceeded:
     """The refusal of ``amount``, in figures of the analyst's ``own`` accounts alone."""
     currency = "epsilon" if amount.epsilon else "rho"
     left = _left(own)
@@ -517,7 +523,7 @@ def _budget_exceeded(own: Sequence[Node], short: Sequence[Node], amount: Amount)
     )
 
 
-def _left(nodes: Sequence[Node]) -> Amount | None:
+def _left(nodes: Sequence[AccountNode]) -> Amount | None:
     """What all limits of all nodes leave; None without limits."""
     left = [
         Account(node.path, limit).left(node.window.spent.amount).units

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 Value: TypeAlias = int | str | bytes | None
-Row: TypeAlias = tuple[Any, ...]
+LedgerRow: TypeAlias = tuple[Any, ...]
 
 State: TypeAlias = tuple[Any, ...]
 """A row after an event: the table's name, then the columns that decide something."""
@@ -34,7 +34,7 @@ class Backend(Protocol):
     def begin_read(self) -> None:
         """Begin a transaction that sees one state of the ledger throughout."""
 
-    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
         """Run one statement; the rows it returns."""
 
     def commit(self) -> None:

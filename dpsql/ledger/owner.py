@@ -13,12 +13,12 @@ from datetime import datetime
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError, UnknownName
 from dpsql.ledger import accounts
-from dpsql.ledger.accounts import Node, nodes_of, tied_nodes
+from dpsql.ledger.accounts import AccountNode, nodes_of, tied_nodes
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path, line_of
-from dpsql.ledger.transactions import Link
+from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.windows import Renewal
 
 
@@ -29,7 +29,7 @@ class Owner:
     :class:`ParameterError` for malformed arguments and :class:`LedgerError` as any other call.
     """
 
-    def __init__(self, link: Link, who: str) -> None:
+    def __init__(self, link: DatabaseLink, who: str) -> None:
         self._link = link
         self._who = who
 
@@ -154,7 +154,7 @@ def _forget(journal: Journal, path: str, until: int | None) -> int:
     return len(found)
 
 
-def _node(journal: Journal, path: str) -> Node:
+def _node(journal: Journal, path: str) -> AccountNode:
     check_path(path)
     found = tied_nodes(journal.sql, (path,))
     if not found:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from dpsql.errors import LedgerError
-from dpsql.ledger.backend import Backend, Row, Said, Value
+from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, require_version
 
@@ -75,7 +75,7 @@ _REASONS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def ledger_error(error: psycopg.Error) -> LedgerError:
+def postgres_error(error: psycopg.Error) -> LedgerError:
     """What an error of PostgreSQL means for the ledger, in fixed words. Raise it ``from None``."""
     state = error.sqlstate or ""
     known = _REASONS.get(state) or _REASONS.get(state[:2])
@@ -92,7 +92,7 @@ def ledger_error(error: psycopg.Error) -> LedgerError:
 class PostgresBackend:
     """One connection to a ledger's database."""
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[LedgerRow]) -> None:
         self._connection = connection
         self.said: dict[bytes, Said] = {}
 
@@ -106,13 +106,13 @@ class PostgresBackend:
         """The first statement fixes the state that is read."""
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
         """Run one statement; the rows it returns."""
         try:
             cursor = self._connection.execute(_with_marks(sql), values)
             return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise ledger_error(error) from None
+            raise postgres_error(error) from None
 
     def commit(self) -> None:
         """Returns once the server's log is on its disk."""
@@ -140,7 +140,7 @@ class PostgresBackend:
         try:
             self._connection.close()
         except psycopg.Error as error:
-            raise ledger_error(error) from None
+            raise postgres_error(error) from None
 
 
 class PostgresHome:
@@ -168,7 +168,7 @@ class PostgresHome:
                 application_name="dpsql",
             )
         except psycopg.Error as error:
-            raise ledger_error(error) from None
+            raise postgres_error(error) from None
         backend = PostgresBackend(connection)
         try:
             self._prepare(backend)

@@ -16,7 +16,7 @@ from dpsql.ledger.windows import Renewal
 
 MAX_PATH = 512
 """The longest account path, in characters."""
-MAX_NAME = 1024
+MAX_LEDGER_NAME = 1024
 """The longest fingerprint of a query or name of a person, in characters."""
 MAX_DETAIL = 2**20
 """The longest JSON text of a plan or of terms, in characters."""
@@ -283,8 +283,8 @@ def check_cause(cause: str) -> None:
 
 def check_name(what: str, name: str) -> None:
     """Refuse a fingerprint or a name that is not one line of printable characters."""
-    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME:
-        _refuse(f"the {what} must be 1 to {MAX_NAME} printable characters")
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_LEDGER_NAME:
+        _refuse(f"the {what} must be 1 to {MAX_LEDGER_NAME} printable characters")
 
 
 def check_json(what: str, text: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from dpsql.errors import LedgerError
-from dpsql.ledger.backend import Row, Said, Value
+from dpsql.ledger.backend import LedgerRow, Said, Value
 
 _REASONS: dict[int, tuple[str, str, str]] = {
     sqlite3.SQLITE_BUSY: (
@@ -53,7 +53,7 @@ _REASONS: dict[int, tuple[str, str, str]] = {
 }
 
 
-def ledger_error(error: sqlite3.Error) -> LedgerError:
+def sqlite_error(error: sqlite3.Error) -> LedgerError:
     """What a SQLite error means for the ledger, in fixed words. Raise it ``from None``."""
     return known_error(getattr(error, "sqlite_errorcode", 0) & 0xFF)
 
@@ -82,12 +82,12 @@ class SQLiteBackend:
         """The first statement fixes the state that is read."""
         self.execute("BEGIN")
 
-    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
         """Run one statement; the rows it returns."""
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise ledger_error(error) from None
+            raise sqlite_error(error) from None
 
     def commit(self) -> None:
         """Returns once the log is synced."""
@@ -116,10 +116,10 @@ class SQLiteBackend:
         try:
             self._connection.close()
         except sqlite3.Error as error:
-            raise ledger_error(error) from None
+            raise sqlite_error(error) from None
 
 
-def run_script(connection: sqlite3.Connection, script: str) -> None:
+def run_statements(connection: sqlite3.Connection, script: str) -> None:
     """Run statements within the transaction that is open: ``executescript`` would commit it."""
     statement = ""
     for line in script.splitlines(keepends=True):
@@ -129,7 +129,7 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
             statement = ""
 
 
-def schema_of(connection: sqlite3.Connection) -> tuple[tuple[str, str, str | None], ...]:
+def stored_schema(connection: sqlite3.Connection) -> tuple[tuple[str, str, str | None], ...]:
     """The tables, indexes and triggers of a file: type, name and text."""
     return tuple(
         connection.execute(

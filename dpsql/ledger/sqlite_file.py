@@ -20,7 +20,13 @@ from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA, require_version
-from dpsql.ledger.sqlite import SQLiteBackend, known_error, ledger_error, run_script, schema_of
+from dpsql.ledger.sqlite import (
+    SQLiteBackend,
+    known_error,
+    run_statements,
+    sqlite_error,
+    stored_schema,
+)
 
 
 class SQLiteHome:
@@ -87,7 +93,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
             connection.close()
             raise
     except sqlite3.Error as error:
-        raise ledger_error(error) from None
+        raise sqlite_error(error) from None
     return connection
 
 
@@ -152,7 +158,7 @@ def _create(path: Path, who: str) -> bool:
         _sync(path.parent)
         return created
     except sqlite3.Error as error:
-        raise ledger_error(error) from None
+        raise sqlite_error(error) from None
     except (OSError, ValueError):
         raise _cannot_create() from None
     finally:
@@ -173,7 +179,7 @@ def _fill(path: Path, who: str) -> None:
     try:
         _make_durable(connection)
         connection.execute("BEGIN")
-        run_script(connection, SQLITE_SCHEMA)
+        run_statements(connection, SQLITE_SCHEMA)
         begin_chain(SQLiteBackend(connection), secrets.token_hex(16), time.time_ns() // 1000, who)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -236,7 +242,7 @@ def _require_ledger(path: Path) -> None:
 
 
 def _require_schema(connection: sqlite3.Connection) -> None:
-    if schema_of(connection) != _expected_schema():
+    if stored_schema(connection) != _expected_schema():
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",
@@ -249,7 +255,7 @@ def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript(SQLITE_SCHEMA)
-        return schema_of(connection)
+        return stored_schema(connection)
     finally:
         connection.close()
 

@@ -24,7 +24,7 @@ from dpsql.ledger.accounts import (
     tied_nodes,
     windows_of,
 )
-from dpsql.ledger.backend import Backend, Home, Row
+from dpsql.ledger.backend import Backend, Home, LedgerRow
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso
 from dpsql.ledger.journal import Journal, head
 from dpsql.ledger.owner import Owner
@@ -50,7 +50,7 @@ from dpsql.ledger.releases import check_release, digest_of, latest, store
 from dpsql.ledger.schema import SUSPENDING
 from dpsql.ledger.sqlite_file import SQLiteHome
 from dpsql.ledger.ties import untied
-from dpsql.ledger.transactions import Link
+from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.verify import Verification, verify
 
 
@@ -66,7 +66,7 @@ class Ledger:
     :class:`LedgerError`, in fixed words, when the ledger cannot be used.
     """
 
-    def __init__(self, link: Link, who: str, created: bool) -> None:
+    def __init__(self, link: DatabaseLink, who: str, created: bool) -> None:
         self._link = link
         self._who = who
         self.created = created
@@ -94,7 +94,7 @@ class Ledger:
         home = _home(place, busy_timeout, name)
         with forks.opening:
             backend = home.connect()
-            return cls(Link(home, backend, busy_timeout), name, home.created)
+            return cls(DatabaseLink(home, backend, busy_timeout), name, home.created)
 
     def close(self) -> None:
         """Close the ledger. Closing twice does nothing; any other later call is refused."""
@@ -330,7 +330,7 @@ class Ledger:
         return self.standing(account)[-1]
 
 
-def _events_after(sql: Backend, after: int) -> list[Row]:
+def _events_after(sql: Backend, after: int) -> list[LedgerRow]:
     return sql.execute(
         f"SELECT {FIELDS}, hash FROM events WHERE seq > ? ORDER BY seq LIMIT 1000", (after,)
     )

@@ -70,7 +70,7 @@ class Turn:
         self.let_go()
 
 
-class Link:
+class DatabaseLink:
     """Transactions on the ledger that lives at ``home``, for any number of threads.
 
     ``patience`` is how many seconds to wait for other threads.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpsql.errors import ParameterError
-from dpsql.ledger.backend import Backend, Row
+from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import FIELDS, NOTHING, Event, hash_of
 from dpsql.ledger.records import Head
 from dpsql.ledger.releases import digest_of, unpack
@@ -67,7 +67,7 @@ def verify(sql: Backend, anchors: tuple[Head, ...] = ()) -> Verification:
     return Verification(found.events, found.head, broken)
 
 
-def _events(sql: Backend) -> Iterator[Row]:
+def _events(sql: Backend) -> Iterator[LedgerRow]:
     last = -(2**63)
     while True:
         rows = sql.execute(
@@ -80,7 +80,7 @@ def _events(sql: Backend) -> Iterator[Row]:
         last = rows[-1][0]
 
 
-def _event_is_broken(row: Row, found: Verification, replay: Replay) -> str | None:
+def _event_is_broken(row: LedgerRow, found: Verification, replay: Replay) -> str | None:
     if row[0] != found.events + 1:
         return f"event {found.events + 1} is missing"
     previous = NOTHING if found.head is None else found.head.hash

@@ -20,9 +20,9 @@ import numpy as np
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma, gaussian_delta, gaussian_deltas
 from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf
 from dpsql.mechanisms.sparse_histogram import (
-    Calibration,
     Floats,
     Integers,
+    NoiseAndThreshold,
     check_parameters,
     crossing,
     hidden_quantile,
@@ -153,7 +153,7 @@ def calibrate_correlated(
     delta: float,
     sparsity: int,
     analysis: CorrelatedAnalysis = CorrelatedAnalysis.INTEGRATED,
-) -> Calibration:
+) -> NoiseAndThreshold:
     """The noise with the smallest tau among those that are (epsilon, delta)-DP, and that tau."""
     check_parameters(epsilon, sparsity, delta)
     distance = float(half_distance(np.array([sparsity]), sparsity)[0])

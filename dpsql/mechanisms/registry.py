@@ -69,12 +69,12 @@ class Sizes:
     shared: int = 1
 
 
-S = TypeVar("S", bound=Selection, covariant=True)
-T = TypeVar("T")
+_S = TypeVar("_S", bound=Selection, covariant=True)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[S]):
+class MechanismEntry(Generic[_S]):
     """A mechanism: its name, what it answers, and how it is built for a budget.
 
     ``composed`` builds it from (rho, delta); None for a *one-shot* mechanism, which states no zCDP.
@@ -86,8 +86,8 @@ class Entry(Generic[S]):
     name: str
     family: Family
     answers: str
-    composed: Callable[[Sizes, float, float], S | None] | None = None
-    once: Callable[[Sizes, float, float], S] | None = None
+    composed: Callable[[Sizes, float, float], _S | None] | None = None
+    once: Callable[[Sizes, float, float], _S] | None = None
     planned: bool = True
 
     @property
@@ -95,18 +95,18 @@ class Entry(Generic[S]):
         """True if it states (epsilon, delta) and no zCDP."""
         return self.composed is None
 
-    def within_rho(self, sizes: Sizes, rho: float, delta: float) -> S | None:
+    def within_rho(self, sizes: Sizes, rho: float, delta: float) -> _S | None:
         """Build it under zCDP; None if its analysis has no noise for such a rho."""
         assert self.composed is not None
         return self.composed(sizes, rho, delta)
 
-    def at_rho(self, sizes: Sizes, rho: float, delta: float) -> S:
+    def at_rho(self, sizes: Sizes, rho: float, delta: float) -> _S:
         """Build it under zCDP, for mechanisms that have noise for every rho."""
         found = self.within_rho(sizes, rho, delta)
         assert found is not None
         return found
 
-    def published_once(self, sizes: Sizes, epsilon: float, delta: float) -> S:
+    def published_once(self, sizes: Sizes, epsilon: float, delta: float) -> _S:
         """Build it for a single publication."""
         assert self.once is not None
         return self.once(sizes, epsilon, delta)
@@ -114,14 +114,14 @@ class Entry(Generic[S]):
 
 # -- declared keys ----------------------------------------------------------------------------
 
-KNOWN_DOMAIN = Entry(
+KNOWN_DOMAIN = MechanismEntry(
     "known_domain",
     Family.KNOWN_DOMAIN,
     "every declared group",
     composed=lambda sizes, rho, delta: KnownDomain(sizes.domain),
     once=lambda sizes, epsilon, delta: KnownDomain(sizes.domain),
 )
-KNOWN_DOMAIN_TOP_K = Entry(
+KNOWN_DOMAIN_TOP_K = MechanismEntry(
     "known_domain_top_k",
     Family.KNOWN_DOMAIN,
     "the names of the k largest declared groups in order",
@@ -149,7 +149,7 @@ def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) ->
     return _positive_counts(one_shot_laplace(epsilon, 1, sizes.groups), sizes, delta)
 
 
-GAUSSIAN_POSITIVE_COUNTS = Entry(
+GAUSSIAN_POSITIVE_COUNTS = MechanismEntry(
     "gaussian_positive_counts",
     Family.HISTOGRAM,
     "unknown keys; groups whose noisy unit count exceeds a threshold",
@@ -157,7 +157,7 @@ GAUSSIAN_POSITIVE_COUNTS = Entry(
         gaussian(rho, 1, sizes.groups), sizes, delta
     ),
 )
-LAPLACE_POSITIVE_COUNTS = Entry(
+LAPLACE_POSITIVE_COUNTS = MechanismEntry(
     "laplace_positive_counts",
     Family.HISTOGRAM,
     GAUSSIAN_POSITIVE_COUNTS.answers,
@@ -166,7 +166,7 @@ LAPLACE_POSITIVE_COUNTS = Entry(
     ),
     once=_laplace_positive_counts_once,
 )
-GAUSSIAN_SPARSE_HISTOGRAM: Entry[SparseHistogram] = Entry(
+GAUSSIAN_SPARSE_HISTOGRAM: MechanismEntry[SparseHistogram] = MechanismEntry(
     "gaussian_sparse_histogram",
     Family.HISTOGRAM,
     "gaussian-positive-counts by its (epsilon, delta) analyses",
@@ -181,7 +181,7 @@ def weights(sizes: Sizes) -> Weights:
     return Weights(sizes.groups, kept_groups(sizes.groups))
 
 
-WEIGHTED_POSITIVE_COUNTS = Entry(
+WEIGHTED_POSITIVE_COUNTS = MechanismEntry(
     "weighted_gaussian_positive_counts",
     Family.WEIGHTED,
     "gaussian-positive-counts; units keep more groups, each for less",
@@ -189,7 +189,7 @@ WEIGHTED_POSITIVE_COUNTS = Entry(
         rho, delta, weights(sizes), sizes.floor
     ),
 )
-WEIGHTED_SPARSE_HISTOGRAM: Entry[WeightedSparseHistogram] = Entry(
+WEIGHTED_SPARSE_HISTOGRAM: MechanismEntry[WeightedSparseHistogram] = MechanismEntry(
     "weighted_gaussian_sparse_histogram",
     Family.WEIGHTED,
     "gaussian-sparse-histogram; units keep more groups, each for less",
@@ -201,7 +201,7 @@ WEIGHTED_SPARSE_HISTOGRAM: Entry[WeightedSparseHistogram] = Entry(
 # -- the largest groups -----------------------------------------------------------------------
 
 
-def _ranked(build: Callable[..., T]) -> Callable[[Sizes, float, float], T]:
+def _ranked(build: Callable[..., _T]) -> Callable[[Sizes, float, float], _T]:
     """By what all mechanisms with a base take, however many groups a unit touches."""
     return lambda sizes, budget, delta: build(
         budget,
@@ -231,35 +231,35 @@ def _laplace_top_k(sizes: Sizes, epsilon: float, delta: float) -> LaplaceTopK:
     return LaplaceTopK(each, sizes.groups, sizes.k_bar, delta, sizes.floor)
 
 
-GUMBEL_TOP_K = Entry(
+GUMBEL_TOP_K = MechanismEntry(
     "gumbel_top_k",
     Family.TOP_K,
     "the names of the k largest groups in order, any number of groups per unit",
     composed=_gumbel_top_k,
 )
-GAUSSIAN_TOP_K = Entry(
+GAUSSIAN_TOP_K = MechanismEntry(
     "gaussian_top_k",
     Family.TOP_K,
     "the largest groups with counts, a limited number of groups per unit",
     composed=_gaussian_top_k,
 )
-CORRELATED_TOP_K = Entry(
+CORRELATED_TOP_K = MechanismEntry(
     "correlated_top_k",
     Family.TOP_K,
     "the k largest groups with counts, any number of groups per unit",
     composed=_ranked(correlated_top_k),
     once=_ranked(one_shot_top_k),
 )
-GUMBEL_TOP_K_CHOSEN_K_BAR = Entry(
+GUMBEL_TOP_K_CHOSEN_K_BAR = MechanismEntry(
     "gumbel_top_k_chosen_k_bar",
     Family.TOP_K,
     "gumbel-top-k that spends one more pick on choosing k_bar",
     composed=_ranked(gumbel_top_k_chosen_k_bar),
 )
-LAPLACE_TOP_K: Entry[LaplaceTopK] = Entry(
+LAPLACE_TOP_K: MechanismEntry[LaplaceTopK] = MechanismEntry(
     "laplace_top_k", Family.TOP_K, GAUSSIAN_TOP_K.answers, once=_laplace_top_k
 )
-FIXED_THRESHOLD: Entry[FixedThreshold] = Entry(
+FIXED_THRESHOLD: MechanismEntry[FixedThreshold] = MechanismEntry(
     "fixed_threshold",
     Family.TOP_K,
     "the names of groups far above the (k+1)-th, any number of groups per unit",
@@ -277,14 +277,14 @@ _WEIGHED = {
 }
 
 
-def _set_union(weighting: Weighting, norm: int, noise: str) -> Entry[SetUnion]:
+def _set_union(weighting: Weighting, norm: int, noise: str) -> MechanismEntry[SetUnion]:
     def composed(sizes: Sizes, rho: float, delta: float) -> SetUnion:
         return set_union_for_rho(weighting, norm, rho, groups=sizes.groups, delta=delta)
 
     def once(sizes: Sizes, epsilon: float, delta: float) -> SetUnion:
         return set_union_one_shot(weighting, norm, epsilon, groups=sizes.groups, delta=delta)
 
-    return Entry(
+    return MechanismEntry(
         f"{weighting.value}_{noise}_set_union",
         Family.SET_UNION,
         f"which keys exist; {noise} noise on {_WEIGHED[weighting]}",
@@ -300,7 +300,7 @@ SET_UNIONS = tuple(
     for norm, noise in ((2, "gaussian"), (1, "laplace"))
 )
 
-ENTRIES: tuple[Entry[Selection], ...] = (
+ENTRIES: tuple[MechanismEntry[Selection], ...] = (
     KNOWN_DOMAIN,
     KNOWN_DOMAIN_TOP_K,
     GAUSSIAN_POSITIVE_COUNTS,

@@ -32,7 +32,7 @@ from dpsql.mechanisms.sampling.noise import (
 from dpsql.mechanisms.sampling.numeric import checked_positive
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.set_union_weights import (
-    STEPS,
+    UNIT_WEIGHT_STEPS,
     Progress,
     UnitItems,
     add_up,
@@ -43,7 +43,7 @@ from dpsql.mechanisms.set_union_weights import (
 MAX_GROUPS = 2**20
 _STILL_RISING = 0.38
 
-Noise = DiscreteLaplace | DiscreteGaussian
+ScoreNoise = DiscreteLaplace | DiscreteGaussian
 
 
 class Weighting(StrEnum):
@@ -77,7 +77,7 @@ class SetUnion(Usual):
     """
 
     weighting: Weighting
-    noise: Noise
+    noise: ScoreNoise
     groups: int
     delta: float
     alpha: float = 5.0
@@ -129,16 +129,18 @@ class SetUnion(Usual):
     def cutoff(self) -> int:
         """Γ: the weight at which the policy stops raising an item, in steps."""
         # A delta above 1/2 could put the threshold below zero.
-        return max(STEPS, self.threshold + round(self.alpha * self.noise.spread))
+        return max(UNIT_WEIGHT_STEPS, self.threshold + round(self.alpha * self.noise.spread))
 
     @property
     def sensitivity(self) -> float:
         """How far one unit moves the vector of weights, in ``norm``, in steps; rounded up."""
         if self.norm == 1:
-            return float(STEPS * (self.groups if self.weighting is Weighting.COUNT else 1))
+            return float(
+                UNIT_WEIGHT_STEPS * (self.groups if self.weighting is Weighting.COUNT else 1)
+            )
         if self.weighting is Weighting.POLICY:
             return l2_sensitivity(self.cutoff, self.groups)
-        squared = STEPS**2 * (self.groups if self.weighting is Weighting.COUNT else 1)
+        squared = UNIT_WEIGHT_STEPS**2 * (self.groups if self.weighting is Weighting.COUNT else 1)
         root = math.sqrt(squared)
         return root if Fraction(root) ** 2 >= squared else math.nextafter(root, math.inf)
 
@@ -163,7 +165,7 @@ class SetUnion(Usual):
         spreads it evenly.
         """
         if self.norm == 1 and self.weighting is Weighting.COUNT:
-            return self.groups * self.noise.rho(STEPS) * (1 + 2.0**-50)
+            return self.groups * self.noise.rho(UNIT_WEIGHT_STEPS) * (1 + 2.0**-50)
         return self.noise.rho(self.sensitivity)
 
     def delta_at(self, epsilon: float) -> float:
@@ -185,7 +187,7 @@ class SetUnion(Usual):
         """
         if self.weighting is not Weighting.POLICY:
             return float(_fresh_weight(self.weighting, self.norm, self.groups))
-        return STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
+        return UNIT_WEIGHT_STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
 
     def appears_above(self, probability: float) -> float | None:
         """How many units of ``groups`` items each an item needs to be named this often."""
@@ -239,13 +241,13 @@ def set_union_for_rho(
     _checked(norm, groups, delta)
     if norm == 1:
         share = rho / groups if weighting is Weighting.COUNT else rho
-        scale = laplace_scale_for_rho(share, STEPS)
+        scale = laplace_scale_for_rho(share, UNIT_WEIGHT_STEPS)
         while True:
             union = SetUnion(weighting, DiscreteLaplace(scale), groups, delta, alpha)
             if union.rho(None) <= rho:
                 return union
             scale *= 1 + 1e-12
-    sensitivity = float(STEPS)
+    sensitivity = float(UNIT_WEIGHT_STEPS)
     while True:
         squared = Fraction(sensitivity) ** 2
         noise = DiscreteGaussian(gaussian_sigma_for_rho(rho, squared))
@@ -272,13 +274,13 @@ def set_union_one_shot(
     _checked(norm, groups, delta)
     checked_positive(epsilon, "epsilon")
     if norm == 1:
-        wanted = STEPS * (groups if weighting is Weighting.COUNT else 1)
+        wanted = UNIT_WEIGHT_STEPS * (groups if weighting is Weighting.COUNT else 1)
         scale = wanted / epsilon
         if Fraction(scale) * Fraction(epsilon) < wanted:
             scale = math.nextafter(scale, math.inf)
         return SetUnion(weighting, DiscreteLaplace(scale), groups, delta, alpha)
     half = delta / 2 * (1 - 2.0**-48)
-    sensitivity = float(STEPS)
+    sensitivity = float(UNIT_WEIGHT_STEPS)
     while True:
         noise = DiscreteGaussian(lattice_gaussian_sigma(epsilon, half, sensitivity))
         union = SetUnion(weighting, noise, groups, half, alpha)
@@ -288,7 +290,7 @@ def set_union_one_shot(
 
 
 @lru_cache(maxsize=256)
-def _threshold(weighting: Weighting, noise: Noise, groups: int, delta: float) -> int:
+def _threshold(weighting: Weighting, noise: ScoreNoise, groups: int, delta: float) -> int:
     """The largest over t of w_t + quantile_t: both monotone, so whole ranges of t are ruled out."""
     norm = 1 if isinstance(noise, DiscreteLaplace) else 2
 
@@ -316,8 +318,8 @@ def _fresh_weight(weighting: Weighting, norm: int, items: int) -> int:
     A policy raises them alike, by at most the equal share, and may round that up.
     """
     if weighting is Weighting.COUNT:
-        return STEPS
-    share = STEPS // items if norm == 1 else math.isqrt(STEPS**2 // items)
+        return UNIT_WEIGHT_STEPS
+    share = UNIT_WEIGHT_STEPS // items if norm == 1 else math.isqrt(UNIT_WEIGHT_STEPS**2 // items)
     return share + 1 if weighting is Weighting.POLICY else share
 
 

@@ -49,10 +49,10 @@ from numpy.typing import NDArray
 
 from dpsql.errors import InternalError, OperationalError
 
-STEPS = 2**26
+UNIT_WEIGHT_STEPS = 2**26
 """Lattice steps in the whole budget of a unit."""
-MAX_UNITS = 2**28
-MAX_ITEMS = 2**28
+MAX_UNION_UNITS = 2**28
+MAX_UNION_KEYS = 2**28
 
 _ROUNDOFF = 2.0**-53
 _CHUNK = 1024  # units between two looks at which items are saturated
@@ -60,7 +60,7 @@ _CHUNK = 1024  # units between two looks at which items are saturated
 Progress = Callable[[int, int | None], None]
 """Called with the units done so far, and how many there are if that is known."""
 
-Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
+UnitItemRows = tuple[NDArray[np.int64], NDArray[np.int64]]
 Gaps = NDArray[Any]
 
 
@@ -79,9 +79,9 @@ class UnitItems:
 
 def l2_sensitivity(cutoff: int, groups: int) -> float:
     """How far apart neighbours' weights may end in l2, in steps, by the l2-descent."""
-    whole = (groups / 2 + 3) * STEPS + 4 * cutoff * math.sqrt(groups)
-    drift = 2 * MAX_UNITS * 1.01 * _ROUNDOFF * whole
-    return (STEPS + drift + math.sqrt(MAX_ITEMS)) * (1 + 2.0**-48)
+    whole = (groups / 2 + 3) * UNIT_WEIGHT_STEPS + 4 * cutoff * math.sqrt(groups)
+    drift = 2 * MAX_UNION_UNITS * 1.01 * _ROUNDOFF * whole
+    return (UNIT_WEIGHT_STEPS + drift + math.sqrt(MAX_UNION_KEYS)) * (1 + 2.0**-48)
 
 
 def descend(
@@ -136,7 +136,7 @@ def add_up(
 
 def _checked_rows(
     batches: Iterable[UnitItems], groups: int, progress: Progress | None, total: int | None
-) -> Iterator[Rows]:
+) -> Iterator[UnitItemRows]:
     """Each batch's item codes and where each unit's begin and end; counts units, tells progress."""
     done, last = 0, -1
     for batch in batches:
@@ -145,9 +145,10 @@ def _checked_rows(
         starts = _checked_starts(batch, last, groups)
         last = int(batch.units[-1])
         done += len(starts) - 1
-        if int(batch.items.max()) >= MAX_ITEMS or done > MAX_UNITS:
+        if int(batch.items.max()) >= MAX_UNION_KEYS or done > MAX_UNION_UNITS:
             raise OperationalError(
-                f"a set union takes at most {MAX_UNITS} privacy units and {MAX_ITEMS} keys",
+                f"a set union takes at most {MAX_UNION_UNITS} privacy units "
+                f"and {MAX_UNION_KEYS} keys",
                 code="set_union_too_large",
             )
         yield batch.items, starts
@@ -207,7 +208,11 @@ def _l2_pass(
     negligible: float,
 ) -> None:
     """l2-descent: each unit scales the vector of its gaps down by a length of one budget."""
-    budget, budget_squared, root = float(STEPS), float(STEPS) ** 2, math.sqrt
+    budget, budget_squared, root = (
+        float(UNIT_WEIGHT_STEPS),
+        float(UNIT_WEIGHT_STEPS) ** 2,
+        math.sqrt,
+    )
     take = gaps.take
     for rows, ends in _chunks(gaps, items, starts, negligible):
         start = 0
@@ -238,7 +243,9 @@ def _l1_pass(gaps: NDArray[np.int64], items: NDArray[np.int64], starts: NDArray[
             start = end
             gap = take(own)
             count = len(gap)
-            if int(gap.min()) * count > STEPS:  # the budget runs out before any gap closes
+            if (
+                int(gap.min()) * count > UNIT_WEIGHT_STEPS
+            ):  # the budget runs out before any gap closes
                 share = shares.get(count)
                 if share is None:
                     share = shares[count] = _equal_shares(count)
@@ -250,13 +257,13 @@ def _l1_pass(gaps: NDArray[np.int64], items: NDArray[np.int64], starts: NDArray[
 
 def _equal_shares(count: int) -> NDArray[np.int64]:
     """The budget split over ``count`` items, the first ones getting what is left over."""
-    level, left = divmod(STEPS, count)
+    level, left = divmod(UNIT_WEIGHT_STEPS, count)
     return level + (np.arange(count) < left).astype(np.int64)
 
 
 def _pour(gap: NDArray[np.int64]) -> None:
     """Lower gaps by min(gap, x) for the largest affordable x, the first ones left by one more."""
-    level, budget, open_gaps = 0, STEPS, len(gap)
+    level, budget, open_gaps = 0, UNIT_WEIGHT_STEPS, len(gap)
     for height in sorted(gap.tolist()):
         cost = (height - level) * open_gaps
         if cost > budget:

@@ -46,7 +46,7 @@ _WORST_TOLERANCE = 1e-9
 _BRANCHES = 16
 
 
-class Analysis(Enum):
+class DeltaAnalysis(Enum):
     """How delta is computed from the noise and the threshold."""
 
     ADD_THE_DELTAS = "add_the_deltas"
@@ -54,7 +54,7 @@ class Analysis(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class NoiseAndThreshold:
     """Noise ``sigma`` and threshold ``tau`` (release iff noisy > 1 + tau), in units of a count."""
 
     sigma: float
@@ -76,7 +76,11 @@ def normal_sf(z: Floats) -> Floats:
 
 
 def sparse_histogram_delta(
-    epsilon: float, sigma: float, tau: float, groups: int, analysis: Analysis = Analysis.EXACT
+    epsilon: float,
+    sigma: float,
+    tau: float,
+    groups: int,
+    analysis: DeltaAnalysis = DeltaAnalysis.EXACT,
 ) -> float:
     """The delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
 
@@ -88,7 +92,7 @@ def sparse_histogram_delta(
     checked_positive(tau, "tau")
     log_hidden = float(np.log1p(-normal_sf(np.array([tau / sigma]))[0]))
     all_fresh = -math.expm1(groups * log_hidden) * (1 + _SLACK)
-    if analysis is Analysis.ADD_THE_DELTAS:
+    if analysis is DeltaAnalysis.ADD_THE_DELTAS:
         return min(1.0, all_fresh + gaussian_delta(epsilon, math.sqrt(groups) / sigma))
 
     def noise_delta(epsilons: Floats, counts: Integers) -> Floats:
@@ -154,7 +158,11 @@ def _split(low: Integers, high: Integers) -> tuple[Integers, Integers]:
 
 
 def sparse_histogram_tau(
-    epsilon: float, delta: float, sigma: float, groups: int, analysis: Analysis = Analysis.EXACT
+    epsilon: float,
+    delta: float,
+    sigma: float,
+    groups: int,
+    analysis: DeltaAnalysis = DeltaAnalysis.EXACT,
 ) -> float:
     """The smallest tau with which the mechanism with noise ``sigma`` is (epsilon, delta)-DP.
 
@@ -166,7 +174,7 @@ def sparse_histogram_tau(
     if rest <= 0:
         raise too_little_noise()
     high = sigma * hidden_quantile(rest * (1 - 1e-11), groups)
-    if analysis is Analysis.ADD_THE_DELTAS:
+    if analysis is DeltaAnalysis.ADD_THE_DELTAS:
         return high
     low = sigma * hidden_quantile(delta, groups)
     return crossing(
@@ -176,8 +184,8 @@ def sparse_histogram_tau(
 
 @lru_cache(maxsize=256)
 def calibrate_sparse_histogram(
-    epsilon: float, delta: float, groups: int, analysis: Analysis = Analysis.EXACT
-) -> Calibration:
+    epsilon: float, delta: float, groups: int, analysis: DeltaAnalysis = DeltaAnalysis.EXACT
+) -> NoiseAndThreshold:
     """The noise with the smallest tau among those that are (epsilon, delta)-DP, and that tau."""
     check_parameters(epsilon, groups, delta)
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
@@ -189,18 +197,18 @@ def hidden_quantile(delta: float, groups: int) -> float:
     return normal_quantile_sf(math.log(-math.expm1(math.log1p(-delta) / groups)))
 
 
-def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> Calibration:
+def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> NoiseAndThreshold:
     """Minimise ``tau_of`` over sigma > least_sigma, where it starts at infinity and ends linear.
 
     Brent's method in log(sigma/least_sigma), which spans the flat minimum at any scale.
     """
     from scipy.optimize import minimize_scalar
 
-    tried: list[Calibration] = []
+    tried: list[NoiseAndThreshold] = []
 
     def tau_at(x: float) -> float:
         sigma = least_sigma * (1 + math.exp(x))
-        tried.append(Calibration(sigma, tau_of(sigma)))
+        tried.append(NoiseAndThreshold(sigma, tau_of(sigma)))
         return tried[-1].tau
 
     ends = (math.log(1e-4), math.log(4.0))

@@ -25,7 +25,7 @@ from dpsql.mechanisms.sampling.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected, Usual
 from dpsql.mechanisms.topk import split_base
 
-MAX_EPSILON = 100.0  # of a whole release: beyond, exp(epsilon) leaves nothing of any delta
+MAX_RELEASE_EPSILON = 100.0  # of a whole release: beyond, exp(epsilon) leaves nothing of any delta
 _SUMMED_SCALE = 512.0  # up to here tails are summed over the threshold's noise
 
 
@@ -98,7 +98,7 @@ class LaplaceTopK(AboveBase):
 
     def __post_init__(self) -> None:
         _check(self.epsilon_per_group, self.delta, self.groups, self.k_bar)
-        if self.epsilon > MAX_EPSILON:
+        if self.epsilon > MAX_RELEASE_EPSILON:
             raise ParameterError("epsilon is too large for its analysis", code="epsilon_range")
 
     @property

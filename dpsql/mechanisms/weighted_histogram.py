@@ -87,7 +87,7 @@ from dpsql.mechanisms.sparse_histogram import (
     worst_over,
 )
 
-STEPS = 2**16
+WEIGHT_STEPS = 2**16
 """Lattice steps in a whole unit's weight."""
 KEPT_FACTOR = 7
 """How many times ``max_groups_contributed`` groups a weighted unit keeps.
@@ -108,7 +108,7 @@ def kept_groups(groups: int) -> int:
 
 def weight_of(groups: int, size: int) -> int:
     """The weight, in steps, of each group of a unit that keeps ``size`` groups."""
-    return STEPS if size <= groups else math.isqrt(groups * STEPS**2 // size)
+    return WEIGHT_STEPS if size <= groups else math.isqrt(groups * WEIGHT_STEPS**2 // size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> floa
     """The larger of two families over the fraction of old groups, ``sigma`` being continuous."""
 
     def noise_delta(epsilons: Floats, cells: Integers) -> Floats:
-        distance = np.sqrt(cells / _CELLS * groups) * (STEPS / sigma) * (1 + _SLACK)
+        distance = np.sqrt(cells / _CELLS * groups) * (WEIGHT_STEPS / sigma) * (1 + _SLACK)
         return gaussian_deltas(epsilons, distance)
 
     if log_hidden == -math.inf:
@@ -197,7 +197,7 @@ def _smooth(sigma: float) -> float:
 
 def _joint(sigma: float, others: float) -> float:
     """The scale of one noise that hides as little as ``sigma`` and the other values together."""
-    return 1 / math.sqrt(1 / sigma**2 + others / STEPS**2) * (1 - _SLACK)
+    return 1 / math.sqrt(1 / sigma**2 + others / WEIGHT_STEPS**2) * (1 - _SLACK)
 
 
 def _lattice_log_hidden(noise: DiscreteGaussian, threshold: int, weights: Weights) -> float:
@@ -238,7 +238,7 @@ def _hiding(delta: float, sigma: float, weights: Weights) -> float:
 
     low = max(needed(weights.groups), needed(weights.kept))
     # No size needs more than a whole weight on top of the largest size's tail.
-    return crossing(delta_of, delta, low, low + STEPS)
+    return crossing(delta_of, delta, low, low + WEIGHT_STEPS)
 
 
 def _continuous_threshold(
@@ -246,7 +246,7 @@ def _continuous_threshold(
 ) -> float:
     """The least threshold for continuous noise; infinite if the noise alone exceeds delta."""
     joint = _joint(sigma, others)
-    rest = delta - gaussian_delta(epsilon, math.sqrt(weights.groups) * STEPS / joint)
+    rest = delta - gaussian_delta(epsilon, math.sqrt(weights.groups) * WEIGHT_STEPS / joint)
     if rest <= 0:
         return math.inf
 
@@ -284,7 +284,7 @@ def _one_shot_threshold(
 @lru_cache(maxsize=256)
 def _one_shot_sigma(epsilon: float, delta: float, weights: Weights) -> float:
     """The continuous noise, in steps, that allows the lowest threshold."""
-    least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(weights.groups) * STEPS)
+    least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(weights.groups) * WEIGHT_STEPS)
     return lowest_tau(lambda s: _continuous_threshold(epsilon, delta, s, weights), least).sigma
 
 
@@ -303,7 +303,7 @@ class _Weighted(Usual):
 
     @property
     def score_noise(self) -> IndependentNoise:
-        return IndependentNoise(self.noise, STEPS)
+        return IndependentNoise(self.noise, WEIGHT_STEPS)
 
     def appears_above(self, probability: float) -> float | None:
         if probability <= 0.5:
@@ -339,7 +339,7 @@ class WeightedPositiveCounts(_Weighted):
     @property
     def threshold(self) -> int:
         """T: the noisy weight a group must exceed, in steps."""
-        return self.floor * STEPS + _fresh_threshold(self.noise, self.delta, self.weights)
+        return self.floor * WEIGHT_STEPS + _fresh_threshold(self.noise, self.delta, self.weights)
 
     def rho(self, released: int | None) -> float:
         return self.score_noise.rho(self.weights.groups)
@@ -375,7 +375,7 @@ class WeightedSparseHistogram(_Weighted):
     @property
     def threshold(self) -> int:
         """T: the noisy weight a group must exceed, in steps."""
-        return self.floor * STEPS + _one_shot_threshold(
+        return self.floor * WEIGHT_STEPS + _one_shot_threshold(
             self.epsilon, self.delta, self.noise, self.weights, self.others
         )
 
@@ -385,7 +385,7 @@ def weighted_positive_counts(
 ) -> WeightedPositiveCounts:
     """The mechanism that costs at most ``rho``. Raises ParameterError if that is out of range."""
     check_parameters(1.0, weights.groups, delta)
-    noise = gaussian(rho, STEPS, weights.groups).noise
+    noise = gaussian(rho, WEIGHT_STEPS, weights.groups).noise
     assert isinstance(noise, DiscreteGaussian)
     return WeightedPositiveCounts(noise, weights, delta, floor)
 
@@ -402,6 +402,6 @@ def weighted_sparse_histogram(
     check_parameters(epsilon, weights.groups, delta)
     alone = _one_shot_sigma(epsilon, delta, weights) ** 2
     sigma = math.sqrt(measures * alone + SMOOTHING_VARIANCE) * (1 + 1e-12)
-    others = (1 - 1 / measures) * STEPS**2 / alone
+    others = (1 - 1 / measures) * WEIGHT_STEPS**2 / alone
     noise = DiscreteGaussian(sigma)
     return WeightedSparseHistogram(epsilon, delta, noise, weights, floor, others)

@@ -31,7 +31,7 @@ from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import MISREAD, parse
-from dpsql.sql.syntax.placeholders import Values, bind_values, values_key
+from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.sql.tail.bind_check import check_sql
 
 _REMEMBERED = 256  # statements a connection keeps planned
@@ -44,7 +44,7 @@ class Question:
     """What is asked: the text, its values, and how it is to be answered."""
 
     text: str
-    values: Values
+    values: PlaceholderValues
     mechanism: str | None
     parameters: Parameters
     fresh: bool

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Rows, Stage
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Stage
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.mechanisms.quantiles import Histograms
@@ -35,7 +35,7 @@ from dpsql.sql.rewrite.set_union import set_union_sql
 
 @contextmanager
 def read_exact(
-    rows: Rows, block: PreparedBlock, progress: Percent
+    rows: PrivateReader, block: PreparedBlock, progress: Percent
 ) -> Iterator[ExactBlock | ExactUnion]:
     """Read a block's private rows, which stay readable until this is left."""
     plan, dialect = block.plan, dialect_named(rows.dialect)
@@ -98,7 +98,7 @@ def _histograms(sql: HistogramSQL, stage: Stage) -> HistogramsOf:
 
 
 def _exact_rows(
-    rows: Rows | Stage, plan: BlockPlan, statement: str, keys: Sequence[Column]
+    rows: PrivateReader | Stage, plan: BlockPlan, statement: str, keys: Sequence[Column]
 ) -> ExactRows:
     measures = _measure_columns(plan)
     if plan.declared:

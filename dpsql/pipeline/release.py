@@ -23,9 +23,9 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
 from dpsql.pipeline.released import (
+    NumericArray,
     ReleasedBlock,
     ReleasedRows,
-    Values,
     drawn_columns,
     with_noise_columns,
 )
@@ -140,9 +140,9 @@ def _quantiles(
 
 def _answers(
     plan: BlockPlan, noisy: list[Steps], quantiles: dict[Quantile, NDArray[np.int64]]
-) -> dict[str, Values]:
+) -> dict[str, NumericArray]:
     """The aggregates as the analyst asked for them: post-processing of what was drawn."""
-    answers: dict[str, Values] = {}
+    answers: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
         name = plan.block.aggregate_column(index)
@@ -167,7 +167,7 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
     for plan, groups in product(asking, (0, 1)):
         try:
             with np.errstate(all="ignore"):
-                answers: dict[str, Values] = dict.fromkeys(
+                answers: dict[str, NumericArray] = dict.fromkeys(
                     drawn_columns(plan.block), np.zeros(groups)
                 )
                 with_noise_columns(plan, answers)
@@ -179,14 +179,14 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
             ) from None
 
 
-def _value(quantile: Quantile, points: NDArray[np.int64]) -> Values:
+def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
     """What the points of a grid stand for, within the bounds."""
     lattice = quantile.ranked.lattice
     values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
     return np.rint(values).astype(np.int64) if quantile.whole else values
 
 
-def _plain(measure: Measure, values: Steps) -> Values:
+def _plain(measure: Measure, values: Steps) -> NumericArray:
     if not measure.integral:
         return values * measure.step
     if measure.weights is not None:

@@ -23,9 +23,9 @@ from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ledger import MAX_RELEASE
 from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.released import (
+    NumericArray,
     ReleasedBlock,
     ReleasedRows,
-    Values,
     drawn_columns,
     with_noise_columns,
 )
@@ -41,7 +41,7 @@ _KEYS: Final = "biuO"
 _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers still
 
 
-def pack(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | None:
+def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | None:
     """A statement's release as bytes, or None where it is too large or keys have no exact text."""
     if sum(each.rows.count for each in released) * _LEAST_BYTES > MAX_RELEASE:
         return None
@@ -57,7 +57,7 @@ def pack(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | No
     return encoded if len(encoded) <= MAX_RELEASE else None
 
 
-def unpack(
+def decode_release(
     spelling: KeySpelling, blocks: Sequence[PreparedBlock], payload: bytes
 ) -> tuple[ReleasedBlock, ...] | None:
     """The release that was packed, at no cost; None if it is not one of these blocks.
@@ -178,7 +178,7 @@ def _positions(plan: BlockPlan, found: object) -> list[int]:
     return positions
 
 
-def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, Values]:
+def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, NumericArray]:
     """The values of each column that was drawn, and of no others, in the order of the plan."""
     _require(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
     columns: dict[str, Any] = found  # type: ignore[assignment]

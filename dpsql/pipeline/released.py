@@ -13,7 +13,7 @@ from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block, NoiseFigure
 
-Values = NDArray[np.int64] | NDArray[np.float64]
+NumericArray = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ReleasedRows:
 
     row_ids: NDArray[np.int64]
     keys: KeyArrays | ArrowStream | None
-    values: dict[str, Values]
+    values: dict[str, NumericArray]
     loss: PrivacyLoss
 
     @property
@@ -55,13 +55,15 @@ def drawn_columns(block: Block) -> list[str]:
     ]
 
 
-def with_noise_columns(plan: BlockPlan, answers: dict[str, Values]) -> dict[str, Values]:
+def with_noise_columns(
+    plan: BlockPlan, answers: dict[str, NumericArray]
+) -> dict[str, NumericArray]:
     """The released values and what the tail asks of their noise.
 
     That is a function of the plan and of what is released anyway.
     """
     block = plan.block
-    columns: dict[str, Values] = {}
+    columns: dict[str, NumericArray] = {}
     for position, asked in enumerate(block.noise_columns):
         index = asked.aggregate
         names = block.support_columns(index) or (block.aggregate_column(index),)

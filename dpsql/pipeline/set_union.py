@@ -12,7 +12,7 @@ from dpsql.engines.base import ExactRows, Stage
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.exact import ExactUnion
-from dpsql.sql.rewrite.set_union import PAIRS, UNITS, SetUnionSQL
+from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
 Percent = Callable[[int], None]
@@ -44,7 +44,7 @@ def read_set_union(
         (weights,) = stage.integers(sql.weights)
     else:
         assert sql.pairs is not None
-        weights = _weighed(union, stage, sql.pairs, rows[UNITS], rows[PAIRS], progress)
+        weights = _weighed(union, stage, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress)
 
     def named(ids: NDArray[np.int64]) -> ExactRows:
         return stage.keys(sql.named, keys, ids)

@@ -32,7 +32,7 @@ from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.rooms import Stay, Tenant, pool_of
 from dpsql.pipeline.tail_apart import TIME_LIMIT_SECONDS, Copied, run_apart
 from dpsql.pipeline.tail_check import TailChecker
-from dpsql.pipeline.tail_tables import ReleasedTable, load, released_lists, released_table
+from dpsql.pipeline.tail_tables import ReleasedTable, load_release, released_lists, released_table
 from dpsql.policy.model import Policy
 from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer
 
@@ -76,7 +76,7 @@ class TailRunner:
                     sources.append(released_table(each))
                 else:
                     loaded.append(quote(each.block.name))
-                    load(stay, each)
+                    load_release(stay, each)
             if query.tail_kind is TailKind.UNBOUNDED:
                 return self._run_apart(stay, query, sources, loaded, names)
             with Deadline(TIME_LIMIT_SECONDS, stay.cursor.interrupt):

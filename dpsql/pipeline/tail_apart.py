@@ -13,12 +13,12 @@ import duckdb
 from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.engines.duckdb import MaterializedStream
 from dpsql.engines.isolated import MEMORY_LIMIT, isolated
-from dpsql.engines.sandbox import Apart, Limits
+from dpsql.engines.sandbox import Apart, SandboxLimits
 from dpsql.results.rows import StoredAnswer
 
 TIME_LIMIT_SECONDS: Final = 60.0
 # Of a process of its own: what DuckDB counts, and half as much again for what it does not.
-RUN_LIMITS: Final = Limits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
+RUN_LIMITS: Final = SandboxLimits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
 _ANSWER: Final = quote(f"{INTERNAL_PREFIX}answer")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dpsql.engines.constants import FailingConstant, failing_constant
-from dpsql.engines.sandbox import Apart, ApartFailed, Limits
+from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
@@ -14,7 +14,7 @@ from dpsql.pipeline.public_tables import PublicTables
 from dpsql.pipeline.rooms import Tenant
 from dpsql.sql.tail.bind_check import constant_fails, tail_sql
 
-PLAN_LIMITS: Final = Limits(1 << 30, "500MB", 10.0)
+PLAN_LIMITS: Final = SandboxLimits(1 << 30, "500MB", 10.0)
 
 
 class TailChecker:

@@ -69,7 +69,7 @@ def released_table(released: ReleasedBlock) -> ReleasedTable:
     return ReleasedTable(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
 
 
-def load(stay: Stay, released: ReleasedBlock) -> None:
+def load_release(stay: Stay, released: ReleasedBlock) -> None:
     """Store a large release as a table, sorted by what was released, never in engine order."""
     block, rows = released.block.plan.block, released.rows
     values = {ROW_ID: rows.row_ids, **rows.values}

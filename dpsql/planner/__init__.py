@@ -16,7 +16,7 @@ from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, PrivacyPlan
 from dpsql.ir.query import Block, Query
 from dpsql.mechanisms.registry import ENTRIES, Family, names
-from dpsql.planner.budget import Budget
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
@@ -24,10 +24,10 @@ from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
 from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import top_k_options
 
-MECHANISMS = names()
+MECHANISM_NAMES = names()
 """The mechanisms that can be asked for by name."""
 
-TOP_K = names(Family.TOP_K)
+TOP_K_NAMES = names(Family.TOP_K)
 
 ONE_SHOT_ONLY = frozenset(entry.name for entry in ENTRIES if entry.one_shot)
 """Mechanisms that state (epsilon, delta) and no zCDP."""
@@ -54,13 +54,13 @@ def plan_block(
     The block's own ``mechanism`` goes before that of the statement.
     """
     mechanism = block.mechanism or mechanism
-    if mechanism is not None and mechanism not in MECHANISMS:
+    if mechanism is not None and mechanism not in MECHANISM_NAMES:
         raise ParameterError(
             f"there is no mechanism named {mechanism[:60]}",
             code="unknown_mechanism",
-            hint=f"Mechanisms: {', '.join(MECHANISMS)}.",
+            hint=f"Mechanisms: {', '.join(MECHANISM_NAMES)}.",
         )
-    budget = Budget.of(block.parameters, composition, share_without_quantiles(block))
+    budget = QueryBudget.of(block.parameters, composition, share_without_quantiles(block))
     options = _options(block, budget)
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:
@@ -72,14 +72,14 @@ def plan_block(
     return replace(_priced(plan, budget), candidates=candidates)
 
 
-def _priced(plan: BlockPlan, budget: Budget) -> BlockPlan:
+def _priced(plan: BlockPlan, budget: QueryBudget) -> BlockPlan:
     """Under basic composition all of a block costs its (epsilon, delta), however it is reached."""
     if not budget.basic:
         return plan
     return replace(plan, one_shot=budget.loss, conversion_delta=0.0)
 
 
-def _options(block: Block, budget: Budget) -> list[Option]:
+def _options(block: Block, budget: QueryBudget) -> list[Option]:
     # Without aggregates the question is which keys exist, which a declared domain cannot answer.
     if block.known_domain and block.aggregates:
         return known_domain_options(block, budget)
@@ -91,7 +91,7 @@ def _options(block: Block, budget: Budget) -> list[Option]:
     return [*top_k_options(block, block.top_k, budget), *last_resort]
 
 
-def _no_mechanism(options: list[Option], mechanism: str | None, budget: Budget) -> Error:
+def _no_mechanism(options: list[Option], mechanism: str | None, budget: QueryBudget) -> Error:
     possible = {option.mechanism for option in options}
     if mechanism in ONE_SHOT_ONLY and not budget.one_shot:
         return QueryRefused(

@@ -16,7 +16,7 @@ there: half is within 0.3% of the least, for any epsilon, delta and number of gr
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class BudgetSplit:
     """zCDP to spend on noise, delta to spend on naming a group that should have stayed unnamed.
 
     ``conversion`` is the rest of the query's delta, which turns ``rho`` into its epsilon.
@@ -28,10 +28,10 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class QueryBudget:
     """A block's (epsilon, delta), and how its account adds costs up.
 
-    ``share`` is the part of the rho that a ``Split`` has to spend; the rest is held back.
+    ``share`` is the part of the rho that a ``BudgetSplit`` has to spend; the rest is held back.
     """
 
     epsilon: float
@@ -40,7 +40,9 @@ class Budget:
     share: float = 1.0
 
     @classmethod
-    def of(cls, parameters: Parameters, composition: Composition, share: float = 1.0) -> Budget:
+    def of(
+        cls, parameters: Parameters, composition: Composition, share: float = 1.0
+    ) -> QueryBudget:
         """The budget that a query's parameters give each of its blocks."""
         if composition is Composition.ZCDP:
             return cls(parameters.epsilon, parameters.delta, composition, share)
@@ -63,7 +65,7 @@ class Budget:
 
     @property
     def held_back(self) -> float:
-        """The rho that no ``Split`` has: together they are the whole, in the same units."""
+        """The rho that no ``BudgetSplit`` has: together they are the whole, in the same units."""
         whole = replace(self, share=1.0)._split(SHARES[0]).rho
         return (whole - self._split(SHARES[0]).rho) * (1 - 2.0**-40)
 
@@ -72,11 +74,11 @@ class Budget:
         """All of it, as basic composition charges it."""
         return PrivacyLoss(0.0, self.delta, self.epsilon)
 
-    def whole(self) -> Split:
+    def whole(self) -> BudgetSplit:
         """For mechanisms that need no delta of their own."""
         return self._split(1.0 if self.one_shot else SHARES[0])
 
-    def tightest(self, build: Callable[[Split], Option]) -> Option:
+    def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
         """The best of the options that the possible divisions of delta lead to.
 
         An account under zCDP has divided its delta in half, once and for good, and a query that
@@ -89,11 +91,11 @@ class Budget:
             best = min(best, option, key=lambda option: option.order)
         return best
 
-    def _split(self, share: float) -> Split:
+    def _split(self, share: float) -> BudgetSplit:
         conversion = self.delta * share
         rho = self.share * rho_from_epsilon(self.epsilon, conversion)
         spent = _in_units(PrivacyLoss(rho, self.delta - conversion))
-        return Split(spent.rho, spent.delta, conversion)
+        return BudgetSplit(spent.rho, spent.delta, conversion)
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:

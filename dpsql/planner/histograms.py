@@ -11,13 +11,13 @@ from dpsql.mechanisms.registry import (
     GAUSSIAN_POSITIVE_COUNTS,
     GAUSSIAN_SPARSE_HISTOGRAM,
     LAPLACE_POSITIVE_COUNTS,
-    Entry,
     Family,
+    MechanismEntry,
     Sizes,
     names,
 )
 from dpsql.mechanisms.sparse_histogram import SparseHistogram
-from dpsql.planner.budget import Budget, Split
+from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
     NoiseOf,
@@ -29,7 +29,7 @@ from dpsql.planner.option import Option, attempted, impossible
 from dpsql.planner.weighted import weighted_options
 
 
-def histogram_options(block: Block, budget: Budget) -> list[Option]:
+def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
     """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too.
 
     With weighted units those of :mod:`dpsql.planner.weighted` take their place.
@@ -61,7 +61,7 @@ def histogram_options(block: Block, budget: Budget) -> list[Option]:
 class _Histogram:
     """The options of one block with at most ``cap`` groups per unit."""
 
-    def __init__(self, block: Block, budget: Budget, cap: int) -> None:
+    def __init__(self, block: Block, budget: QueryBudget, cap: int) -> None:
         self.block = block
         self.budget = budget
         self.cap = cap
@@ -74,7 +74,7 @@ class _Histogram:
             shared=len(self.measures),
         )
 
-    def positive_counts(self, entry: Entry[PositiveCounts], split: Split) -> Option:
+    def positive_counts(self, entry: MechanismEntry[PositiveCounts], split: BudgetSplit) -> Option:
         rho = split.rho / len(self.measures)
         selection = entry.at_rho(self.sizes, rho, split.delta)
         others = composed_noise(self.block, rho)

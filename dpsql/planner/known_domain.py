@@ -21,8 +21,8 @@ from dpsql.ir.query import Block, TopK
 from dpsql.mechanisms.additive import one_shot_distance
 from dpsql.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
 from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.weighted_histogram import STEPS
-from dpsql.planner.budget import Budget
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.measured import measured
 from dpsql.planner.noise import (
     NoiseOf,
@@ -37,7 +37,7 @@ MAX_DOMAIN = 1_000_000
 _NONE_LEFT_OUT = "LIMIT leaves out none of the declared groups"
 
 
-def known_domain_options(block: Block, budget: Budget) -> list[Option]:
+def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
     """Noise on declared groups, with and without a cap on the groups of a unit."""
     size = block.domain_size
     if size > MAX_DOMAIN:
@@ -58,7 +58,7 @@ def _caps(block: Block, groups: int) -> Sequence[int | None]:
     return [None] if cap is None or cap >= groups else [None, cap]
 
 
-def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> list[Option]:
+def _every_group(block: Block, budget: QueryBudget, size: int, cap: int | None) -> list[Option]:
     if block.weighted and block.measures and cap is not None:
         return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), max(1, len(measured(block)))
@@ -78,7 +78,7 @@ def _every_group(block: Block, budget: Budget, size: int, cap: int | None) -> li
     return options
 
 
-def _every_weighted_group(block: Block, budget: Budget, cap: int) -> list[Option]:
+def _every_weighted_group(block: Block, budget: QueryBudget, cap: int) -> list[Option]:
     """A unit may keep all of its groups, as nothing is named by a threshold.
 
     Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
@@ -98,14 +98,14 @@ def _weighted_option(
     block: Block, cap: int, noise_of: NoiseOf, conversion: float, variant: str
 ) -> Option:
     size, rows = block.domain_size, block.parameters.max_rows_contributed
-    measures = [measure.weighted(STEPS, rows) for measure in measured(block)]
+    measures = [measure.weighted(WEIGHT_STEPS, rows) for measure in measured(block)]
     noisy = tuple(NoisyMeasure(m, noise_of(m, cap, False)) for m in measures)
     selection = KNOWN_DOMAIN.at_rho(Sizes(domain=size), 0.0, 0.0)  # its price is that of the noise
     plan = BlockPlan(block, selection, noisy, None, cap, Bounding(cap, size), conversion)
     return Option(selection.name, plan, _error(plan, size), variant=variant)
 
 
-def _largest(block: Block, top_k: TopK, budget: Budget, size: int) -> list[Option]:
+def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[Option]:
     """The k largest first, then noise on their values."""
     if top_k.limit >= size:
         return [impossible(KNOWN_DOMAIN_TOP_K.name, _NONE_LEFT_OUT)]

@@ -6,7 +6,7 @@ from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import BlockPlan, NoisyQuantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
-from dpsql.planner.budget import Budget
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.measured import measured, with_units
 
 
@@ -18,7 +18,7 @@ def share_without_quantiles(block: Block) -> float:
     return others / (others + len(block.quantiles))
 
 
-def priced_quantiles(plan: BlockPlan, budget: Budget) -> tuple[NoisyQuantile, ...]:
+def priced_quantiles(plan: BlockPlan, budget: QueryBudget) -> tuple[NoisyQuantile, ...]:
     """The block's quantiles, which share equally what ``budget`` holds back for them."""
     groups = plan.groups if plan.groups is not None else plan.max_released
     assert groups is not None
@@ -28,7 +28,9 @@ def priced_quantiles(plan: BlockPlan, budget: Budget) -> tuple[NoisyQuantile, ..
     )
 
 
-def _priced(block: Block, quantile: Quantile, groups: int, budget: Budget) -> ExponentialQuantile:
+def _priced(
+    block: Block, quantile: Quantile, groups: int, budget: QueryBudget
+) -> ExponentialQuantile:
     """By zCDP or, where a single publication is quantiles and nothing else, by epsilon alone."""
     fraction, size = quantile.fraction, quantile.ranked.points
     rows, part = block.parameters.max_rows_contributed, 1 / len(block.quantiles)

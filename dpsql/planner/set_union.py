@@ -14,15 +14,15 @@ from functools import partial
 
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
-from dpsql.mechanisms.registry import SET_UNIONS, Entry, Sizes
+from dpsql.mechanisms.registry import SET_UNIONS, MechanismEntry, Sizes
 from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.planner.budget import Budget, Split
+from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.option import Option, attempted, impossible
 
 _PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)
 
 
-def set_union_options(block: Block, budget: Budget) -> list[Option]:
+def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
     """Policies and fixed shares, each with Gaussian and with Laplace noise."""
     parameters = block.parameters
     cap = parameters.max_groups_contributed
@@ -46,11 +46,11 @@ def set_union_options(block: Block, budget: Budget) -> list[Option]:
     ]
 
 
-def _option(block: Block, budget: Budget, cap: int, entry: Entry[SetUnion]) -> Option:
+def _option(block: Block, budget: QueryBudget, cap: int, entry: MechanismEntry[SetUnion]) -> Option:
     """A set union by the account's composition. Raises ``ParameterError`` if none is in range."""
     sizes = Sizes(groups=cap)
 
-    def composed(split: Split) -> Option:
+    def composed(split: BudgetSplit) -> Option:
         union = entry.at_rho(sizes, split.rho, split.delta)
         return _planned(block, cap, union, split.conversion)
 

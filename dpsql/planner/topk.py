@@ -26,13 +26,13 @@ from dpsql.mechanisms.registry import (
     GUMBEL_TOP_K,
     GUMBEL_TOP_K_CHOSEN_K_BAR,
     LAPLACE_TOP_K,
-    Entry,
     Family,
+    MechanismEntry,
     Sizes,
     names,
 )
 from dpsql.mechanisms.selection import Selection
-from dpsql.planner.budget import Budget, Split
+from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
 from dpsql.planner.option import Option, impossible
 
@@ -41,7 +41,7 @@ _CAP_GAIN = 1.25  # a cap leaves out what units have beyond it, which no figure 
 _EXACT_GAIN = 1.5  # more than what the exact analysis of a single publication ever gains
 
 
-def top_k_options(block: Block, top_k: TopK, budget: Budget) -> list[Option]:
+def top_k_options(block: Block, top_k: TopK, budget: QueryBudget) -> list[Option]:
     """The mechanisms that look at the k_bar + 1 largest groups only."""
     obstacle = _obstacle(block, top_k)
     if obstacle is not None:
@@ -72,7 +72,7 @@ def _obstacle(block: Block, top_k: TopK) -> Option | None:
 class _TopK:
     """The options of one block with a LIMIT."""
 
-    def __init__(self, block: Block, top_k: TopK, budget: Budget) -> None:
+    def __init__(self, block: Block, top_k: TopK, budget: QueryBudget) -> None:
         self.block = block
         self.score = top_k.measure
         self.k = top_k.limit
@@ -101,15 +101,15 @@ class _TopK:
 
     # -- names only, by Gumbel noise ----------------------------------------------------------
 
-    def gumbel(self, split: Split) -> Option:
+    def gumbel(self, split: BudgetSplit) -> Option:
         """However many groups a unit touches."""
         return self._gumbel(split, None)
 
-    def capped_gumbel(self, cap: int, split: Split) -> Option:
+    def capped_gumbel(self, cap: int, split: BudgetSplit) -> Option:
         """With fewer groups per unit than k_bar the stopping symbol is lower."""
         return self._gumbel(split, cap)
 
-    def _gumbel(self, split: Split, cap: int | None) -> Option:
+    def _gumbel(self, split: BudgetSplit, cap: int | None) -> Option:
         rho = split.rho / (self.share + 1)
         sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
         selection = GUMBEL_TOP_K.within_rho(sizes, rho, split.delta)
@@ -117,7 +117,7 @@ class _TopK:
             return _epsilon_too_small(GUMBEL_TOP_K)
         return self._named(selection, composed_noise(self.block, rho), cap, split.conversion)
 
-    def chosen_k_bar(self, split: Split) -> Option:
+    def chosen_k_bar(self, split: BudgetSplit) -> Option:
         """Better than a fixed k_bar only if the data says so: for whoever asks."""
         rho = split.rho / (self.share + 1)
         try:
@@ -141,7 +141,7 @@ class _TopK:
 
     # -- names and scores ---------------------------------------------------------------------
 
-    def gaussian(self, split: Split) -> Option:
+    def gaussian(self, split: BudgetSplit) -> Option:
         """Independent noise on a limited number of groups per unit."""
         cap = self.cap
         if cap is None:
@@ -155,7 +155,7 @@ class _TopK:
         values = self._values(others, cap, scored=True)
         return self._option(selection, values, cap, cap, split.conversion)
 
-    def correlated(self, split: Split) -> Option:
+    def correlated(self, split: BudgetSplit) -> Option:
         """Shared noise, however many groups a unit touches: for a small k_bar."""
         rho = split.rho / self.share
         selection = CORRELATED_TOP_K.within_rho(self.sizes, rho, split.delta)
@@ -248,11 +248,11 @@ def _error(values: tuple[NoisyMeasure, ...], groups: int) -> float:
     return math.prod(value.noise.std(groups) for value in values if value.noise is not None)
 
 
-def _epsilon_too_large(entry: Entry[Selection]) -> Option:
+def _epsilon_too_large(entry: MechanismEntry[Selection]) -> Option:
     return impossible(entry.name, "epsilon is too large for its analysis")
 
 
-def _epsilon_too_small(entry: Entry[Selection]) -> Option:
+def _epsilon_too_small(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
         entry.name,
         "epsilon is too small for this LIMIT",
@@ -260,7 +260,7 @@ def _epsilon_too_small(entry: Entry[Selection]) -> Option:
     )
 
 
-def _unlimited(entry: Entry[Selection]) -> Option:
+def _unlimited(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
         entry.name,
         "max_groups_contributed is unlimited",
@@ -268,7 +268,7 @@ def _unlimited(entry: Entry[Selection]) -> Option:
     )
 
 
-def _one_per_unit(entry: Entry[Selection]) -> Option:
+def _one_per_unit(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
         entry.name,
         "it ranks by scores that a unit changes by one",

@@ -11,17 +11,17 @@ from dpsql.mechanisms.registry import (
     Sizes,
 )
 from dpsql.mechanisms.weighted_histogram import (
-    STEPS,
+    WEIGHT_STEPS,
     WeightedPositiveCounts,
     WeightedSparseHistogram,
 )
-from dpsql.planner.budget import Budget, Split
+from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.noise import NoiseOf, exact_gaussian_noise, gaussian_noise
 from dpsql.planner.option import Option, attempted
 
 
 def weighted_options(
-    block: Block, budget: Budget, cap: int, measures: tuple[Measure, ...], score: int
+    block: Block, budget: QueryBudget, cap: int, measures: tuple[Measure, ...], score: int
 ) -> list[Option]:
     """Positive weights by zCDP; for one publication the exact analysis too.
 
@@ -39,18 +39,18 @@ class _WeightedHistogram:
     """The options of one block whose units weigh as much as ``cap`` groups."""
 
     def __init__(
-        self, block: Block, budget: Budget, cap: int, measures: tuple[Measure, ...], score: int
+        self, block: Block, budget: QueryBudget, cap: int, measures: tuple[Measure, ...], score: int
     ) -> None:
         rows = block.parameters.max_rows_contributed
         self.block = block
         self.budget = budget
-        self.measures = tuple(measure.weighted(STEPS, rows) for measure in measures)
+        self.measures = tuple(measure.weighted(WEIGHT_STEPS, rows) for measure in measures)
         self.score = score
         self.sizes = Sizes(
             groups=cap, floor=block.parameters.min_units_per_group - 1, shared=len(measures)
         )
 
-    def positive_counts(self, split: Split) -> Option:
+    def positive_counts(self, split: BudgetSplit) -> Option:
         rho = split.rho / len(self.measures)
         selection = WEIGHTED_POSITIVE_COUNTS.at_rho(self.sizes, rho, split.delta)
         return self._option(selection, gaussian_noise(self.block, rho), split.conversion)
@@ -83,4 +83,4 @@ class _WeightedHistogram:
             Bounding(groups, kept),
             conversion,
         )
-        return Option(selection.name, plan, selection.threshold / STEPS)
+        return Option(selection.name, plan, selection.threshold / WEIGHT_STEPS)

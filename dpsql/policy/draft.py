@@ -27,7 +27,7 @@ from dpsql.policy.draft_options import wrong_option
 from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value
 
-MAX_NAME: Final = 200
+MAX_DRAFTED_NAME: Final = 200
 """Characters in a table name that a draft still writes out."""
 
 
@@ -189,7 +189,7 @@ def numeric_columns(table: Table, draft: Draft) -> list[Column]:
 
 def plain_name(name: str, otherwise: str) -> str:
     """The name if a policy accepts it as its own (printable, no outer spaces), else the other."""
-    plain = name.isprintable() and name == name.strip() and 0 < len(name) <= MAX_NAME
+    plain = name.isprintable() and name == name.strip() and 0 < len(name) <= MAX_DRAFTED_NAME
     return name if plain else otherwise
 
 

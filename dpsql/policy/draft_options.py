@@ -80,7 +80,7 @@ def domain_of(text: str, column: Column) -> ColumnPolicy:
     return ColumnPolicy(domain=values)
 
 
-def budget_of(text: str) -> tuple[float, float]:
+def asked_budget(text: str) -> tuple[float, float]:
     """``EPSILON,DELTA`` as numbers within dpsql's limits. Raises ``ParameterError``."""
     parts = text.split(",")
     try:

@@ -17,7 +17,7 @@ from dpsql.core.schema import (
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
 from dpsql.policy.draft import (
-    MAX_NAME,
+    MAX_DRAFTED_NAME,
     Draft,
     bare_name,
     guess_unit,
@@ -138,7 +138,7 @@ def _head(draft: Draft) -> str:
 
 def _table(table: Table, draft: Draft) -> str:
     name = _quoted(table.name)
-    if len(table.name) > MAX_NAME:
+    if len(table.name) > MAX_DRAFTED_NAME:
         return f"  # A table is left out: its name has {len(table.name)} characters.\n"
     if fold(table.name) in draft.left_out:
         return f"  # {name} is left out: it does not exist for analysts.\n"

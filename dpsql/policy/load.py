@@ -26,7 +26,7 @@ from dpsql.policy.problems import (
 from dpsql.policy.yaml_tree import YamlSyntaxError, read_tree
 
 MAX_BYTES: Final = 2**19
-MAX_PARTS: Final = 15_000
+MAX_VALUE_SIGNS: Final = 15_000
 """Signs that may begin a value: commas, ends of lines, colons and brackets."""
 
 
@@ -116,8 +116,10 @@ def _refuse_large(text: str, source: str) -> None:
     """Refuse a text that would take more than a second to read, before anything reads it."""
     if len(text) > MAX_BYTES:
         raise _too_large(source, f"is longer than {MAX_BYTES:,} characters")
-    if sum(map(text.count, "\n,:[{")) > MAX_PARTS:
-        raise _too_large(source, f"has more than {MAX_PARTS:,} lines, commas, colons and brackets")
+    if sum(map(text.count, "\n,:[{")) > MAX_VALUE_SIGNS:
+        raise _too_large(
+            source, f"has more than {MAX_VALUE_SIGNS:,} lines, commas, colons and brackets"
+        )
 
 
 def _too_large(source: str, what: str) -> PolicyError:

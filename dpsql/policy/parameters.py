@@ -158,7 +158,7 @@ PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _T
 PARAMETER_NAMES: Final = tuple(PARAMETERS)
 
 
-Setting = float | int | StrEnum | None
+ParameterValue = float | int | StrEnum | None
 """The value of a checked parameter."""
 
 
@@ -239,7 +239,7 @@ class Maxima:
     k_bar: int | None = None
 
 
-def check_value(name: str, value: object) -> Setting:
+def check_value(name: str, value: object) -> ParameterValue:
     """One parameter, checked against dpsql's own limits alone.
 
     The word ``unlimited`` (or None) is a value of ``max_groups_contributed`` only. Raises

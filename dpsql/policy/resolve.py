@@ -11,7 +11,7 @@ from dpsql.policy.parameters import (
     PARAMETERS,
     Overrides,
     Parameters,
-    Setting,
+    ParameterValue,
     check_maximum,
     check_minimum,
     check_value,
@@ -37,7 +37,7 @@ def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = Non
     return Parameters(**checked)
 
 
-def check_setting(policy: Policy, name: str, value: object) -> Setting:
+def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
     """One parameter of a query, checked against dpsql's limits and the policy's.
 
     Raises ParameterError as :func:`resolve` does.

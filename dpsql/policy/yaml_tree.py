@@ -23,7 +23,7 @@ from ruamel.yaml.reader import ReaderError
 
 from dpsql.core.schema import fold
 
-MAX_DEPTH: Final = 12
+MAX_YAML_NESTING: Final = 12
 MAX_BRACKETS: Final = 50  # more than are read, as text in quotes may hold some
 MAX_INTEGER_DIGITS: Final = 39
 
@@ -163,7 +163,7 @@ class _Walker:
             return self.refuse(
                 path, node, "anchors (&) and aliases (*) are not used here", "Write it out."
             )
-        if len(path) > MAX_DEPTH:
+        if len(path) > MAX_YAML_NESTING:
             return self.refuse(path, node, "nested too deeply", "Remove the extra levels.")
         read = _READERS.get(str(node.tag))
         if read is None or not isinstance(node, _NODE_OF[str(node.tag)]):

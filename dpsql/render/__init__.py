@@ -76,14 +76,14 @@ def value_html(value: Result) -> str:
 
 def value_plot(value: Result, *how: Any) -> Axes:
     """Draw a result with matplotlib."""
-    from dpsql.render.plot import plot
+    from dpsql.render.plot import plot_result
 
-    return plot(value, *how)
+    return plot_result(value, *how)
 
 
 def result_text(result: Result) -> str:
     """A result as plain text: its first rows, 95% intervals, what they say, mechanism, cost."""
-    return plain(result_panel(result))
+    return uncoloured(result_panel(result))
 
 
 def result_html(result: Result) -> str:
@@ -95,15 +95,15 @@ def result_html(result: Result) -> str:
 
 def explanation_text(explanation: Explanation) -> str:
     """A plan as plain text."""
-    return plain(explanation_panel(explanation))
+    return uncoloured(explanation_panel(explanation))
 
 
 def budget_text(report: BudgetReport) -> str:
     """An account's budget as plain text, with bars."""
-    return plain(budget_panel(report))
+    return uncoloured(budget_panel(report))
 
 
-def plain(renderable: RenderableType) -> str:
+def uncoloured(renderable: RenderableType) -> str:
     """Any renderable as text without colour codes, as wide as its tables need."""
     console = _console(color_system=None)
     console.width = width_of(console, renderable)

@@ -195,7 +195,7 @@ def _bars(account: AccountReport) -> Table:
     for name, spent, limit in _quantities(account):
         grid.add_row(
             Text(name, style="bold cyan"),
-            Bar(spent / limit if limit > 0 else 1.0),
+            ShareBar(spent / limit if limit > 0 else 1.0),
             f"{significant(spent)} of {significant(limit)} ({percent(spent, limit)})",
         )
     return grid
@@ -316,7 +316,7 @@ def _share(account: AccountReport) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ShareBar:
     """A bar that is ``share`` full: never empty once something is spent, and never overfull."""
 
     share: float

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.accounting.composition import Comparison
-from dpsql.calibrate import Answer, Calibration
+from dpsql.calibrate import Calculated, Calibration
 from dpsql.calibrate.conversions import Conversion
 from dpsql.calibrate.values import Figures
 from dpsql.core.formatting import significant
@@ -19,7 +19,7 @@ from dpsql.render.tables import indented, pairs, titled
 
 
 @singledispatch
-def answer_panel(answer: Answer) -> RenderableType:
+def answer_panel(answer: Calculated) -> RenderableType:
     """What ``dpsql calibrate`` prints."""
     raise TypeError(f"no panel for {type(answer).__name__}")
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from dpsql.core.formatting import level
-from dpsql.render.result import MAX_ROWS, ResultColumn, columns_of, footer, more
+from dpsql.core.formatting import DEFAULT_CONFIDENCE, level
+from dpsql.render.result import MAX_ROWS, ResultColumn, footer, more, text_columns
 
 if TYPE_CHECKING:
     from dpsql.results.result import Result
 
-CONFIDENCE = 0.95
 _STYLE = {
     "table": "border-collapse:collapse;font-variant-numeric:tabular-nums",
     "head": "text-align:{0};padding:2px 10px;border-bottom:1px solid #8888",
@@ -27,7 +26,7 @@ _STYLE = {
 
 def table_html(result: Result) -> str:
     """The first rows with intervals, what they say in plain words, mechanism and cost."""
-    columns, hidden = columns_of(result, CONFIDENCE, MAX_ROWS)
+    columns, hidden = text_columns(result, DEFAULT_CONFIDENCE, MAX_ROWS)
     head = "".join(map(_head, columns))
     rows = "".join(
         "<tr>" + "".join(_cell(column, index) for column in columns) + "</tr>"
@@ -42,7 +41,7 @@ def _below(result: Result, hidden: int) -> str:
     if result.released:
         if not len(result):
             lines.append(("dim", "no groups were released"))
-        lines += [("said", line) for line in result.reading(CONFIDENCE).splitlines()]
+        lines += [("said", line) for line in result.reading(DEFAULT_CONFIDENCE).splitlines()]
         lines.append(("foot", footer(result)))
     return "".join(f'<div style="{_STYLE[style]}">{escape(line)}</div>' for style, line in lines)
 
@@ -52,7 +51,7 @@ def _head(column: ResultColumn) -> str:
     if column.intervals is None:
         return title
     style = f"{_STYLE['head'].format('left')};{_STYLE['dim']}"
-    return f'{title}<th style="{style}">{level(CONFIDENCE)}</th>'
+    return f'{title}<th style="{style}">{level(DEFAULT_CONFIDENCE)}</th>'
 
 
 def _cell(column: ResultColumn, index: int) -> str:

@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dpsql.accounting.zcdp import Amount
-from dpsql.budget.question import Asked, AskedBlock, read_record
+from dpsql.budget.question import AskedBlock, LoggedQuery, read_record
 from dpsql.core.formatting import percent, printable, significant
 from dpsql.ledger import Cause, Entry, Event, Kind, Verification, cause_of
 from dpsql.render.tables import indented
 
-MAX_STATEMENT = 1000
+MAX_SHOWN_STATEMENT = 1000
 
 
 def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
@@ -58,12 +58,12 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     asked = read_record(entry.plan)
     yield _title(entry.entry, entry.created, entry.account, entry.who)
     statement = " ".join(asked.statement.split())
-    yield indented(Text(printable(statement, MAX_STATEMENT) or "the statement was not kept"))
+    yield indented(Text(printable(statement, MAX_SHOWN_STATEMENT) or "the statement was not kept"))
     if asked.values:
-        yield indented(Text(f"with {printable('; '.join(asked.values), MAX_STATEMENT)}"))
+        yield indented(Text(f"with {printable('; '.join(asked.values), MAX_SHOWN_STATEMENT)}"))
     if asked.blocks:
         how = " + ".join(dict.fromkeys(map(_how, asked.blocks)))
-        yield indented(Text(printable(how, MAX_STATEMENT), style="dim"))
+        yield indented(Text(printable(how, MAX_SHOWN_STATEMENT), style="dim"))
     yield indented(_price(entry, asked))
 
 
@@ -109,7 +109,7 @@ def _how(block: AskedBlock) -> str:
     return f"{top}{block.table} by {block.mechanism}" + (f", at {settings}" if settings else "")
 
 
-def _price(entry: Entry, asked: Asked) -> Text:
+def _price(entry: Entry, asked: LoggedQuery) -> Text:
     reserved, charged = entry.reserved, entry.charged
     text = Text(f"reserved {_cost(reserved, asked)}")
     if entry.failed is not None:
@@ -124,7 +124,7 @@ def _price(entry: Entry, asked: Asked) -> Text:
     return text.append(" · stored" if entry.stored else " · not stored", style="dim")
 
 
-def _cost(amount: Amount, asked: Asked) -> str:
+def _cost(amount: Amount, asked: LoggedQuery) -> str:
     """A cost as it is charged, and what rho is worth by itself where the record says at what."""
     loss = amount.loss
     if not amount.rho:

@@ -46,7 +46,7 @@ class _Values:
         return _Values(self.name, self.values[chosen], reach)
 
 
-def plot(
+def plot_result(
     result: Result, x: str | Sequence[str] | None, y: str | None, confidence: float, ax: Axes | None
 ) -> Axes:
     """Draw an answer; see :meth:`dpsql.results.result.Result.plot`."""

@@ -69,7 +69,7 @@ def result_table(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> RenderableType:
     """The rows, each aggregate followed by its interval; ``max_rows`` None shows all."""
-    columns, hidden = columns_of(result, confidence, max_rows)
+    columns, hidden = text_columns(result, confidence, max_rows)
     table = bare()
     for column in columns:
         right = column.justify == "right"
@@ -93,7 +93,7 @@ def more(hidden: int) -> str:
     return f"… {hidden:,} more row{'s' * (hidden != 1)}"
 
 
-def columns_of(
+def text_columns(
     result: Result, confidence: float, max_rows: int | None
 ) -> tuple[list[ResultColumn], int]:
     """The columns as text, cut to ``max_rows``, and how many rows were cut."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
-from dpsql.accuracy.wording import Part, Shown, reading
+from dpsql.accuracy.wording import Part, ShownAggregate, reading
 from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
@@ -67,7 +67,7 @@ FREE = Cost(ZERO, ZERO, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class AnswerNoise:
     """What is known of the noise in an answer: of which plans, in which columns.
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
@@ -93,7 +93,7 @@ class Result:
         answer: Answer,
         explain: Callable[[], Explanation],
         cost: Cost = FREE,
-        noise: Noise = Noise(),
+        noise: AnswerNoise = AnswerNoise(),
     ) -> None:
         self._answer = answer
         self._width = len(answer.names) - len(noise.supports)
@@ -242,11 +242,11 @@ class Result:
         ]
         return reading(parts, confidence, self.cost.stored)
 
-    def _shown(self, block: int) -> tuple[Shown, ...]:
+    def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """The columns that show aggregates of a block as released."""
         columns = zip(self.columns, self._noise.outputs, strict=False)
         return tuple(
-            Shown(output.aggregate, name)
+            ShownAggregate(output.aggregate, name)
             for name, output in columns
             if output is not None and output.block == block
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpsql.accounting.zcdp import (
     DELTA_UNIT,
-    MAX_UNITS,
+    MAX_LEDGER_UNITS,
     ZERO,
     Amount,
     Budget,
@@ -294,7 +294,7 @@ def test_a_cost_just_above_a_unit_is_charged_the_next_one() -> None:
 
 
 def test_units_stop_at_64_bits() -> None:
-    most = MAX_UNITS * 2.0**-40  # rounds up to 2**23
+    most = MAX_LEDGER_UNITS * 2.0**-40  # rounds up to 2**23
     for loss in (
         PrivacyLoss(most, 0.0),
         PrivacyLoss(0.0, 2.0),
@@ -304,7 +304,7 @@ def test_units_stop_at_64_bits() -> None:
         for build in (Amount.charge, Amount.limit):
             with pytest.raises(ParameterError):
                 build(loss)
-    assert Amount.charge(PrivacyLoss(math.nextafter(most, 0), 0.0)).rho <= MAX_UNITS
+    assert Amount.charge(PrivacyLoss(math.nextafter(most, 0), 0.0)).rho <= MAX_LEDGER_UNITS
 
 
 @pytest.mark.parametrize("bad", [True, 1.0, -1, 2**63, "1", None, math.nan])
@@ -315,7 +315,7 @@ def test_an_amount_is_whole_units_of_64_bits(bad: int) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(0, MAX_UNITS))
+@given(st.integers(0, MAX_LEDGER_UNITS))
 def test_units_shown_as_floats_never_understate(units: int) -> None:
     shown = Amount(units, units, units).loss
     for value, bits in ((shown.rho, 40), (shown.epsilon, 40), (shown.delta, 62)):

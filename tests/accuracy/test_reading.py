@@ -21,14 +21,14 @@ from sqlglot import exp
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import appearance, threshold
-from dpsql.accuracy.wording import Part, Shown, reading
+from dpsql.accuracy.wording import Part, ShownAggregate, reading
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.mechanisms.weighted_histogram import STEPS
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
@@ -76,7 +76,7 @@ TOPS = SCORED | {
 
 def told(plan: BlockPlan, *, released: int = 9, rows: int = 9, confidence: float = 0.95) -> str:
     """The reading of an answer that shows every aggregate as released."""
-    shown = tuple(Shown(i, a.text) for i, a in enumerate(plan.block.aggregates))
+    shown = tuple(ShownAggregate(i, a.text) for i, a in enumerate(plan.block.aggregates))
     return reading([Part(plan, released, shown, rows)], confidence)
 
 
@@ -91,7 +91,7 @@ def margin(plan: BlockPlan) -> int:
 
 def released(plan: BlockPlan, size: float, runs: int = 40_000) -> Selected:
     """Many groups of the same size, each with a draw of its own."""
-    steps = STEPS if plan.bounding is not None and plan.bounding.weighted else 1
+    steps = WEIGHT_STEPS if plan.bounding is not None and plan.bounding.weighted else 1
     scores = np.full(runs, round(size * steps), dtype=np.int64)
     return plan.selection.select(scores, SeededSource(11))
 
@@ -320,7 +320,7 @@ def test_declared_groups_appear_unless_the_outer_query_leaves_them_out(
     shown: bool, rows: int, said: str
 ) -> None:
     plan = plan_block(block(SAMPLE, UNITS, domain=4))
-    columns = (Shown(0, "n"),) if shown else ()
+    columns = (ShownAggregate(0, "n"),) if shown else ()
     assert said in reading([Part(plan, 4, columns, rows)])
 
 
@@ -328,7 +328,7 @@ def test_declared_groups_appear_unless_the_outer_query_leaves_them_out(
 def test_values_that_were_chosen_among_say_so(rows: int) -> None:
     """The largest of several noisy counts is too high on average, by no fault of its noise."""
     plan = plan_block(block(SAMPLE, UNITS, domain=4))
-    said = reading([Part(plan, 4, (Shown(0, "n"),), rows)])
+    said = reading([Part(plan, 4, (ShownAggregate(0, "n"),), rows)])
     assert ("before rows were chosen" in said) == (rows < 4)
 
 

@@ -29,7 +29,7 @@ from audit import Difference
 import dpsql
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.mechanisms.set_union_weights import STEPS
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.pipeline.prepare import Prepared
 
 from . import seams
@@ -339,7 +339,7 @@ def _union_moves(
         change = [tables[1].get(k, 0) - tables[0].get(k, 0) for k in tables[0] | tables[1]]
         distance = sum(map(abs, change)) if union.norm == 1 else sum(c * c for c in change) ** 0.5
         if distance > union.sensitivity:
-            yield f"weights move by {distance / STEPS}"
+            yield f"weights move by {distance / UNIT_WEIGHT_STEPS}"
         return
     short, full = (_passes(rows) for rows in (without, with_unit))
     if max(map(len, full), default=0) > union.groups:

@@ -20,13 +20,13 @@ from rich.console import Console
 import dpsql
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import Guarantee, account_reports, budget_report, payer
-from dpsql.budget.forecasts import Question, forecast, question_of
-from dpsql.budget.question import Asked, read_record
+from dpsql.budget.forecasts import ForecastQuestion, forecast, question_of
+from dpsql.budget.question import LoggedQuery, read_record
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
-from dpsql.render import plain
+from dpsql.render import uncoloured
 from dpsql.render.budget import accounts_table, budget_panel
 
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
@@ -335,8 +335,8 @@ def test_counts_are_those_of_asking_one_by_one(
     ]
     reserved, charged = (Amount(**{currency: u}, delta=delta) for u, delta in (held, cost))
     entry = Entry(1, "", "", "d", "q", "{}", reserved, "", charged, False)
-    question = Question("given", "", (), reserved, lambda *_: True)
-    found = forecast(question, standings, [(entry, Asked())], 5)
+    question = ForecastQuestion("given", "", (), reserved, lambda *_: True)
+    found = forecast(question, standings, [(entry, LoggedQuery())], 5)
 
     def asked(each: tuple[int, ...]) -> int | None:
         """None once it is seen to go on for ever."""
@@ -471,7 +471,7 @@ def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(
         assert present(own.binding).budget.delta == pytest.approx(DELTA)
         assert present(found["world"].binding).budget.epsilon == pytest.approx(6.0, rel=1e-6)
         assert found["other/eve"].limits == found["world/ana/notebook"].limits == ()
-        text = plain(accounts_table(tuple(found.values())))
+        text = uncoloured(accounts_table(tuple(found.values())))
         assert "world/ana/notebook" in text
 
 
@@ -611,7 +611,7 @@ def test_records_of_older_versions_and_of_others_are_read_as_far_as_they_go() ->
     asked = read_record(hostile)
     assert (asked.statement, asked.values, asked.settings, asked.kind) == ("", (), (), "")
     for text in ("", "nonsense", "[" * 100_000, "null", '"text"', "{}"):
-        assert read_record(text) == Asked()
+        assert read_record(text) == LoggedQuery()
 
 
 def test_a_ledger_that_was_closed_reports_nothing(ledger: Ledger) -> None:

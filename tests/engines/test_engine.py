@@ -21,7 +21,7 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows, Stage
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
-from dpsql.engines.lockdown import SETTINGS, settings_of
+from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, settings_of
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
@@ -368,7 +368,7 @@ def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
         with dpsql.connect(path, policy("t"), ledger, "ana") as con:
             engine = con._answerer.engine
             assert isinstance(engine, DuckDBEngine)
-            assert settings_of(engine._connection) == SETTINGS
+            assert settings_of(engine._connection) == LOCKDOWN_SETTINGS
             assert len(con.sql("SELECT k, COUNT(DISTINCT unit) FROM t GROUP BY k").fetchall()) == 2
         assert owner.execute("SELECT 3 / 2").fetchall() == [(1,)]
 
@@ -399,7 +399,7 @@ def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path)
         engine.lock()
         reach = {"a": np.arange(3)}
         cursor = engine._connection.cursor()
-        assert settings_of(cursor) == SETTINGS
+        assert settings_of(cursor) == LOCKDOWN_SETTINGS
         assert cursor.execute("SELECT 1 // 0").fetchall() == [(None,)]
         with pytest.raises(duckdb.CatalogException):
             cursor.execute("SELECT * FROM reach")

@@ -12,7 +12,7 @@ import pytest
 import dpsql
 from dpsql.engines.edges import EDGES, edge_sql
 from dpsql.engines.evidence import FAILS, NULL, TOTAL, Evidence, evidence_for
-from dpsql.engines.survey import _Form, kept, survey, written
+from dpsql.engines.survey import _Form, evidence_text, kept, survey
 from dpsql.engines.twin import Twin
 from dpsql.errors import InterfaceError, QueryRefused
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -179,7 +179,7 @@ class TestTheTable:
 
     @pytest.mark.slow
     def test_a_new_survey_finds_the_same(self) -> None:
-        table = json.loads(written(survey()))["calls"]
+        table = json.loads(evidence_text(survey()))["calls"]
         assert table == dict(evidence_for(duckdb.__version__).verdicts)
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.cli.registry import entries
-from dpsql.planner import MECHANISMS
+from dpsql.planner import MECHANISM_NAMES
 
 POLICY = """\
 version: 1
@@ -54,9 +54,9 @@ def test_formats_are_those_of_the_command() -> None:
 
 
 def test_mechanisms_and_ways_to_bound_are_offered() -> None:
-    assert completions("dpsql query --mechanism ") == list(MECHANISMS)
+    assert completions("dpsql query --mechanism ") == list(MECHANISM_NAMES)
     assert completions("dpsql explain --mechanism known_domain") == [
-        name for name in MECHANISMS if name.startswith("known_domain")
+        name for name in MECHANISM_NAMES if name.startswith("known_domain")
     ]
     assert completions("dpsql query --contribution-bounding ") == ["sample", "weight"]
 

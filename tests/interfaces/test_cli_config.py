@@ -12,8 +12,13 @@ from click.testing import CliRunner, Result
 
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
-from dpsql.interfaces.cli.config import Settings, config, find, load
-from dpsql.interfaces.cli.options import FORMATS, Setting
+from dpsql.interfaces.cli.config import (
+    FileSettings,
+    config_command,
+    load_settings,
+    nearest_settings_file,
+)
+from dpsql.interfaces.cli.options import FORMATS, SettingOption
 from dpsql.interfaces.cli.registry import entries
 from dpsql.policy.parameters import PARAMETER_NAMES
 
@@ -59,8 +64,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def settings() -> list[Setting]:
-    return [option for option in config.params if isinstance(option, Setting)]
+def settings() -> list[SettingOption]:
+    return [option for option in config_command.params if isinstance(option, SettingOption)]
 
 
 def run(*arguments: str) -> Result:
@@ -106,7 +111,7 @@ def test_an_option_with_the_name_of_a_setting_is_that_setting() -> None:
             continue
         for option in entry.load().params:
             if isinstance(option, click.Option) and str(option.name).removesuffix("_") in known:
-                assert isinstance(option, Setting), (entry.name, option.name)
+                assert isinstance(option, SettingOption), (entry.name, option.name)
 
 
 # -- where settings come from -----------------------------------------------------------------
@@ -187,7 +192,7 @@ def test_paths_are_relative_to_the_file_and_urls_are_left_alone(project: Path) -
         '[dpsql]\ndatabase = "../../data/world.duckdb"\nledger = "postgresql://host/budget"\n'
         'policies = "~/p.yaml"\n'
     )
-    found = load(file, None).values
+    found = load_settings(file, None).values
     assert Path(found["database"]).resolve() == (project / "data" / "world.duckdb").resolve()
     assert found["ledger"] == "postgresql://host/budget"
     assert found["policies"] == str(Path.home() / "p.yaml")
@@ -199,15 +204,15 @@ def test_the_file_is_looked_for_upwards_to_the_home_directory_and_no_further(
     home, deep = tmp_path / "home", tmp_path / "home" / "a" / "b"
     deep.mkdir(parents=True)
     (tmp_path / "dpsql.toml").touch()
-    assert find(deep, home) is None
+    assert nearest_settings_file(deep, home) is None
     (home / "dpsql.toml").touch()
-    assert find(deep, home) == home / "dpsql.toml"
+    assert nearest_settings_file(deep, home) == home / "dpsql.toml"
     (home / "a" / "dpsql.toml").touch()
-    assert find(deep, home) == home / "a" / "dpsql.toml"
+    assert nearest_settings_file(deep, home) == home / "a" / "dpsql.toml"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert find(elsewhere, home) is None
-    assert find(tmp_path, home) == tmp_path / "dpsql.toml"
+    assert nearest_settings_file(elsewhere, home) is None
+    assert nearest_settings_file(tmp_path, home) == tmp_path / "dpsql.toml"
 
 
 def test_without_a_home_or_a_directory_there_is_no_file_and_no_error(
@@ -251,7 +256,7 @@ def test_the_demo_and_the_calculator_take_nothing_from_the_file(project: Path) -
     first = run("calibrate", "rho", "--epsilon", "1", "--delta", "1e-6")
     assert first.exit_code == 0
     demo = next(entry.load() for entry in entries() if entry.name == "demo")
-    assert not any(isinstance(option, Setting) for option in demo.params)
+    assert not any(isinstance(option, SettingOption) for option in demo.params)
 
 
 # -- what is wrong with a file ----------------------------------------------------------------
@@ -371,7 +376,7 @@ def test_help_works_even_beside_a_broken_file(project: Path) -> None:
 
 def test_a_directory_without_a_file_has_no_settings(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").touch()
-    empty = load(tmp_path / "empty.toml", None)
-    assert (empty.values, empty.tables) == (Settings().values, Settings().tables)
+    empty = load_settings(tmp_path / "empty.toml", None)
+    assert (empty.values, empty.tables) == (FileSettings().values, FileSettings().tables)
     with pytest.raises(InterfaceError, match="no profile x"):
-        load(tmp_path / "empty.toml", "x")
+        load_settings(tmp_path / "empty.toml", "x")

@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql.interfaces.cli import cli
-from dpsql.interfaces.cli.config import load
+from dpsql.interfaces.cli.config import load_settings
 from dpsql.interfaces.cli.failures import EXIT_CODES
-from dpsql.interfaces.cli.options import Setting
+from dpsql.interfaces.cli.options import SettingOption
 from dpsql.interfaces.cli.registry import SECTIONS, entries
-from dpsql.interfaces.demo.data import database
+from dpsql.interfaces.demo.data import demo_database
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,7 +97,7 @@ def test_a_setting_means_the_same_in_every_command() -> None:
     meanings: dict[str, set[str | None]] = {}
     for name, command in COMMANDS.items():
         for option in command.params:
-            if isinstance(option, Setting) and (name, option.key) != ("shell", "database"):
+            if isinstance(option, SettingOption) and (name, option.key) != ("shell", "database"):
                 meanings.setdefault(option.key, set()).add(option.help)
     assert len(meanings) > 10
     assert {key: found for key, found in meanings.items() if len(found) > 1} == {}
@@ -123,7 +123,7 @@ def test_every_command_shows_how_it_is_used(name: str) -> None:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory as the examples expect it: where ``dpsql demo`` has run, with its policies."""
     directory = tmp_path_factory.mktemp("demo")
-    database(directory / "demo-data")
+    demo_database(directory / "demo-data")
     (directory / "policies.yaml").write_text((ROOT / "policies.yaml").read_text("utf-8"))
     (directory / "work.toml").write_text('[dpsql]\nanalyst = "ana"\n[profile.careful]\n')
     return directory
@@ -190,7 +190,7 @@ def test_the_reference_is_what_the_commands_say() -> None:
 def test_the_settings_file_of_the_reference_can_be_read(tmp_path: Path) -> None:
     script = page_script()
     (tmp_path / "dpsql.toml").write_text(script.SETTINGS_FILE, encoding="utf-8")
-    found = load(tmp_path / "dpsql.toml", "careful")
+    found = load_settings(tmp_path / "dpsql.toml", "careful")
     assert found.values["epsilon"] == 0.1
     assert found.values["database"] == str(tmp_path / "clinic.duckdb")
     assert found.values["ledger"].startswith("postgresql://")

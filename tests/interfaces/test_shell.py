@@ -29,16 +29,16 @@ from dpsql.interfaces.shell.candidates import Argument, Known
 from dpsql.interfaces.shell.catalog import Catalog
 from dpsql.interfaces.shell.completion import candidates
 from dpsql.interfaces.shell.costs import Balance, Price, balance, price, spent_between
-from dpsql.interfaces.shell.help import KEYS
+from dpsql.interfaces.shell.help import KEYS_OF_PROMPT
 from dpsql.interfaces.shell.script import ALL, BY_NAME
-from dpsql.interfaces.shell.settings import SETTINGS, Expanded, Format, Settings
-from dpsql.interfaces.shell.sketch import Bar, sketch
+from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
+from dpsql.interfaces.shell.sketch import SketchBar, sketch
 from dpsql.interfaces.shell.splitter import Piece, finished, pieces
 from dpsql.interfaces.shell.vocabulary import (
     AGGREGATES,
-    FUNCTIONS,
     NOISE,
     ROW_FUNCTIONS,
+    SQL_FUNCTIONS,
     WINDOW_FUNCTIONS,
 )
 from dpsql.ledger import Ledger, Spent, Standing, Window
@@ -329,7 +329,7 @@ def asker(tmp_path_factory: pytest.TempPathFactory) -> dpsql.Connection:
     return dpsql.connect(engine, rules, None, "ana")
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", SQL_FUNCTIONS)
 def test_every_function_that_is_suggested_can_be_asked(name: str, asker: dpsql.Connection) -> None:
     assert asker.explain(f"SELECT {CALLS[name]} FROM visits").blocks
 
@@ -358,9 +358,9 @@ def test_every_function_that_is_suggested_can_be_asked(name: str, asker: dpsql.C
     ],
 )
 def test_settings_are_read_from_text(name: str, text: str, value: object) -> None:
-    changed = Settings().with_text(name, text)
+    changed = ShellSettings().with_text(name, text)
     assert getattr(changed, name.lower()) == value
-    assert changed.without(name) == Settings()
+    assert changed.without(name) == ShellSettings()
 
 
 @pytest.mark.parametrize(
@@ -380,20 +380,20 @@ def test_settings_are_read_from_text(name: str, text: str, value: object) -> Non
 )
 def test_bad_settings_are_refused_and_change_nothing(name: str, text: str, code: str) -> None:
     with pytest.raises(InterfaceError) as caught:
-        Settings().with_text(name, text)
+        ShellSettings().with_text(name, text)
     assert caught.value.code == code
     assert caught.value.hint
 
 
 def test_every_setting_can_be_shown_and_read_back() -> None:
-    settings = Settings(confirm=None, max_rows=None, timing=True, format=Format.MARKDOWN)
+    settings = ShellSettings(confirm=None, max_rows=None, timing=True, format=Format.MARKDOWN)
     for name, text, meaning in settings.shown():
         assert meaning
         assert settings.with_text(name, text) == settings
-    assert {name for name, _, _ in settings.shown()} == set(SETTINGS)
-    for setting in SETTINGS.values():
+    assert {name for name, _, _ in settings.shown()} == set(SHELL_SETTINGS)
+    for setting in SHELL_SETTINGS.values():
         for value in setting.values:
-            Settings().with_text(setting.name, value)
+            ShellSettings().with_text(setting.name, value)
 
 
 def test_commands_have_one_name_each_and_say_what_they_do() -> None:
@@ -407,10 +407,10 @@ def test_commands_have_one_name_each_and_say_what_they_do() -> None:
 # -- sketches ---------------------------------------------------------------------------------
 
 ROWS = [
-    Bar("emergency", "1,234 ± 54", 1234, 1180, 1288),
-    Bar("a ward with a very long name", "523 ± 54", 523, 469, 577),
-    Bar("eyes", "-300 ± 54", -300, -354, -246),
-    Bar("心臓", "NULL", math.nan, math.nan, math.nan),
+    SketchBar("emergency", "1,234 ± 54", 1234, 1180, 1288),
+    SketchBar("a ward with a very long name", "523 ± 54", 523, 469, 577),
+    SketchBar("eyes", "-300 ± 54", -300, -354, -246),
+    SketchBar("心臓", "NULL", math.nan, math.nan, math.nan),
 ]
 
 
@@ -422,8 +422,8 @@ def test_a_sketch_keeps_to_its_width(width: int) -> None:
 
 
 def test_bars_are_in_proportion_and_begin_at_zero() -> None:
-    long, short = sketch([Bar("a", "100", 100, math.nan, math.nan),
-                          Bar("b", "50", 50, math.nan, math.nan)], math.nan, 120)[:2]  # fmt: skip
+    bars = [SketchBar(f"k{n}", str(n), n, math.nan, math.nan) for n in (100, 50)]
+    long, short = sketch(bars, math.nan, 120)[:2]
     assert long.plain.count("█") == pytest.approx(2 * short.plain.count("█"), abs=2)
     assert long.plain.index("█") == short.plain.index("█")
     assert "│" not in long.plain
@@ -431,14 +431,14 @@ def test_bars_are_in_proportion_and_begin_at_zero() -> None:
 
 def test_negative_values_lie_left_of_zero() -> None:
     above, below = (line.plain for line in sketch(
-        [Bar("a", "5", 5, math.nan, math.nan), Bar("b", "-5", -5, math.nan, math.nan)],
+        [SketchBar("a", "5", 5, math.nan, math.nan), SketchBar("b", "-5", -5, math.nan, math.nan)],
         math.nan, 60)[:2])  # fmt: skip
     assert below.rindex("█") == above.index("█")
     assert below.index("█") < above.index("█")
 
 
 def test_whiskers_span_the_interval_and_cross_at_the_value() -> None:
-    (line, _) = (line.plain for line in sketch([Bar("a", "50", 50, 25, 100)], math.nan, 118))
+    (line, _) = (line.plain for line in sketch([SketchBar("a", "50", 50, 25, 100)], math.nan, 118))
     low, value, high = (line.index(mark) for mark in "├┼┤")
     assert low < value < high
     assert (value - low) / (high - low) == pytest.approx(1 / 3, abs=0.03)
@@ -453,7 +453,7 @@ def test_the_threshold_is_marked_at_its_place_in_each_row() -> None:
 
 def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch() -> None:
     for value in (0.0, math.nan):
-        assert len(sketch([Bar("a", "0", value, value, value)], math.nan, 40)) == 2
+        assert len(sketch([SketchBar("a", "0", value, value, value)], math.nan, 40)) == 2
 
 
 # -- prices -----------------------------------------------------------------------------------
@@ -680,8 +680,10 @@ def test_the_page_tells_of_every_command_setting_and_key() -> None:
         cell.replace("\\|", "|") for cell in re.findall(r"^\| (`.*?`) \| ", PAGE, re.MULTILINE)
     }
     assert {f"`{command.title}`" for command in ALL} <= cells
-    assert {f"`{name}`" for name in SETTINGS} <= cells
-    assert {", ".join(f"`{key}`" for key in keys.split(", ")) for keys, _ in KEYS} <= cells
+    assert {f"`{name}`" for name in SHELL_SETTINGS} <= cells
+    assert {
+        ", ".join(f"`{key}`" for key in keys.split(", ")) for keys, _ in KEYS_OF_PROMPT
+    } <= cells
     for format_ in Format:
         assert f"`{format_}`" in PAGE
 

@@ -22,9 +22,9 @@ from present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.shell.screen import Screen
-from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.target import Target, opened
+from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -193,7 +193,7 @@ def test_an_unforeseen_failure_shows_no_text_of_its_own(
     def fail(*_: object) -> None:
         raise ValueError("row 17 holds the diagnosis flu")
 
-    monkeypatch.setattr("dpsql.interfaces.shell.state.written", fail)
+    monkeypatch.setattr("dpsql.interfaces.shell.state.formatted", fail)
     done = shell("--keep-going", text=f"{SEXES};\nSELECT nope FROM visits;")
     assert done.exit_code == 70
     assert shell("-k", "-c", SEXES, "-c", "SELECT nope FROM visits").exit_code == 70
@@ -216,14 +216,14 @@ def test_a_person_is_asked_about_what_costs_and_only_about_that(
 ) -> None:
     asked: list[str] = []
     target = Target(database, clinic / "policies.yaml", str(clinic / "budget.db"), "ana")
-    with opened(target, lambda percent: None) as source:
+    with open_target(target, lambda percent: None) as source:
         screen = Screen(io.StringIO(), io.StringIO(), interactive=False)
 
         def agree(text: str) -> bool:
             asked.append(text)
             return True
 
-        shell = Shell(source, screen, Settings(confirm=0.0), ask=agree)
+        shell = Shell(source, screen, ShellSettings(confirm=0.0), ask=agree)
 
         def questions(*statements: str) -> int:
             asked.clear()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ledgers import EPSILON, PLAN, RHO, Currency, sum_of_events
 
-from dpsql.accounting.zcdp import MAX_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Charge, Ledger, Spent
 
@@ -69,13 +69,13 @@ def test_a_limit_can_be_reached_exactly_and_not_passed(ledger: Ledger, currency:
 
 
 def test_limits_of_64_bits_do_not_overflow(ledger: Ledger, currency: Currency) -> None:
-    account = currency.account("sales", MAX_UNITS, MAX_UNITS)
-    currency.reserve(ledger, MAX_UNITS, MAX_UNITS, account)
+    account = currency.account("sales", MAX_LEDGER_UNITS, MAX_LEDGER_UNITS)
+    currency.reserve(ledger, MAX_LEDGER_UNITS, MAX_LEDGER_UNITS, account)
     with pytest.raises(BudgetExceeded):
-        currency.reserve(ledger, MAX_UNITS, MAX_UNITS, account)
+        currency.reserve(ledger, MAX_LEDGER_UNITS, MAX_LEDGER_UNITS, account)
     with pytest.raises(BudgetExceeded):
         currency.reserve(ledger, 1, 0, account)
-    assert ledger.spent("sales") == currency.spent(MAX_UNITS, MAX_UNITS, 1, 1)
+    assert ledger.spent("sales") == currency.spent(MAX_LEDGER_UNITS, MAX_LEDGER_UNITS, 1, 1)
 
 
 def test_a_refused_reservation_says_what_is_left_and_changes_nothing(
@@ -187,7 +187,7 @@ def test_a_charge_this_ledger_did_not_make_is_refused(ledger: Ledger, currency: 
 def test_an_account_is_never_charged_in_the_currency_it_has_no_limit_in(
     ledger: Ledger, currency: Currency
 ) -> None:
-    for units, delta in [(1, 0), (MAX_UNITS, 1)]:
+    for units, delta in [(1, 0), (MAX_LEDGER_UNITS, 1)]:
         with pytest.raises(BudgetExceeded):
             currency.reserve(ledger, units, delta, currency.other.account("sales"))
     assert ledger.spent("sales") == Spent()
@@ -412,13 +412,13 @@ def test_a_dataset_without_limits_adds_up_analysts_of_both_compositions(ledger: 
 
 
 def test_sums_that_would_not_fit_into_64_bits_are_refused(ledger: Ledger) -> None:
-    RHO.reserve(ledger, MAX_UNITS, 1, RHO.account("sales/alice", MAX_UNITS))
+    RHO.reserve(ledger, MAX_LEDGER_UNITS, 1, RHO.account("sales/alice", MAX_LEDGER_UNITS))
     with pytest.raises(LedgerError) as refusal:
         RHO.reserve(ledger, 1, 1, RHO.account("sales/bob"))
     assert refusal.value.code == "ledger_overflow"
     ledger.owner("olga").open_window("sales")
     RHO.reserve(ledger, 1, 1, RHO.account("sales/bob"))
-    assert ledger.total("sales").amount == RHO.amount(MAX_UNITS, 2)
+    assert ledger.total("sales").amount == RHO.amount(MAX_LEDGER_UNITS, 2)
 
 
 def test_a_limit_that_the_policy_changed_goes_into_the_chain_once(

@@ -25,7 +25,7 @@ from privacy import (
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.registry import ENTRIES, Entry, Sizes, names
+from dpsql.mechanisms.registry import ENTRIES, MechanismEntry, Sizes, names
 from dpsql.mechanisms.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -316,7 +316,7 @@ def test_an_entry_is_known_by_one_name_and_builds_something() -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_an_entry_builds_the_mechanism_that_it_names_within_its_budget(
-    entry: Entry[Selection],
+    entry: MechanismEntry[Selection],
 ) -> None:
     rho, epsilon, delta = 0.05, 0.8, 1e-6
     if entry.composed is not None:

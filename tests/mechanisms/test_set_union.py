@@ -36,7 +36,7 @@ from dpsql.mechanisms.set_union import (
     set_union_one_shot,
 )
 from dpsql.mechanisms.set_union_weights import (
-    STEPS,
+    UNIT_WEIGHT_STEPS,
     UnitItems,
     descend,
     l2_sensitivity,
@@ -152,23 +152,27 @@ def test_new_items_of_one_unit_are_named_with_probability_delta_at_most_and_near
         worst = 0.0
         for t in range(1, groups + 1):
             weight = int(fresh_weight(weighting, norm, t))
-            none = t * math.log1p(-continuous_tail(union, (threshold - weight + 0.5) / STEPS))
+            none = t * math.log1p(
+                -continuous_tail(union, (threshold - weight + 0.5) / UNIT_WEIGHT_STEPS)
+            )
             worst = max(worst, -math.expm1(none))
         return worst
 
     assert named(union.threshold) <= union.delta * (1 + 1e-6)
     assert named(union.threshold) >= union.delta * (1 - 1e-6)
-    assert named(union.threshold - STEPS // 100) > union.delta
+    assert named(union.threshold - UNIT_WEIGHT_STEPS // 100) > union.delta
 
 
 def continuous_tail(union: SetUnion, x: float) -> float:
     """P[noise > x], x in unit weights. The lattice is so fine that 1e-6 separates the two laws."""
-    scale = union.noise.spread / STEPS
+    scale = union.noise.spread / UNIT_WEIGHT_STEPS
     tail = stats.laplace.sf(x / scale) if union.norm == 1 else special.ndtr(-x / scale)
     return float(tail)
 
 
-@pytest.mark.parametrize("noise", [DiscreteLaplace(STEPS / 3), DiscreteGaussian(1.3 * STEPS)])
+@pytest.mark.parametrize(
+    "noise", [DiscreteLaplace(UNIT_WEIGHT_STEPS / 3), DiscreteGaussian(1.3 * UNIT_WEIGHT_STEPS)]
+)
 @pytest.mark.parametrize("weighting", list(Weighting))
 def test_the_threshold_is_the_smallest_integer_that_every_number_of_new_items_allows(
     weighting: Weighting, noise: DiscreteLaplace | DiscreteGaussian
@@ -178,7 +182,9 @@ def test_the_threshold_is_the_smallest_integer_that_every_number_of_new_items_al
 
     def delta(threshold: int, t: int) -> float:
         if weighting is Weighting.POLICY:
-            weight = (STEPS // t if union.norm == 1 else math.isqrt(STEPS**2 // t)) + 1
+            weight = (
+                UNIT_WEIGHT_STEPS // t if union.norm == 1 else math.isqrt(UNIT_WEIGHT_STEPS**2 // t)
+            ) + 1
         else:
             weight = union.item_weights[t - 1]
         return -math.expm1(t * math.log1p(-noise.sf(threshold - weight)))
@@ -201,11 +207,11 @@ def test_published_thresholds_come_out() -> None:
             for t in range(1, groups + 1)
         )
         for weighting in (Weighting.WEIGHTED, Weighting.POLICY):
-            found = laplace_union(weighting, groups).threshold / STEPS
+            found = laplace_union(weighting, groups).threshold / UNIT_WEIGHT_STEPS
             assert found == pytest.approx(laplace, abs=1e-6)
-        found = gaussian_union(Weighting.WEIGHTED, groups).threshold / STEPS
+        found = gaussian_union(Weighting.WEIGHTED, groups).threshold / UNIT_WEIGHT_STEPS
         assert found == pytest.approx(gauss, abs=1e-6)
-        found = gaussian_union(Weighting.POLICY, groups).threshold / STEPS
+        found = gaussian_union(Weighting.POLICY, groups).threshold / UNIT_WEIGHT_STEPS
         assert gauss < found < gauss * (1 + 5e-4)
 
 
@@ -215,7 +221,7 @@ def test_the_policy_gaussian_cutoff_comes_from_the_gaussian_threshold() -> None:
     sigma = union.noise.spread
     assert union.cutoff == pytest.approx(union.threshold + 5 * sigma, abs=1)
     printed = laplace_union(Weighting.POLICY, 100).threshold + 5 * sigma
-    assert printed < union.cutoff - 2 * STEPS
+    assert printed < union.cutoff - 2 * UNIT_WEIGHT_STEPS
     weights = union.weigh(batches([[0]] * 100))
     assert weights.tolist() == [union.cutoff]
 
@@ -238,11 +244,11 @@ def test_a_one_shot_budget_is_kept_and_used(weighting: Weighting, norm: int) -> 
 
 def test_spreading_a_change_over_items_never_costs_laplace_noise_more() -> None:
     """So the price of one item taking it all covers every unit."""
-    noise = DiscreteLaplace(STEPS / 3)
-    whole = noise.rho(STEPS)
+    noise = DiscreteLaplace(UNIT_WEIGHT_STEPS / 3)
+    whole = noise.rho(UNIT_WEIGHT_STEPS)
     for parts in (2, 3, 7, 100, 4096):
-        split = [STEPS // parts] * parts
-        split[0] += STEPS - sum(split)
+        split = [UNIT_WEIGHT_STEPS // parts] * parts
+        split[0] += UNIT_WEIGHT_STEPS - sum(split)
         assert sum(noise.rho(part) for part in split) < whole
 
 
@@ -251,11 +257,18 @@ def test_a_units_fixed_weights_fill_its_sensitivity_and_never_exceed_it(groups: 
     weighted1 = laplace_union(Weighting.WEIGHTED, groups)
     weighted2 = gaussian_union(Weighting.WEIGHTED, groups)
     for items in range(1, groups + 1):
-        assert STEPS - items < items * weighted1.item_weights[items - 1] <= STEPS
+        assert (
+            UNIT_WEIGHT_STEPS - items
+            < items * weighted1.item_weights[items - 1]
+            <= UNIT_WEIGHT_STEPS
+        )
         squared = items * weighted2.item_weights[items - 1] ** 2
-        assert STEPS**2 * (1 - 1e-6) < squared <= STEPS**2
-    assert Fraction(gaussian_union(Weighting.COUNT, groups).sensitivity) ** 2 >= groups * STEPS**2
-    assert laplace_union(Weighting.COUNT, groups).sensitivity == groups * STEPS
+        assert UNIT_WEIGHT_STEPS**2 * (1 - 1e-6) < squared <= UNIT_WEIGHT_STEPS**2
+    assert (
+        Fraction(gaussian_union(Weighting.COUNT, groups).sensitivity) ** 2
+        >= groups * UNIT_WEIGHT_STEPS**2
+    )
+    assert laplace_union(Weighting.COUNT, groups).sensitivity == groups * UNIT_WEIGHT_STEPS
 
 
 # -- the policies' sensitivity --------------------------------------------------------------------
@@ -279,12 +292,12 @@ def test_removing_any_unit_moves_the_weights_by_the_sensitivity_at_most(
     sets = st.sets(st.integers(0, items - 1), min_size=1)
     users = [sorted(s) for s in data.draw(st.lists(sets, min_size=1, max_size=25))]
     removed = data.draw(st.integers(0, len(users) - 1))
-    cutoff = data.draw(st.integers(1, 6 * STEPS))
+    cutoff = data.draw(st.integers(1, 6 * UNIT_WEIGHT_STEPS))
     without = users[:removed] + users[removed + 1 :]
     l1 = distance(1, ends(1, cutoff, users, items), ends(1, cutoff, without, items))
-    assert l1 <= STEPS
+    assert l1 <= UNIT_WEIGHT_STEPS
     l2 = distance(2, ends(2, cutoff, users, items), ends(2, cutoff, without, items))
-    assert l2 <= STEPS + math.sqrt(items) + 1e-3
+    assert l2 <= UNIT_WEIGHT_STEPS + math.sqrt(items) + 1e-3
 
 
 def random_neighbours(seed: int) -> tuple[Users, Users, int, int]:
@@ -292,7 +305,7 @@ def random_neighbours(seed: int) -> tuple[Users, Users, int, int]:
     items = int(rng.integers(1, 40))
     users = random_users(rng, int(rng.integers(1, 60)), items, items)
     removed = int(rng.integers(len(users)))
-    cutoff = int(rng.integers(1, 12 * STEPS))
+    cutoff = int(rng.integers(1, 12 * UNIT_WEIGHT_STEPS))
     return users, [*users[:removed], *users[removed + 1 :]], items, cutoff
 
 
@@ -304,8 +317,12 @@ def test_thousands_of_random_neighbours_end_within_the_sensitivity(norm: int) ->
         users, without, items, cutoff = random_neighbours(seed)
         apart = distance(norm, ends(norm, cutoff, users, items), ends(norm, cutoff, without, items))
         furthest = max(furthest, apart)
-        assert apart <= (STEPS if norm == 1 else STEPS + math.sqrt(items) + 1e-2)
-    assert furthest > 0.999 * STEPS  # the bound is met: a late unit's whole budget remains
+        assert apart <= (
+            UNIT_WEIGHT_STEPS if norm == 1 else UNIT_WEIGHT_STEPS + math.sqrt(items) + 1e-2
+        )
+    assert (
+        furthest > 0.999 * UNIT_WEIGHT_STEPS
+    )  # the bound is met: a late unit's whole budget remains
 
 
 def test_a_greedy_policy_is_caught_by_the_same_check() -> None:
@@ -349,7 +366,7 @@ def test_dropping_the_left_over_budget_is_caught_by_the_same_check(
         return worst
 
     # A budget of 7 steps makes every rounding large.
-    monkeypatch.setattr(set_union_weights, "STEPS", 7)
+    monkeypatch.setattr(set_union_weights, "UNIT_WEIGHT_STEPS", 7)
     assert furthest() <= 7
     monkeypatch.setattr(set_union_weights, "_pour", careless)
     monkeypatch.setattr(
@@ -360,7 +377,7 @@ def test_dropping_the_left_over_budget_is_caught_by_the_same_check(
 
 def test_an_order_of_codes_that_depends_on_the_units_breaks_the_exact_descent() -> None:
     """Why codes must rank the keys: the left-over steps go by that order."""
-    budget = STEPS
+    budget = UNIT_WEIGHT_STEPS
     users = [[0, 1, 2]]
     shared = ends(1, 10 * budget, users, 3)
     assert shared.sum() == budget
@@ -371,14 +388,18 @@ def test_an_order_of_codes_that_depends_on_the_units_breaks_the_exact_descent() 
 def test_rounding_is_charged_for_every_unit_the_pass_accepts() -> None:
     """Against 50-digit decimals: the computed l2-descent strays far less than the charge."""
     rng = np.random.default_rng(5)
-    groups, cutoff = 30, 9 * STEPS
+    groups, cutoff = 30, 9 * UNIT_WEIGHT_STEPS
     users = random_users(rng, 400, 60, groups)
     exact = reference.algorithm_2(users, reference.algorithm_5(Decimal(9)))
     found = padded(descend(batches(users), norm=2, cutoff=cutoff, groups=groups), 60)
-    gaps = [float(exact.get(u, Decimal(0)) * STEPS) - int(found[u]) for u in range(60)]
+    gaps = [float(exact.get(u, Decimal(0)) * UNIT_WEIGHT_STEPS) - int(found[u]) for u in range(60)]
     strayed = math.hypot(*gaps)
     assert strayed <= math.sqrt(60)
-    assert STEPS + math.sqrt(60) < l2_sensitivity(cutoff, groups) < STEPS * (1 + 5e-4)
+    assert (
+        UNIT_WEIGHT_STEPS + math.sqrt(60)
+        < l2_sensitivity(cutoff, groups)
+        < UNIT_WEIGHT_STEPS * (1 + 5e-4)
+    )
 
 
 # -- the whole mechanism --------------------------------------------------------------------------
@@ -433,7 +454,7 @@ def test_weights_equal_the_papers_algorithms_up_to_the_lattice(
         rng = np.random.default_rng(seed)
         users = random_users(rng, int(rng.integers(1, 120)), 30, 12)
         union = set_union_one_shot(weighting, norm, EPSILON, groups=12, delta=DELTA)
-        cutoff = Decimal(union.cutoff) / STEPS
+        cutoff = Decimal(union.cutoff) / UNIT_WEIGHT_STEPS
         update = {
             (Weighting.COUNT, 1): reference.count,
             (Weighting.COUNT, 2): reference.count,
@@ -445,7 +466,7 @@ def test_weights_equal_the_papers_algorithms_up_to_the_lattice(
         exact = reference.algorithm_2(users, update)
         found = padded(union.weigh(batches(users)), 30)
         for u in range(30):
-            expected = float(exact.get(u, Decimal(0)) * STEPS)
+            expected = float(exact.get(u, Decimal(0)) * UNIT_WEIGHT_STEPS)
             assert abs(int(found[u]) - expected) <= 2 + len(users)
 
 
@@ -453,8 +474,8 @@ def test_how_units_are_batched_makes_no_difference() -> None:
     rng = np.random.default_rng(3)
     users = random_users(rng, 3000, 50, 8)
     for norm in (1, 2):
-        whole = ends(norm, 7 * STEPS, users, 50, size=10**6)
-        parts = ends(norm, 7 * STEPS, users, 50, size=17)
+        whole = ends(norm, 7 * UNIT_WEIGHT_STEPS, users, 50, size=10**6)
+        parts = ends(norm, 7 * UNIT_WEIGHT_STEPS, users, 50, size=17)
         assert np.abs(whole - parts).max() <= (0 if norm == 1 else 1)
 
 
@@ -465,16 +486,16 @@ def test_names_come_out_as_the_paper_draws_them() -> None:
         for offset in (-1.0, 0.0, 1.5):
             score = union.threshold + round(offset * union.noise.spread)
             drawn = union.select(np.full(runs, score, np.int64), SeededSource(11))
-            expected = continuous_tail(union, -offset * union.noise.spread / STEPS)
+            expected = continuous_tail(union, -offset * union.noise.spread / UNIT_WEIGHT_STEPS)
             p = stats.binomtest(len(drawn.indices), runs, expected).pvalue
             assert p > 1e-9
-            wrong = continuous_tail(union, (0.3 - offset) * union.noise.spread / STEPS)
+            wrong = continuous_tail(union, (0.3 - offset) * union.noise.spread / UNIT_WEIGHT_STEPS)
             assert stats.binomtest(len(drawn.indices), runs, wrong).pvalue < 1e-9
 
 
 def test_items_nobody_has_are_never_named() -> None:
-    union = SetUnion(Weighting.WEIGHTED, DiscreteLaplace(100.0 * STEPS), 1, 0.4)
-    drawn = union.select(np.array([0, STEPS] * 500, np.int64), SeededSource(1))
+    union = SetUnion(Weighting.WEIGHTED, DiscreteLaplace(100.0 * UNIT_WEIGHT_STEPS), 1, 0.4)
+    drawn = union.select(np.array([0, UNIT_WEIGHT_STEPS] * 500, np.int64), SeededSource(1))
     assert set((drawn.indices % 2).tolist()) == {1}
     assert drawn.noisy is None
 
@@ -524,12 +545,12 @@ def test_rows_the_proof_does_not_cover_are_refused(
 def test_more_units_or_keys_than_the_charge_covers_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(set_union_weights, "MAX_UNITS", 2)
+    monkeypatch.setattr(set_union_weights, "MAX_UNION_UNITS", 2)
     union = gaussian_union(Weighting.POLICY, 2)
     union.weigh(batches([[0], [0]]))
     with pytest.raises(OperationalError):
         union.weigh(batches([[0], [0], [0]], 1))
-    monkeypatch.setattr(set_union_weights, "MAX_ITEMS", 2)
+    monkeypatch.setattr(set_union_weights, "MAX_UNION_KEYS", 2)
     with pytest.raises(OperationalError):
         union.weigh(batches([[2]]))
 

@@ -36,7 +36,7 @@ from dpsql.mechanisms.calibration import gaussian_delta
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import (
-    Analysis,
+    DeltaAnalysis,
     SparseHistogram,
     calibrate_sparse_histogram,
     joint_sparse_histogram,
@@ -64,16 +64,16 @@ TABLE = {
 def test_calibration_finds_the_reference_noise_and_threshold(
     question: tuple[float, float, int], expected: tuple[float, ...]
 ) -> None:
-    simple = calibrate_sparse_histogram(*question, Analysis.ADD_THE_DELTAS)
-    exact = calibrate_sparse_histogram(*question, Analysis.EXACT)
+    simple = calibrate_sparse_histogram(*question, DeltaAnalysis.ADD_THE_DELTAS)
+    exact = calibrate_sparse_histogram(*question, DeltaAnalysis.EXACT)
     found = (simple.sigma, simple.tau, exact.sigma, exact.tau)
     assert found == pytest.approx(expected, rel=0.005)
 
 
-@pytest.mark.parametrize("analysis", Analysis)
+@pytest.mark.parametrize("analysis", DeltaAnalysis)
 @pytest.mark.parametrize("question", [*TABLE, (3.0, 1e-3, 1), (0.01, 1e-12, 3)], ids=str)
 def test_a_calibrated_mechanism_spends_its_delta_and_no_more(
-    question: tuple[float, float, int], analysis: Analysis
+    question: tuple[float, float, int], analysis: DeltaAnalysis
 ) -> None:
     epsilon, delta, groups = question
     found = calibrate_sparse_histogram(epsilon, delta, groups, analysis)
@@ -81,10 +81,10 @@ def test_a_calibrated_mechanism_spends_its_delta_and_no_more(
     assert delta * (1 - 1e-5) <= spent <= delta
 
 
-@pytest.mark.parametrize("analysis", Analysis)
+@pytest.mark.parametrize("analysis", DeltaAnalysis)
 @pytest.mark.parametrize("question", TABLE, ids=str)
 def test_no_other_noise_allows_a_lower_threshold(
-    question: tuple[float, float, int], analysis: Analysis
+    question: tuple[float, float, int], analysis: DeltaAnalysis
 ) -> None:
     epsilon, delta, groups = question
     best = calibrate_sparse_histogram(epsilon, delta, groups, analysis)
@@ -105,7 +105,7 @@ def test_the_printed_thresholds_were_not_the_lowest() -> None:
 
 
 def test_a_given_noise_gets_the_lowest_threshold_or_an_error() -> None:
-    for analysis in Analysis:
+    for analysis in DeltaAnalysis:
         tau = sparse_histogram_tau(1.0, 1e-6, 20.0, 10, analysis)
         assert sparse_histogram_delta(1.0, 20.0, tau, 10, analysis) <= 1e-6
         assert sparse_histogram_delta(1.0, 20.0, tau * (1 - 1e-6), 10, analysis) > 1e-6
@@ -180,7 +180,9 @@ def test_branch_and_bound_finds_a_hidden_peak() -> None:
 def test_adding_the_deltas_is_never_below_the_exact_delta(groups: int) -> None:
     for epsilon, ratio, t in itertools.product((0.1, 1.0, 4.0), (0.5, 2.0, 9.0), (1.0, 3.0, 6.0)):
         sigma = ratio * math.sqrt(groups)
-        simple = sparse_histogram_delta(epsilon, sigma, t * sigma, groups, Analysis.ADD_THE_DELTAS)
+        simple = sparse_histogram_delta(
+            epsilon, sigma, t * sigma, groups, DeltaAnalysis.ADD_THE_DELTAS
+        )
         exact = sparse_histogram_delta(epsilon, sigma, t * sigma, groups)
         assert exact <= simple * (1 + 1e-8)
 

@@ -28,7 +28,7 @@ from dpsql.mechanisms.additive import CorrelatedGaussian
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.pipeline.release import release
 from dpsql.planner import plan_block
-from dpsql.planner.budget import Budget
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -247,7 +247,7 @@ def test_the_audit_notices_a_cap_that_the_rewriting_does_not_enforce() -> None:
 
 # -- for a single publication -----------------------------------------------------------------
 
-BASIC = Budget.of(PARAMETERS, Composition.BASIC)
+BASIC = QueryBudget.of(PARAMETERS, Composition.BASIC)
 SUM = summed(PARAMETERS, 0, 7)
 PUBLICATIONS: dict[str, tuple[Block, str, str, list[list[int]], list[list[int]]]] = {
     "sparse histogram": (

@@ -36,7 +36,7 @@ from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.weighted_histogram import (
-    STEPS,
+    WEIGHT_STEPS,
     WeightedPositiveCounts,
     WeightedSparseHistogram,
     Weights,
@@ -55,13 +55,13 @@ def test_a_units_weights_have_exactly_the_norm_they_may_and_no_less() -> None:
     for groups, size in itertools.product((1, 2, 3, 7, 10, 1000, 2**31 - 1), range(1, 200)):
         for n in (size, groups, groups + size, groups * size):
             weight = weight_of(groups, n)
-            assert n * weight**2 <= groups * STEPS**2
-            assert weight == STEPS or n * (weight + 1) ** 2 > groups * STEPS**2
-            assert (weight == STEPS) == (n <= groups)
+            assert n * weight**2 <= groups * WEIGHT_STEPS**2
+            assert weight == WEIGHT_STEPS or n * (weight + 1) ** 2 > groups * WEIGHT_STEPS**2
+            assert (weight == WEIGHT_STEPS) == (n <= groups)
 
 
 def test_weights_must_keep_at_least_what_they_count_for() -> None:
-    assert Weights(3, 3).of(np.array([1, 3])).tolist() == [STEPS, STEPS]
+    assert Weights(3, 3).of(np.array([1, 3])).tolist() == [WEIGHT_STEPS, WEIGHT_STEPS]
     for groups, kept in ((0, 3), (4, 3)):
         with pytest.raises(ParameterError):
             Weights(groups, kept)
@@ -94,10 +94,10 @@ SIGMAS = (0.3, 0.7, 2.0, 13.4, 900.0)  # in units
 def test_fresh_groups_of_any_number_are_named_with_probability_at_most_delta_and_near_it(
     weights: Weights, sigma: float, floor: int
 ) -> None:
-    noise = DiscreteGaussian(sigma * STEPS)
+    noise = DiscreteGaussian(sigma * WEIGHT_STEPS)
     for delta in (0.3, 1e-3, 1e-9, 1e-15):
         mechanism = WeightedPositiveCounts(noise, weights, delta, floor)
-        above_floor = mechanism.threshold - floor * STEPS
+        above_floor = mechanism.threshold - floor * WEIGHT_STEPS
         assert worst_shown(noise.sigma, above_floor, weights) <= delta * (1 + 1e-8)
         lower = worst_shown(noise.sigma, above_floor - 40, weights)
         assert lower > delta * (1 - 1e-8), "the threshold is needlessly high"
@@ -108,9 +108,9 @@ def test_either_end_of_the_sizes_can_be_the_worst() -> None:
     """Narrow noise: few groups of full weight. Wide noise: many groups."""
     weights = Weights(3, 30)
     for sigma, worst in ((0.2, 3), (9.0, 30)):
-        mechanism = WeightedPositiveCounts(DiscreteGaussian(sigma * STEPS), weights, 1e-6, 0)
+        mechanism = WeightedPositiveCounts(DiscreteGaussian(sigma * WEIGHT_STEPS), weights, 1e-6, 0)
         shown = [
-            any_of(tail(sigma * STEPS, mechanism.threshold - weight_of(3, n)), n)
+            any_of(tail(sigma * WEIGHT_STEPS, mechanism.threshold - weight_of(3, n)), n)
             for n in range(1, 31)
         ]
         assert 1 + int(np.argmax(shown)) == worst
@@ -148,9 +148,9 @@ def test_in_simulation_fresh_groups_appear_as_often_as_computed_and_never_above_
     size: int,
 ) -> None:
     weights, delta = Weights(2, 8), 0.2
-    mechanism = WeightedPositiveCounts(DiscreteGaussian(3.0 * STEPS), weights, delta, 0)
+    mechanism = WeightedPositiveCounts(DiscreteGaussian(3.0 * WEIGHT_STEPS), weights, delta, 0)
     weight = weight_of(2, size)
-    exact = any_of(tail(3.0 * STEPS, mechanism.threshold - weight), size)
+    exact = any_of(tail(3.0 * WEIGHT_STEPS, mechanism.threshold - weight), size)
     low, high = shown_share(mechanism, size, weight)
     assert low <= exact <= high
     assert exact <= delta
@@ -160,14 +160,14 @@ def test_in_simulation_fresh_groups_appear_as_often_as_computed_and_never_above_
 def test_the_simulation_catches_a_threshold_for_too_few_groups(
     broken: type[WeightedPositiveCounts],
 ) -> None:
-    mechanism = broken(DiscreteGaussian(3.0 * STEPS), Weights(2, 8), 0.2, 0)
+    mechanism = broken(DiscreteGaussian(3.0 * WEIGHT_STEPS), Weights(2, 8), 0.2, 0)
     low, _ = shown_share(mechanism, 8, weight_of(2, 8))
     assert low > 0.2
 
 
 def test_the_simulation_catches_whole_weights() -> None:
-    mechanism = WeightedPositiveCounts(DiscreteGaussian(3.0 * STEPS), Weights(2, 8), 0.2, 0)
-    low, _ = shown_share(mechanism, 8, STEPS)
+    mechanism = WeightedPositiveCounts(DiscreteGaussian(3.0 * WEIGHT_STEPS), Weights(2, 8), 0.2, 0)
+    low, _ = shown_share(mechanism, 8, WEIGHT_STEPS)
     assert low > 0.2
 
 
@@ -184,7 +184,7 @@ def every_split(
     epsilon: float, sigma: float, threshold: int, weights: Weights, others: float = 0.0
 ) -> float:
     """The largest delta over every size of a unit and every number of its groups that are old."""
-    joint = math.sqrt(1 / sigma**2 + others / STEPS**2)
+    joint = math.sqrt(1 / sigma**2 + others / WEIGHT_STEPS**2)
     found = 0.0
     for size in range(1, weights.kept + 1):
         weight = weight_of(weights.groups, size)
@@ -207,9 +207,9 @@ def every_split(
 def test_the_analysis_is_never_below_the_worst_of_all_splits_and_hardly_above(
     weights: Weights, t: float, ratio: float
 ) -> None:
-    sigma = ratio * math.sqrt(weights.groups) * STEPS
+    sigma = ratio * math.sqrt(weights.groups) * WEIGHT_STEPS
     noise = DiscreteGaussian(sigma)
-    threshold = STEPS + round(t * sigma)
+    threshold = WEIGHT_STEPS + round(t * sigma)
     for epsilon in (0.2, 1.0, 3.0):
         stated = weighted_histogram_delta(epsilon, noise, threshold, weights)
         exact = every_split(epsilon, sigma, threshold, weights)
@@ -237,9 +237,11 @@ def test_further_values_are_part_of_the_analysis(measures: int) -> None:
     assert delta * 0.999 <= exact <= delta * (1 + 1e-8)
     alone = weighted_sparse_histogram(epsilon, delta, weights)
     assert alone.others == 0
-    spent = 3 * (STEPS**2 / sigma**2 + others)
-    assert spent == pytest.approx(3 * STEPS**2 / alone.noise.sigma**2, rel=1e-6)
-    assert others == pytest.approx((measures - 1) * STEPS**2 / sigma**2, rel=1e-6), "equal shares"
+    spent = 3 * (WEIGHT_STEPS**2 / sigma**2 + others)
+    assert spent == pytest.approx(3 * WEIGHT_STEPS**2 / alone.noise.sigma**2, rel=1e-6)
+    assert others == pytest.approx((measures - 1) * WEIGHT_STEPS**2 / sigma**2, rel=1e-6), (
+        "equal shares"
+    )
     # As much noise on the weights alone would hide far less of more values than stated.
     assert every_split(epsilon, sigma, threshold, weights, 4 * others) > 2 * delta
     too_many = WeightedSparseHistogram(epsilon, delta, mechanism.noise, weights, 0, 4 * others)
@@ -252,8 +254,8 @@ def test_without_extra_groups_it_is_the_unweighted_sparse_histogram(groups: int)
     weighted = weighted_sparse_histogram(1.0, 1e-6, Weights(groups, groups))
     plain = sparse_histogram(1.0, 1e-6, groups)
     # Whole units are a coarse lattice for the noise of one group.
-    assert weighted.noise.sigma / STEPS == pytest.approx(plain.sigma, rel=0.011)
-    assert weighted.threshold / STEPS == pytest.approx(plain.threshold, abs=1.0)
+    assert weighted.noise.sigma / WEIGHT_STEPS == pytest.approx(plain.sigma, rel=0.011)
+    assert weighted.threshold / WEIGHT_STEPS == pytest.approx(plain.threshold, abs=1.0)
 
 
 def test_keeping_seven_times_the_groups_raises_the_threshold_by_six_percent() -> None:
@@ -277,7 +279,7 @@ def test_no_other_noise_allows_a_lower_threshold() -> None:
 
 def test_many_groups_are_analysed_without_looking_at_each() -> None:
     mechanism = weighted_sparse_histogram(0.35, 1e-5, Weights(51_914, 7 * 51_914))
-    assert 13_913 < mechanism.threshold / STEPS < 13_913 * 1.1
+    assert 13_913 < mechanism.threshold / WEIGHT_STEPS < 13_913 * 1.1
 
 
 # -- what neighbours can tell apart, from the probabilities that are drawn ---------------------
@@ -293,7 +295,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         module._one_shot_threshold,
         module._one_shot_sigma,
     )
-    monkeypatch.setattr(module, "STEPS", COARSE)
+    monkeypatch.setattr(module, "WEIGHT_STEPS", COARSE)
     for cached in caches:
         cached.cache_clear()  # type: ignore[attr-defined]
     yield
@@ -420,9 +422,9 @@ def test_the_floor_moves_both_thresholds_by_whole_units() -> None:
         one_shot = weighted_sparse_histogram(1.0, 1e-3, weights, floor)
         zcdp = weighted_positive_counts(0.05, 1e-3, weights, floor)
         base = weighted_sparse_histogram(1.0, 1e-3, weights)
-        assert one_shot.threshold == base.threshold + floor * STEPS
+        assert one_shot.threshold == base.threshold + floor * WEIGHT_STEPS
         assert zcdp.threshold == (
-            weighted_positive_counts(0.05, 1e-3, weights).threshold + floor * STEPS
+            weighted_positive_counts(0.05, 1e-3, weights).threshold + floor * WEIGHT_STEPS
         )
 
 
@@ -459,4 +461,4 @@ def test_senseless_parameters_are_refused(epsilon: float, delta: float) -> None:
 
 def test_noise_narrower_than_the_smoothing_is_refused() -> None:
     with pytest.raises(ParameterError):
-        weighted_histogram_delta(1.0, DiscreteGaussian(1.9), 10 * STEPS, Weights(1, 7))
+        weighted_histogram_delta(1.0, DiscreteGaussian(1.9), 10 * WEIGHT_STEPS, Weights(1, 7))

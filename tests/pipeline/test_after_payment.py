@@ -12,7 +12,7 @@ from support import ANALYST, FILL, POLICY_TABLES, world_file
 
 import dpsql
 from dpsql.ledger import Ledger
-from dpsql.planner import MECHANISMS
+from dpsql.planner import MECHANISM_NAMES
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
 
@@ -135,7 +135,7 @@ OPTIONS = [
         "k_bar = 2147483647",
     ),
     *("min_units_per_group = 50", "min_units_per_group = 2147483647"),
-    *(f"mechanism = '{name}'" for name in MECHANISMS),
+    *(f"mechanism = '{name}'" for name in MECHANISM_NAMES),
 ]
 SHAPES = [
     *(
@@ -263,7 +263,7 @@ def test_the_harness_notices_what_fails_after_payment(
     def fails(*_: object) -> None:
         raise dpsql.DataError("broken", code="tail_failed")
 
-    monkeypatch.setattr("dpsql.connection.answering.pack", fails)
+    monkeypatch.setattr("dpsql.connection.answering.encode_release", fails)
     asked = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) count(*) FROM visits"
     assert failures(paid, [asked], monkeypatch) == (0, [f"engine_failed: {asked}"])
 

@@ -21,7 +21,7 @@ import dpsql
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.connection.statements import Arguments
 from dpsql.ledger import Ledger
-from dpsql.pipeline.release_codec import pack
+from dpsql.pipeline.release_codec import encode_release
 from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline.tail import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
@@ -257,7 +257,7 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
             keys = {columns[0].name: masked}
         drawn = {value: np.array([10, 20, 30])[order]}
         rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
-        return pack(connection._answerer.tails.keys, [ReleasedBlock(block, rows)])
+        return encode_release(connection._answerer.tails.keys, [ReleasedBlock(block, rows)])
 
     first = packed([1, 2, 3], [0, 1, 2])
     assert first is not None

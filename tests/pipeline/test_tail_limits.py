@@ -24,17 +24,17 @@ import dpsql.pipeline.tail_check as tail_check
 import dpsql.results.rows as rows_module
 import dpsql.sql.blocks.validate as validate_module
 from dpsql.engines.constants import failing_constant
-from dpsql.engines.sandbox import Apart, ApartFailed, Limits
+from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.tail_check import TailChecker
 from dpsql.sql.expressions.text_growth import MAX_TEXT_DOUBLINGS
 from dpsql.sql.syntax.parse import parse
-from dpsql.sql.tail.growth_class import MAX_DOUBLINGS, MAX_TEXT, tail_kind
+from dpsql.sql.tail.growth_class import MAX_BOUNDED_TEXT, MAX_DOUBLINGS, tail_kind
 
 GROUPS = "(SELECT k, count(*) AS n FROM visits GROUP BY k)"
 TEXTS = "(SELECT c, count(*) AS n FROM visits GROUP BY c)"
 DAYS = "(SELECT d, count(*) AS n FROM visits GROUP BY d)"
-LIMITS = Limits(1 << 30, "500MB", 30.0)
+LIMITS = SandboxLimits(1 << 30, "500MB", 30.0)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_what_only_released_values_decide_fails_once_and_the_release_is_kept(
 
 def test_a_text_as_long_as_a_query_is_shortened_in_the_error(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.QueryRefused) as caught:
-        connection.explain(f"SELECT n + '{'x' * MAX_TEXT}' FROM {GROUPS}")
+        connection.explain(f"SELECT n + '{'x' * MAX_BOUNDED_TEXT}' FROM {GROUPS}")
     assert caught.value.code == "constant_fails"
     assert len(caught.value.reason) < 400
 
@@ -201,7 +201,7 @@ GROWING = [
     "SELECT n::VARCHAR[] FROM t",
     "SELECT to_json(s) FROM t",
     "SELECT a_function_of_a_later_version(s) FROM t",
-    f"SELECT '{'x' * (MAX_TEXT + 1)}' FROM t",
+    f"SELECT '{'x' * (MAX_BOUNDED_TEXT + 1)}' FROM t",
     "SELECT " + " || ".join(["s"] * ((1 << MAX_DOUBLINGS) + 1)) + " FROM t",
     "SELECT s || s AS s FROM (" * (MAX_DOUBLINGS + 1) + "t" + ")" * (MAX_DOUBLINGS + 1),
     "SELECT s || s AS a, a || a AS b, b || b AS c, c || c AS d, d || d AS e FROM t",
@@ -247,7 +247,7 @@ def test_ordinary_tails_run_in_the_room(sql: str) -> None:
 
 def doubled(times: int) -> str:
     """A tail that doubles a long text, in one subquery after the other."""
-    sql = f"SELECT '{'x' * MAX_TEXT}' || i AS s FROM range(10000) r(i)"
+    sql = f"SELECT '{'x' * MAX_BOUNDED_TEXT}' || i AS s FROM range(10000) r(i)"
     for _ in range(times):
         sql = f"SELECT s || s AS s FROM ({sql})"
     return f"SELECT max(length(s)) AS n FROM ({sql})"
@@ -262,7 +262,7 @@ def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
     Apart().run(str(tmp_path / "a.duckdb"), [f"CREATE TABLE answer AS {most}"], LIMITS)
     with duckdb.connect(str(tmp_path / "a.duckdb")) as file:
         ((length,),) = file.execute("FROM answer").fetchall()
-    assert length >= MAX_TEXT << MAX_DOUBLINGS
+    assert length >= MAX_BOUNDED_TEXT << MAX_DOUBLINGS
 
     beyond = doubled(MAX_DOUBLINGS + 5)
     assert tail_kind(parse(beyond)) is TailKind.UNBOUNDED
@@ -303,7 +303,7 @@ def test_constants_that_take_too_much_are_refused_at_no_cost(
 def test_what_is_too_large_to_be_planned_is_refused_at_no_cost(
     sql: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail_check, "PLAN_LIMITS", Limits(1 << 30, "500MB", 1.0))
+    monkeypatch.setattr(tail_check, "PLAN_LIMITS", SandboxLimits(1 << 30, "500MB", 1.0))
     before = connection.budget()
     with pytest.raises(dpsql.QueryRefused) as caught:
         connection.sql(sql)
@@ -386,7 +386,7 @@ def test_the_engines_own_limit_does_not_count_lists() -> None:
 @pytest.mark.slow
 def test_a_process_is_measured_by_its_own_memory_not_its_parents(tmp_path: Path) -> None:
     ballast = bytearray(os.urandom(1 << 20) * 500)
-    limits = Limits(400 << 20, "100MB", 30.0)
+    limits = SandboxLimits(400 << 20, "100MB", 30.0)
     Apart().run(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS one"], limits)
     assert len(ballast) == 500 << 20
 
@@ -404,7 +404,7 @@ def test_a_process_ends_when_its_time_is_over(tmp_path: Path) -> None:
     began = time.monotonic()
     forever = "CREATE TABLE answer AS SELECT sum(hash(i)) AS n FROM range(1000000000000) r(i)"
     with pytest.raises(ApartFailed):
-        Apart().run(str(tmp_path / "a.duckdb"), [forever], Limits(1 << 30, "500MB", 0.5))
+        Apart().run(str(tmp_path / "a.duckdb"), [forever], SandboxLimits(1 << 30, "500MB", 0.5))
     assert time.monotonic() - began < 10.0
 
 

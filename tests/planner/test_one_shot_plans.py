@@ -41,7 +41,7 @@ from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.planner import plan_block
-from dpsql.planner.budget import Budget
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
@@ -285,7 +285,7 @@ def blocks(draw: st.DrawFn, shape: str) -> Block:
 
 def options_of(b: Block) -> list[Option]:
     """What can be planned, of the mechanisms that are judged here."""
-    budget = Budget.of(b.parameters, Composition.BASIC)
+    budget = QueryBudget.of(b.parameters, Composition.BASIC)
     found = known_domain_options(b, budget) if b.known_domain else histogram_options(b, budget)
     if b.top_k is not None:
         found = [*top_k_options(b, b.top_k, budget), *found]

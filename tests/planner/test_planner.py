@@ -27,7 +27,7 @@ from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.planner import MECHANISMS, ONE_SHOT_ONLY, TOP_K, plan_block, plan_query
+from dpsql.planner import MECHANISM_NAMES, ONE_SHOT_ONLY, TOP_K_NAMES, plan_block, plan_query
 from dpsql.policy.parameters import (
     COUNT_LIMITS,
     DELTA_LIMITS,
@@ -113,7 +113,7 @@ def test_no_plan_costs_more_than_the_query_may_or_settles_above_its_reservation(
     within_budget(plan)
 
 
-@given(blocks(parameters()), st.sampled_from(MECHANISMS))
+@given(blocks(parameters()), st.sampled_from(MECHANISM_NAMES))
 @settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
 def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, name: str) -> None:
     try:
@@ -125,7 +125,7 @@ def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, 
 
 
 @pytest.mark.slow
-@given(blocks(parameters()), st.sampled_from([None, *MECHANISMS]))
+@given(blocks(parameters()), st.sampled_from([None, *MECHANISM_NAMES]))
 @settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
 def test_under_basic_composition_a_block_costs_its_epsilon_and_delta(
     b: Block, name: str | None
@@ -161,7 +161,7 @@ def test_one_publication_never_needs_more_than_a_query_of_a_session(b: Block) ->
         parameters(EPSILON_LIMITS, DELTA_LIMITS, COUNT_LIMITS[1], COUNT_LIMITS[1], COUNT_LIMITS[1]),
         k=COUNT_LIMITS[1],
     ),
-    st.sampled_from([None, *MECHANISMS]),
+    st.sampled_from([None, *MECHANISM_NAMES]),
 )
 @settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
 def test_every_extreme_is_planned_or_refused_clearly(b: Block, name: str | None) -> None:
@@ -497,7 +497,7 @@ def test_unlimited_groups_with_unknown_keys_are_refused_unless_top_k() -> None:
     with pytest.raises(QueryRefused, match="unlimited") as refused:
         plan_block(block(free, UNITS))
     assert refused.value.hint
-    assert plan_block(block(free, UNITS, limit=3)).selection.name in TOP_K
+    assert plan_block(block(free, UNITS, limit=3)).selection.name in TOP_K_NAMES
 
 
 def test_an_unknown_mechanism_and_one_that_does_not_fit_are_refused_by_name() -> None:

@@ -14,7 +14,7 @@ from dpsql.core.schema import Column, Schema, Table, fold, schema_of
 from dpsql.errors import Error, ParameterError, PolicyError
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.draft import Draft, guess_unit, guess_unit_name
-from dpsql.policy.draft_options import bounds_of, budget_of, column_named, domain_of
+from dpsql.policy.draft_options import asked_budget, bounds_of, column_named, domain_of
 from dpsql.policy.draft_text import checked, draft_policy
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import ColumnPolicy
@@ -329,7 +329,7 @@ def test_domains_of_another_type_are_refused(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", ["3", "3,1e-6,1", "a,b", "0,1e-6", "1,2", "inf,1e-6"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(ParameterError):
-        budget_of(text)
+        asked_budget(text)
 
 
 def test_names_that_do_not_exist_are_refused_with_the_nearest() -> None:

@@ -117,10 +117,10 @@ def test_averages_show_both_ends_at_the_precision_their_noise_deserves(
 
 def test_intervals_follow_the_confidence_asked_for(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(DISTINCT u) AS n FROM t")
-    text = render.plain(render.result_panel(result, 0.5))
+    text = render.uncoloured(render.result_panel(result, 0.5))
     assert "50%" in text
     assert "95%" not in text
-    wide = render.plain(render.result_panel(result, 0.999))
+    wide = render.uncoloured(render.result_panel(result, 0.999))
     margins = [int(present(re.search(r"± ([\d,]+)", t))[1].replace(",", "")) for t in (text, wide)]
     assert margins[0] < margins[1]
 
@@ -130,7 +130,7 @@ def test_long_results_are_cut_and_say_how_many_rows_are_left(connection: dpsql.C
     assert len(result) == MANY
     assert body(repr(result))[-1] == f"… {MANY - render.MAX_ROWS} more rows"
     assert len(body(repr(result))) == render.MAX_ROWS + 1
-    everything = render.plain(render.result_panel(result, max_rows=None))
+    everything = render.uncoloured(render.result_panel(result, max_rows=None))
     assert len(body(everything)) == MANY
 
 
@@ -162,7 +162,9 @@ def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(
 def test_a_result_says_what_it_means_in_plain_words(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key")
     assert result.reading() in " ".join(repr(result).split())
-    assert result.reading(0.5) in " ".join(render.plain(render.result_panel(result, 0.5)).split())
+    assert result.reading(0.5) in " ".join(
+        render.uncoloured(render.result_panel(result, 0.5)).split()
+    )
     assert result.reading() in Document(result._repr_html_()).text
 
 
@@ -309,7 +311,7 @@ def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path: Path) -> None:
 def test_errors_are_printed_without_control_characters() -> None:
     place = Place.in_text("a\tb\x1b[31m", 2, 3)
     error = dpsql.QueryRefused("no \x1b[31mred", code="raw_rows", place=place, hint="one\ntwo\x07")
-    text = render.plain(render.error_panel(error))
+    text = render.uncoloured(render.error_panel(error))
     assert all(line.isprintable() for line in text.split("\n"))
     assert text.split("\n")[1:3] == ["  a b [31m", "    ^"]
     assert "hint: one\ntwo\\x07" in text

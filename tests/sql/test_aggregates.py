@@ -20,7 +20,7 @@ from sqlglot import exp
 from support import connect, planned
 
 import dpsql
-from dpsql.accuracy.estimates import Range, estimate
+from dpsql.accuracy.estimates import PlausibleRange, estimate
 from dpsql.core.schema import INTEGER_BITS, Column, Table, base_type, schema_of
 from dpsql.errors import Error, QueryRefused
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
@@ -28,7 +28,7 @@ from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
-from dpsql.sql.expressions.ranges import interval_of, is_exact, is_integral, is_number, with_truths
+from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, range_of, with_truths
 from dpsql.sql.expressions.totality import total
 from dpsql.sql.syntax.parse import parse
 from dpsql.sql.syntax.text import to_sql
@@ -559,7 +559,7 @@ def test_a_range_of_quotients_and_squares_holds_those_of_all_its_values() -> Non
     rng = np.random.default_rng(6)
     ends = np.sort(rng.normal(0, 2, (2, 200)), axis=0)
     divisors = np.sort(rng.uniform(1, 5, (2, 200)), axis=0)
-    one, other = Range(*ends), Range(*divisors)
+    one, other = PlausibleRange(*ends), PlausibleRange(*divisors)
     for part in np.linspace(0, 1, 7):
         value = ends[0] + part * (ends[1] - ends[0])
         for share in np.linspace(0, 1, 7):
@@ -664,7 +664,7 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(
     selected = ", ".join(to_sql(total(expression(text), TABLE, DUCKDB)) for text in EXPRESSIONS)
     for found in LAB.rows(f"SELECT {selected} FROM r"):
         for text, value in zip(EXPRESSIONS, found, strict=True):
-            interval = interval_of(expression(text), PUBLIC)
+            interval = range_of(expression(text), PUBLIC)
             assert interval is not None, text
             number = math.nan if value is None else float(value)
             slack = 1e-9 * max(map(abs, interval))
@@ -674,7 +674,7 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(
 
 @pytest.mark.parametrize("text", UNBOUNDED)
 def test_expressions_without_public_bounds_have_none(text: str) -> None:
-    assert interval_of(expression(text), PUBLIC) is None
+    assert range_of(expression(text), PUBLIC) is None
 
 
 @pytest.mark.parametrize(
@@ -697,7 +697,7 @@ def test_expressions_without_public_bounds_have_none(text: str) -> None:
     ],
 )
 def test_intervals_are_tight(text: str, expected: tuple[float, float]) -> None:
-    assert interval_of(expression(text), PUBLIC) == pytest.approx(expected)
+    assert range_of(expression(text), PUBLIC) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("text", [*EXPRESSIONS, *UNBOUNDED])

@@ -26,7 +26,7 @@ from support import planned
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Lattice
-from dpsql.mechanisms.set_union_weights import STEPS
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.blocks.quantiles import points_for
 from dpsql.sql.dialects.duckdb import DUCKDB
@@ -341,8 +341,10 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> Non
 @pytest.mark.parametrize("norm", [1, 2])
 def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm: int) -> None:
     share = _share('"__dpsql_size"', norm, DUCKDB)
-    assert (share.low, share.high, share.type) == (0, STEPS, "BIGINT")
-    sizes = ", ".join(f"({size})" for size in (1, 2, 3, STEPS, STEPS + 1, 2**40))
+    assert (share.low, share.high, share.type) == (0, UNIT_WEIGHT_STEPS, "BIGINT")
+    sizes = ", ".join(
+        f"({size})" for size in (1, 2, 3, UNIT_WEIGHT_STEPS, UNIT_WEIGHT_STEPS + 1, 2**40)
+    )
     rows = ENGINE.execute(
         f'SELECT {share.sql}, typeof({share.sql}) FROM (VALUES {sizes}) v("__dpsql_size")'
     ).fetchall()

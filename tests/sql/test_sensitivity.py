@@ -19,8 +19,8 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import Bounding
 from dpsql.mechanisms.topk import GumbelTopK
-from dpsql.mechanisms.weighted_histogram import STEPS, weight_of
-from dpsql.planner import TOP_K
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
+from dpsql.planner import TOP_K_NAMES
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions import totality
@@ -274,7 +274,7 @@ def test_the_largest_groups_are_cut_by_score_then_key(
     st.sampled_from(SCORES),
     rows_of_units,
     st.sampled_from([None, 1, 2]),
-    st.sampled_from([("a", m) for m in TOP_K[:4]] + [("c", "known_domain_top_k")]),
+    st.sampled_from([("a", m) for m in TOP_K_NAMES[:4]] + [("c", "known_domain_top_k")]),
 )
 def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
     score: str, rows: list[Row], groups: int | None, shape: tuple[str, str]
@@ -485,7 +485,7 @@ def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure: str, cap
         LAB.fill(unit_with_many_groups(groups, repeats=3))
         values = [measures[0] for measures in LAB.groups(found.statements[0], plan).values()]
         left = min(groups, 7 * cap)
-        assert values == [whole * weight_of(cap, left) // STEPS] * left
+        assert values == [whole * weight_of(cap, left) // WEIGHT_STEPS] * left
         full = min(left, cap) * whole**2
         assert full * 0.999 <= sum(value**2 for value in values) <= full
 

@@ -29,7 +29,7 @@ from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
-from dpsql.mechanisms.set_union_weights import STEPS, UnitItems
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
 from dpsql.pipeline import set_union as reading_step
 from dpsql.pipeline.set_union import read_set_union
 from dpsql.planner import plan_block
@@ -150,7 +150,7 @@ def violations(found: Planned, statement: str, rows: Sequence[Row], leaver: obje
     change = [results[0].get(k, 0) - results[1].get(k, 0) for k in results[0] | results[1]]
     distance = sum(map(abs, change)) if union.norm == 1 else math.hypot(*change)
     if distance > union.sensitivity:
-        problems.append(f"weights move by {distance / STEPS}")
+        problems.append(f"weights move by {distance / UNIT_WEIGHT_STEPS}")
     return problems
 
 
@@ -604,7 +604,7 @@ def audit_epsilon(mechanism: str, copies: int, runs: int, monkeypatch: pytest.Mo
         max_groups_contributed=2,
     )
     union, source = union_of(found), SeededSource(23)
-    enough = round(union.threshold / STEPS)
+    enough = round(union.threshold / UNIT_WEIGHT_STEPS)
     others = [(1000 * k + u, k) for k in (0, 1) for u in range(enough)]
     heavy = [(10_000 + copy, k) for copy in range(copies) for k in (0, 1)]
     named = []

@@ -15,7 +15,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
-from dpsql.sql.expressions.ranges import interval_of
+from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.expressions.totality import total, total_condition
 from dpsql.sql.syntax.parse import MAX_LENGTH, parse
 from dpsql.sql.syntax.text import to_sql
@@ -333,7 +333,7 @@ def test_bounds_follow_from_those_of_columns(
     tree = sqlglot.parse_one(expression, read="duckdb")
     table = RULES.table("visits")
     assert table is not None
-    assert interval_of(tree, table) == bounds
+    assert range_of(tree, table) == bounds
 
 
 @pytest.mark.parametrize(

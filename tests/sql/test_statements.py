@@ -27,7 +27,7 @@ from dpsql.sql.syntax.statements import (
     Select,
     Set,
     Show,
-    Shown,
+    ShowSubject,
     Statement,
     read_statement,
 )
@@ -90,11 +90,11 @@ def unplaced(statement: Statement) -> object:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("SHOW BUDGET", Shown.BUDGET),
-        ("show tables;", Shown.TABLES),
+        ("SHOW BUDGET", ShowSubject.BUDGET),
+        ("show tables;", ShowSubject.TABLES),
         (
             "\n-- comment\nShow /* of /* nested */ kind */ Parameters ; ; -- end",
-            Shown.PARAMETERS,
+            ShowSubject.PARAMETERS,
         ),
         ("SET epsilon = 0.5", ("epsilon", 0.5)),
         ("set EPSILON to .5;", ("epsilon", 0.5)),

@@ -21,7 +21,7 @@ from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.weighted_histogram import (
-    STEPS,
+    WEIGHT_STEPS,
     WeightedSparseHistogram,
     kept_groups,
     weighted_histogram_delta,
@@ -123,7 +123,7 @@ def test_a_small_minimum_of_units_is_enforced_by_the_engine_and_raises_the_thres
     ]
     low, high = (plan.selection.appears_above(0.5) for plan in plans)
     assert low is not None
-    assert high == low + 5 * STEPS
+    assert high == low + 5 * WEIGHT_STEPS
 
 
 def test_a_top_k_samples_units_and_says_so() -> None:

@@ -54,7 +54,7 @@ _EXAMPLES = options.examples(
 @click.option("--analysis", type=click.Choice(ANALYSES), help="How δ is computed.")
 @click.option("--noise", help="The noise, where MECHANISM names a family such as top-k.")
 @options.formats("table", "json")
-def calibrate(mechanism: str, format_: str, **given: Any) -> None:
+def calibrate_command(mechanism: str, format_: str, **given: Any) -> None:
     """Compute the noise and threshold of MECHANISM for a guarantee. Needs no data."""
     answer = calculator.calibrate(calculator.Request(mechanism, **given))
     if format_ == "json":

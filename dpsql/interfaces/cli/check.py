@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @options.formats("table", "json")
 @click.pass_context
-def check(
+def check_command(
     ctx: click.Context, /, database: Path, policies: Path, survey: bool, format_: str
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.

@@ -24,7 +24,7 @@ _INSTALLED_BY: Final = {
 )
 @click.argument("shell", type=click.Choice(tuple(_INSTALLED_BY)))
 @click.pass_context
-def completion(ctx: click.Context, /, shell: str) -> None:
+def completion_command(ctx: click.Context, /, shell: str) -> None:
     """Print a script that makes SHELL complete dpsql's commands, options and their values.
 
     Values are formats, mechanisms, files, profiles of the settings file and, from the policies

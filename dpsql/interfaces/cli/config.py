@@ -28,7 +28,7 @@ from click.shell_completion import CompletionItem
 
 from dpsql.errors import InterfaceError, Place
 from dpsql.interfaces.cli import options
-from dpsql.interfaces.cli.options import Setting
+from dpsql.interfaces.cli.options import SettingOption
 from dpsql.policy.ledger_place import without_password
 from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
 
@@ -38,7 +38,7 @@ _PROFILES: Final = "profile"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FileSettings:
     """What a settings file says: values by key, and the table of the file that has each."""
 
     path: Path | None = None
@@ -72,7 +72,7 @@ class _File:
         return Place.in_text(self.text, start, end)
 
 
-def find(start: Path, home: Path | None) -> Path | None:
+def nearest_settings_file(start: Path, home: Path | None) -> Path | None:
     """The nearest settings file: in ``start`` or, below the home directory, in a parent up to it.
 
     Elsewhere parents are not looked at, as they may be anybody's.
@@ -93,12 +93,12 @@ def _nearest() -> Path | None:
     except OSError:
         return None
     try:
-        return find(start, Path.home())
+        return nearest_settings_file(start, Path.home())
     except RuntimeError:  # nobody's home
-        return find(start, None)
+        return nearest_settings_file(start, None)
 
 
-def read(ctx: click.Context) -> Settings:
+def read(ctx: click.Context) -> FileSettings:
     """The settings that the options of ``dpsql`` itself ask for.
 
     Raises ``InterfaceError`` with the place of what is wrong; while completing a command line, what
@@ -113,16 +113,16 @@ def read(ctx: click.Context) -> Settings:
                 code="config_unreadable",
                 hint="Name the file: dpsql --config FILE --profile NAME …",
             )
-        return Settings()
+        return FileSettings()
     try:
-        return load(path, profile)
+        return load_settings(path, profile)
     except InterfaceError:
         if ctx.resilient_parsing:
-            return Settings()
+            return FileSettings()
         raise
 
 
-def load(path: Path, profile: str | None) -> Settings:
+def load_settings(path: Path, profile: str | None) -> FileSettings:
     """The settings of a file, those of a profile before the others. Raises ``InterfaceError``."""
     file = _File(path, _text(path))
     document = _parsed(file)
@@ -141,7 +141,7 @@ def load(path: Path, profile: str | None) -> Settings:
         chosen = f"{_PROFILES}.{profile}"
         nearer = dict(_checked(file, chosen, profiles[profile]))
         values, tables = values | nearer, tables | dict.fromkeys(nearer, f"[{chosen}]")
-    return Settings(path, values, tables)
+    return FileSettings(path, values, tables)
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -160,7 +160,7 @@ def defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, Any
     own = {
         option.name: values[option.key]
         for option in command.params
-        if isinstance(option, Setting) and option.key in values
+        if isinstance(option, SettingOption) and option.key in values
     }
     return own | {name: defaults(inner, values) for name, inner in nested.items()}
 
@@ -234,11 +234,11 @@ def _checked(file: _File, table: str, given: object) -> Iterator[tuple[str, Any]
         yield key, _absolute(file.path, value) if option.path else value
 
 
-def _settings() -> list[Setting]:
-    return [option for option in config.params if isinstance(option, Setting)]
+def _settings() -> list[SettingOption]:
+    return [option for option in config_command.params if isinstance(option, SettingOption)]
 
 
-def _misfit(option: Setting, value: object) -> str | None:
+def _misfit(option: SettingOption, value: object) -> str | None:
     """What a value should have been, or None if it will do."""
     if option.type is click.FLOAT:
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -275,7 +275,7 @@ def _absolute(file: Path, value: str) -> str:
 )
 @options.every_setting
 @click.pass_context
-def config(ctx: click.Context, /, **values: Any) -> None:
+def config_command(ctx: click.Context, /, **values: Any) -> None:
     """Show each setting, its value and where it comes from.
 
     A setting is an option that several commands share. It comes from the option itself, from its
@@ -301,14 +301,14 @@ def config(ctx: click.Context, /, **values: Any) -> None:
     show(table)
 
 
-def _source(ctx: click.Context, option: Setting) -> str:
+def _source(ctx: click.Context, option: SettingOption) -> str:
     match ctx.get_parameter_source(str(option.name)):
         case ParameterSource.COMMANDLINE:
             return option.opts[0]
         case ParameterSource.ENVIRONMENT:
             return str(option.envvar)
         case ParameterSource.DEFAULT_MAP:
-            settings: Settings = ctx.obj
+            settings: FileSettings = ctx.obj
             return f"{settings.path} {settings.tables[option.key]}"
         case _:
             return "default"

@@ -23,7 +23,7 @@ from dpsql.interfaces.cli.options import examples
     type=click.Path(path_type=Path),
     help="Another policies file for the demo's tables.",
 )
-def demo(directory: Path, policies: Path | None) -> None:
+def demo_command(directory: Path, policies: Path | None) -> None:
     """Show dpsql at work on three real data sets: flights, film ratings and laboratory values."""
     from dpsql.interfaces.demo.tour import run
 

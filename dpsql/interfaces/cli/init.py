@@ -53,7 +53,7 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
 @click.option(
     "--ask/--no-ask", default=None, help="Ask what is not given.  [default: on a terminal]"
 )
-def init(
+def init_command(
     place: Path | None,
     database: Path | None,
     target: Path,
@@ -80,7 +80,7 @@ def init(
     refuse_kept(target, (database, beside(database), options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
-        schema = drafting.schema_of(database)
+        schema = drafting.database_schema(database)
         draft = Draft(database.stem, guesses=not asking)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)

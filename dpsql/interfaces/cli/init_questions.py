@@ -16,7 +16,7 @@ from dpsql.engines.profile import look
 from dpsql.errors import Error
 from dpsql.policy.conformance import shown_type
 from dpsql.policy.draft import (
-    MAX_NAME,
+    MAX_DRAFTED_NAME,
     Draft,
     guess_unit,
     guess_unit_name,
@@ -24,8 +24,8 @@ from dpsql.policy.draft import (
     numeric_columns,
 )
 from dpsql.policy.draft_options import (
+    asked_budget,
     bounds_of,
-    budget_of,
     column_in,
     column_named,
     domain_of,
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _Texts = tuple[str, ...]
 
 
-def schema_of(database: Path) -> Schema:
+def database_schema(database: Path) -> Schema:
     """The names and types of a database's tables. Raises ``InterfaceError``."""
     engine = open_database(database)
     try:
@@ -90,7 +90,7 @@ class Given:
             table, column = column_named(schema, place)
             draft = draft.with_column(table, column, domain_of(text, column))
         for name, text in _split("--account", self.account):
-            draft = draft.with_account(name, *budget_of(text))
+            draft = draft.with_account(name, *asked_budget(text))
         return draft
 
 
@@ -120,7 +120,7 @@ class Questions:
         waiting = [
             table
             for table in self._tables
-            if not draft.decided(table) and len(table.name) <= MAX_NAME
+            if not draft.decided(table) and len(table.name) <= MAX_DRAFTED_NAME
         ]
         linked: list[Table] = []
         for table in waiting:
@@ -225,7 +225,7 @@ class Questions:
     def _account(self, draft: Draft, name: str) -> Draft:
         return _ask(
             f"What may {printable(name)} learn in all? EPSILON,DELTA",
-            lambda text: self._fitting(draft.with_account(name, *budget_of(text))),
+            lambda text: self._fitting(draft.with_account(name, *asked_budget(text))),
             "3,1e-6",
         )
 

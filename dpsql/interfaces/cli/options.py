@@ -18,14 +18,14 @@ from click.shell_completion import CompletionItem
 from dpsql.errors import Error, SQLSyntaxError
 from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, ParameterSpec
 
-Command = Callable[..., Any]
-Decorator = Callable[[Command], Command]
+CommandFunction = Callable[..., Any]
+Decorator = Callable[[CommandFunction], CommandFunction]
 
 FORMATS: Final = ("table", "csv", "json", "jsonl", "markdown", "arrow", "parquet")
 """Every format some command prints; each command says which of them it knows."""
 
 
-class Setting(click.Option):
+class SettingOption(click.Option):
     """An option that ``DPSQL_<KEY>`` and the ``key`` of a settings file can give as well."""
 
     def __init__(self, *args: Any, path: bool = False, **kwargs: Any) -> None:
@@ -88,13 +88,13 @@ def _analysts(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def _mechanisms(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from dpsql.planner import MECHANISMS
+    from dpsql.planner import MECHANISM_NAMES
 
-    return [CompletionItem(name) for name in MECHANISMS if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in MECHANISM_NAMES if name.startswith(incomplete)]
 
 
 def _setting(*names: str, **attributes: Any) -> Decorator:
-    return click.option(*names, cls=Setting, **attributes)
+    return click.option(*names, cls=SettingOption, **attributes)
 
 
 def _database(required: bool) -> Decorator:
@@ -151,7 +151,7 @@ confidence = _setting(
 )
 
 
-def place_of_ledger(command: Command) -> Command:
+def place_of_ledger(command: CommandFunction) -> CommandFunction:
     """What says where the ledger is: itself, the policies file, or the database beside it."""
     return _stacked((optional_database, policies, ledger))(command)
 
@@ -168,7 +168,7 @@ def formats(*names: str) -> Decorator:
     )
 
 
-def parameters(command: Command) -> Command:
+def privacy_parameters(command: CommandFunction) -> CommandFunction:
     """The privacy parameters of one query."""
     forced = _setting("--mechanism", shell_complete=_mechanisms, help="Force a mechanism by name.")
     return _stacked((*map(_parameter, PARAMETERS.values()), forced))(command)
@@ -186,14 +186,14 @@ def _parameter(spec: ParameterSpec) -> Decorator:
     return _setting(f"--{spec.name.replace('_', '-')}", help=spec.option, **attributes)
 
 
-def every_setting(command: Command) -> Command:
+def every_setting(command: CommandFunction) -> CommandFunction:
     """All settings, none of them required."""
     first = (optional_database, policies, ledger, _analyst(required=False), session)
-    return _stacked((*first, formats(*FORMATS), confidence, parameters))(command)
+    return _stacked((*first, formats(*FORMATS), confidence, privacy_parameters))(command)
 
 
 def _stacked(options: tuple[Decorator, ...]) -> Decorator:
-    def decorate(command: Command) -> Command:
+    def decorate(command: CommandFunction) -> CommandFunction:
         for option in reversed(options):
             command = option(command)
         return command

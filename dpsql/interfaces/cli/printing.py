@@ -23,7 +23,7 @@ def show(renderable: Any) -> None:
     else:
         from dpsql import render
 
-        click.echo(render.plain(renderable))
+        click.echo(render.uncoloured(renderable))
 
 
 def remark(text: str, quiet: bool = False) -> None:

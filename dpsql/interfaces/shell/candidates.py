@@ -28,7 +28,7 @@ class Argument(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Suggestion:
     """A text that would replace the last ``length`` characters before the cursor."""
 
     text: str
@@ -45,9 +45,9 @@ class Known:
     answer: tuple[str, ...] = ()
 
 
-def matching(prefix: str, texts: Iterable[str], note: str) -> Iterator[Candidate]:
+def matching(prefix: str, texts: Iterable[str], note: str) -> Iterator[Suggestion]:
     """The texts that begin as typed, in any case; a quoted name also without its quotes."""
     begun = fold(prefix)
     for text in texts:
         if fold(text).startswith(begun) or fold(text.lstrip('"')).startswith(begun):
-            yield Candidate(text, len(prefix), note)
+            yield Suggestion(text, len(prefix), note)

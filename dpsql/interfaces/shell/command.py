@@ -17,7 +17,7 @@ class Leave(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Invocation:
     """A command as it was typed: on which shell, with what after it and what before it."""
 
     shell: Shell
@@ -26,14 +26,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """A command: its names, the first of which is told, what it takes, what it does."""
 
     names: tuple[str, ...]
     takes: Argument
     usage: str
     summary: str
-    run: Callable[[Call], None]
+    run: Callable[[Invocation], None]
     details: str = ""
 
     @property
@@ -42,7 +42,7 @@ class Command:
         return f"\\{self.names[0]} {self.usage}".rstrip()
 
 
-def find(commands: Mapping[str, Command], name: str) -> Command:
+def command_named(commands: Mapping[str, ShellCommand], name: str) -> ShellCommand:
     """The command of that name. Raises ``InterfaceError`` (``unknown_command``)."""
     command = commands.get(name)
     if command is None:

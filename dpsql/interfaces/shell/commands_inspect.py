@@ -15,15 +15,15 @@ from dpsql.errors import InterfaceError
 from dpsql.export.budgets import budget_json
 from dpsql.export.results import explanation_json
 from dpsql.interfaces.shell.candidates import Argument
-from dpsql.interfaces.shell.command import Call, Command
+from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import Format
-from dpsql.interfaces.shell.sketch import plot
+from dpsql.interfaces.shell.sketch import sketch_column
 from dpsql.interfaces.shell.tables import facts
 from dpsql.ledger import Entry
 from dpsql.render.tables import titled
 
 
-def _describe(call: Call) -> None:
+def _describe(call: Invocation) -> None:
     shell = call.shell
     if not call.argument:
         _tables(call)
@@ -32,11 +32,11 @@ def _describe(call: Call) -> None:
     shell.screen.show(facts(found), paged=shell.settings.pager)
 
 
-def _tables(call: Call) -> None:
+def _tables(call: Invocation) -> None:
     call.shell.screen.show(facts(call.shell.source.connection.sql("SHOW TABLES")))
 
 
-def _explain(call: Call) -> None:
+def _explain(call: Invocation) -> None:
     shell = call.shell
     text = call.argument or call.typed or shell.query
     if not text:
@@ -51,14 +51,14 @@ def _explain(call: Call) -> None:
     shell.screen.show(content or render.explanation_panel(explanation), paged=shell.settings.pager)
 
 
-def _budget(call: Call) -> None:
+def _budget(call: Invocation) -> None:
     report = call.shell.source.connection.budget()
     as_json = call.shell.settings.format is Format.JSON
     content = budget_json(report) + "\n" if as_json else None
     call.shell.screen.show(content or render.budget_panel(report))
 
 
-def _history(call: Call) -> None:
+def _history(call: Invocation) -> None:
     shell = call.shell
     limit = int(call.argument) if call.argument.isdecimal() and len(call.argument) < 10 else 20
     entries = shell.source.account.history(limit)
@@ -99,7 +99,7 @@ def _epsilon(amount: Amount, conversion: float) -> str:
     return f"ε {significant(loss.worth(conversion), 3)}"
 
 
-def _plot(call: Call) -> None:
+def _plot(call: Invocation) -> None:
     shell = call.shell
     if shell.result is None:
         raise InterfaceError(
@@ -108,12 +108,12 @@ def _plot(call: Call) -> None:
             hint="Ask a query first; \\plot shows its last answer again, at no cost.",
         )
     width = shell.screen.width or 100
-    drawn = plot(shell.result, call.argument, shell.settings.confidence, width)
+    drawn = sketch_column(shell.result, call.argument, shell.settings.confidence, width)
     shell.screen.show(drawn, paged=shell.settings.pager)
 
 
 INQUIRIES: Final = (
-    Command(
+    ShellCommand(
         ("d",),
         Argument.TABLE,
         "[TABLE]",
@@ -121,8 +121,8 @@ INQUIRIES: Final = (
         _describe,
         "Bounds and domains are what the policy declares, never what the data hold.",
     ),
-    Command(("dt",), Argument.NOTHING, "", "the tables, and whom each protects", _tables),
-    Command(
+    ShellCommand(("dt",), Argument.NOTHING, "", "the tables, and whom each protects", _tables),
+    ShellCommand(
         ("explain",),
         Argument.SQL,
         "[SELECT …]",
@@ -131,8 +131,8 @@ INQUIRIES: Final = (
         "Without a query it explains the one that is being typed, when it stands on the line "
         "below, or else the last one. Nothing is read and nothing is spent.",
     ),
-    Command(("budget",), Argument.NOTHING, "", "what is spent and what is left", _budget),
-    Command(
+    ShellCommand(("budget",), Argument.NOTHING, "", "what is spent and what is left", _budget),
+    ShellCommand(
         ("history",),
         Argument.NUMBER,
         "[N]",
@@ -142,7 +142,7 @@ INQUIRIES: Final = (
         "them. What a query reserved and did not pay comes after `of`; the reservation of one that "
         "runs, failed or was cancelled is held.",
     ),
-    Command(
+    ShellCommand(
         ("plot",),
         Argument.COLUMN,
         "[COLUMN]",

@@ -12,9 +12,9 @@ from dpsql.core.kept_files import refuse_kept
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
-from dpsql.interfaces.shell.command import Call, Command
+from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import (
-    SETTINGS,
+    SHELL_SETTINGS,
     Expanded,
     is_setting,
     percent_of,
@@ -26,7 +26,7 @@ from dpsql.policy.parameters import PARAMETER_NAMES
 from dpsql.render.tables import titled
 
 
-def _set(call: Call) -> None:
+def _set(call: Invocation) -> None:
     shell = call.shell
     name, _, value = call.argument.replace("=", " ", 1).partition(" ")
     if not name:
@@ -46,7 +46,7 @@ def _set(call: Call) -> None:
         shell.screen.show(facts(found))
 
 
-def _unset(call: Call) -> None:
+def _unset(call: Invocation) -> None:
     shell = call.shell
     if is_setting(call.argument):
         shell.settings = shell.settings.without(call.argument)
@@ -68,7 +68,7 @@ def _all_settings(shell: Shell) -> RenderableType:
     return Group(parameters, Text(), table)
 
 
-def _timing(call: Call) -> None:
+def _timing(call: Invocation) -> None:
     _change(call.shell, "timing", call.argument or _other(call.shell.settings.timing))
 
 
@@ -76,27 +76,27 @@ def _other(switch: bool) -> str:
     return "off" if switch else "on"
 
 
-def _expanded(call: Call) -> None:
+def _expanded(call: Invocation) -> None:
     on = call.shell.settings.expanded is Expanded.ON
     _change(call.shell, "expanded", call.argument or ("auto" if on else "on"))
 
 
-def _format(call: Call) -> None:
+def _format(call: Invocation) -> None:
     if call.argument:
         _change(call.shell, "format", call.argument)
     else:
         call.shell.screen.show(Text(f"format is {call.shell.settings.format}"))
 
 
-def _confirm(call: Call) -> None:
+def _confirm(call: Invocation) -> None:
     if call.argument:
         _change(call.shell, "confirm", call.argument)
     else:
         share = percent_of(call.shell.settings.confirm)
-        call.shell.screen.show(Text(f"confirm is {share}: {SETTINGS['confirm'].meaning}"))
+        call.shell.screen.show(Text(f"confirm is {share}: {SHELL_SETTINGS['confirm'].meaning}"))
 
 
-def _output(call: Call) -> None:
+def _output(call: Invocation) -> None:
     if call.argument.startswith("|"):
         raise InterfaceError(
             "answers can be written to files, not to programs",
@@ -112,7 +112,7 @@ def _output(call: Call) -> None:
 
 
 ADJUSTMENTS: Final = (
-    Command(
+    ShellCommand(
         ("set",),
         Argument.SETTING,
         "[NAME [VALUE]]",
@@ -120,10 +120,10 @@ ADJUSTMENTS: Final = (
         _set,
         "A privacy parameter holds until \\unset or the end of the session, within the policy's "
         "maxima; SET epsilon = 0.5; does the same. Settings of the shell:\n"
-        + "\n".join(f"  {s.name:<10}  {s.meaning}" for s in SETTINGS.values()),
+        + "\n".join(f"  {s.name:<10}  {s.meaning}" for s in SHELL_SETTINGS.values()),
     ),
-    Command(("unset",), Argument.NAME, "NAME", "back to what it was at first", _unset),
-    Command(
+    ShellCommand(("unset",), Argument.NAME, "NAME", "back to what it was at first", _unset),
+    ShellCommand(
         ("confirm",),
         Argument.SHARE,
         "[SHARE|off]",
@@ -132,7 +132,7 @@ ADJUSTMENTS: Final = (
         "The question says what is reserved, what would be left, and for how many such queries. "
         "What is not paid in the end comes back. Files, pipes and -c are never asked.",
     ),
-    Command(
+    ShellCommand(
         ("format",),
         Argument.FORMAT,
         "[FORMAT]",
@@ -140,15 +140,15 @@ ADJUSTMENTS: Final = (
         _format,
         "\\set intervals on adds the ends of the intervals to CSV.",
     ),
-    Command(
+    ShellCommand(
         ("x",),
         Argument.SWITCH,
         "[on|off|auto]",
         "one line for each value; auto does so where a table is too wide",
         _expanded,
     ),
-    Command(("timing",), Argument.SWITCH, "[on|off]", "say how long statements take", _timing),
-    Command(
+    ShellCommand(("timing",), Argument.SWITCH, "[on|off]", "say how long statements take", _timing),
+    ShellCommand(
         ("o",), Argument.FILE, "[FILE]", "answers to a file; without one, back to here", _output
     ),
 )

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dpsql.core.schema import fold
-from dpsql.interfaces.shell.candidates import Argument, Candidate, Known, matching
+from dpsql.interfaces.shell.candidates import Argument, Known, Suggestion, matching
 from dpsql.interfaces.shell.completion_sql import in_sql
-from dpsql.interfaces.shell.settings import SETTINGS, Format
+from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Format
 from dpsql.policy.parameters import PARAMETER_NAMES
 
 
-def candidates(before: str, after: str, known: Known) -> list[Candidate]:
+def candidates(before: str, after: str, known: Known) -> list[Suggestion]:
     """What may come next between two parts of what is typed, likely things first."""
     start = before.lstrip()
     if start.startswith("\\"):
@@ -20,7 +20,7 @@ def candidates(before: str, after: str, known: Known) -> list[Candidate]:
     return list(in_sql(before, after, known))
 
 
-def _in_command(text: str, after: str, known: Known) -> Iterator[Candidate]:
+def _in_command(text: str, after: str, known: Known) -> Iterator[Suggestion]:
     name, blank, argument = text.partition(" ")
     if not blank:
         yield from matching(name, known.commands, "command")
@@ -38,19 +38,19 @@ def _in_command(text: str, after: str, known: Known) -> Iterator[Candidate]:
         yield from matching(words[1], _setting_values(words[0], known), words[0])
 
 
-def _first_words(word: str, takes: Argument, known: Known) -> Iterator[Candidate]:
+def _first_words(word: str, takes: Argument, known: Known) -> Iterator[Suggestion]:
     match takes:
         case Argument.TABLE:
             yield from matching(word, known.catalog.tables, "table")
         case Argument.NAME | Argument.SETTING:
             yield from matching(word, PARAMETER_NAMES, "privacy parameter")
-            yield from matching(word, SETTINGS, "setting")
+            yield from matching(word, SHELL_SETTINGS, "setting")
         case Argument.FORMAT:
             yield from matching(word, tuple(Format), "format")
         case Argument.SHARE:
-            yield from matching(word, SETTINGS["confirm"].values, "share of what is left")
+            yield from matching(word, SHELL_SETTINGS["confirm"].values, "share of what is left")
         case Argument.SWITCH:
-            yield from matching(word, SETTINGS["expanded"].values, "")
+            yield from matching(word, SHELL_SETTINGS["expanded"].values, "")
         case Argument.TOPIC:
             yield from matching(word, (c.removeprefix("\\") for c in known.commands), "command")
         case Argument.COLUMN:
@@ -58,11 +58,11 @@ def _first_words(word: str, takes: Argument, known: Known) -> Iterator[Candidate
 
 
 def _setting_values(name: str, known: Known) -> Sequence[str]:
-    setting = SETTINGS.get(fold(name))
+    setting = SHELL_SETTINGS.get(fold(name))
     return known.catalog.parameters.get(fold(name), ()) if setting is None else setting.values
 
 
-def _files(typed: str) -> Iterator[Candidate]:
+def _files(typed: str) -> Iterator[Suggestion]:
     directory, _, prefix = typed.rpartition("/")
     folder = Path(f"{directory}/" if "/" in typed else ".").expanduser()
     try:
@@ -71,4 +71,4 @@ def _files(typed: str) -> Iterator[Candidate]:
         return
     for entry in entries:
         if entry.name.startswith(prefix) and (prefix or not entry.name.startswith(".")):
-            yield Candidate(entry.name + "/" * entry.is_dir(), len(prefix), "file")
+            yield Suggestion(entry.name + "/" * entry.is_dir(), len(prefix), "file")

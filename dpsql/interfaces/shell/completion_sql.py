@@ -9,9 +9,16 @@ from typing import Final
 
 from dpsql.core.quoting import literal
 from dpsql.core.schema import fold
-from dpsql.interfaces.shell.candidates import Candidate, Known, matching
-from dpsql.interfaces.shell.vocabulary import AGGREGATES, FUNCTIONS, KEYWORDS, NOISE, SHOWN, STARTS
-from dpsql.planner import MECHANISMS
+from dpsql.interfaces.shell.candidates import Known, Suggestion, matching
+from dpsql.interfaces.shell.vocabulary import (
+    AGGREGATES,
+    KEYWORDS,
+    NOISE,
+    SHOW_WORDS,
+    SQL_FUNCTIONS,
+    STARTS,
+)
+from dpsql.planner import MECHANISM_NAMES
 from dpsql.policy.parameters import PARAMETER_NAMES
 
 _TOKEN: Final = re.compile(
@@ -74,7 +81,7 @@ def _statement(tokens: list[_Token]) -> list[_Token]:
     return tokens[ends[-1] + 1 :] if ends else tokens
 
 
-def in_sql(before: str, after: str, known: Known) -> Iterator[Candidate]:
+def in_sql(before: str, after: str, known: Known) -> Iterator[Suggestion]:
     """What may come next between two parts of a text in SQL."""
     tokens = _statement(_tokens(before))
     prefix = ""
@@ -107,7 +114,7 @@ def _expected(
     elif first in ("set", "reset"):
         yield from _assigned(tokens[1:], first == "set", known)
     elif first == "show":
-        yield from _noted(SHOWN, "keyword")
+        yield from _noted(SHOW_WORDS, "keyword")
     elif first in ("describe", "desc"):
         yield from _noted(known.catalog.tables, "table")
     elif _in_options(tokens):
@@ -134,7 +141,7 @@ def _in_query(
         if _clause(tokens) not in _ROW_CLAUSES and (begun or not inside):
             yield from _noted((f"{name}(" for name in (*AGGREGATES, *NOISE)), "function")
         if begun:
-            others = (name for name in FUNCTIONS if name not in (*AGGREGATES, *NOISE))
+            others = (name for name in SQL_FUNCTIONS if name not in (*AGGREGATES, *NOISE))
             yield from _noted((f"{name}(" for name in others), "function")
     if begun or last.operand:
         yield from _noted(KEYWORDS, "keyword")
@@ -220,7 +227,7 @@ def _options(tokens: Sequence[_Token], known: Known) -> Iterator[tuple[str, str]
     if last.text in ("(", ","):
         yield from _noted((f"{name} = " for name in (*PARAMETER_NAMES, "mechanism")), _PARAMETER)
     elif last.text == "=" and tokens[-2].word == "mechanism":
-        yield from _noted(map(literal, MECHANISMS), "mechanism")
+        yield from _noted(map(literal, MECHANISM_NAMES), "mechanism")
     elif last.text == "=":
         yield from _noted(known.catalog.parameters.get(tokens[-2].word, ()), tokens[-2].word)
 

@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.export.results import encoded, explanation_json
-from dpsql.interfaces.shell.settings import Expanded, Format, Settings
+from dpsql.interfaces.shell.settings import Expanded, Format, ShellSettings
 from dpsql.render.plan import explanation_panel
-from dpsql.render.result import columns_of, footer, more, result_table
+from dpsql.render.result import footer, more, result_table, text_columns
 from dpsql.results.result import Result
 
 _FOR_PEOPLE = (Format.TABLE, Format.VERTICAL)
 _WIDE = 10_000  # characters; more than any terminal has
 
 
-def written(result: Result, settings: Settings, width: int | None) -> RenderableType:
+def formatted(result: Result, settings: ShellSettings, width: int | None) -> RenderableType:
     """An answer as the settings ask for it: something to render, or text that is to stay as it is.
 
     ``width`` is that of the terminal, and None for files and pipes, where no table is too wide.
@@ -36,7 +36,7 @@ def written(result: Result, settings: Settings, width: int | None) -> Renderable
 
 def vertical(result: Result, confidence: float, max_rows: int | None) -> Group:
     """A line for each value, under a line for each row."""
-    columns, hidden = columns_of(result, confidence, max_rows)
+    columns, hidden = text_columns(result, confidence, max_rows)
     widest = max(len(column.title) for column in columns)
     parts: list[RenderableType] = []
     for row in range(len(result) - hidden):
@@ -56,7 +56,7 @@ def vertical(result: Result, confidence: float, max_rows: int | None) -> Group:
     return Group(*parts)
 
 
-def _for_people(result: Result, settings: Settings, width: int | None) -> RenderableType:
+def _for_people(result: Result, settings: ShellSettings, width: int | None) -> RenderableType:
     table = result_table(result, settings.confidence, settings.max_rows)
     always = settings.format is Format.VERTICAL or settings.expanded is Expanded.ON
     narrow = width is not None and _natural_width(table) > width

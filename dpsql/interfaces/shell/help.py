@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dpsql.errors import InterfaceError
-from dpsql.interfaces.shell.command import Command
+from dpsql.interfaces.shell.command import ShellCommand
 from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
 from dpsql.render.tables import pairs
 
-KEYS: Final = [
+KEYS_OF_PROMPT: Final = [
     ("Tab", "complete tables, columns, functions, keywords, parameters, commands, files"),
     ("Enter", "run what ends with ; or begin a new line"),
     ("Alt-Enter", "run it without a ;"),
@@ -40,18 +40,18 @@ Privacy parameters, with SET or \\set: {", ".join(PARAMETER_NAMES)}.""",
 }
 
 
-def overview(commands: tuple[Command, ...]) -> RenderableType:
+def overview(commands: tuple[ShellCommand, ...]) -> RenderableType:
     """All commands, keys and topics."""
     return Group(
         Text("Statements end with ; and commands stand on a line of their own.\n"),
         pairs([(command.title, command.summary) for command in commands]),
         Text("\nKeys", style="bold"),
-        pairs(KEYS),
+        pairs(KEYS_OF_PROMPT),
         Text(f"\n\\help TOPIC says more of a command, or of: {', '.join(TOPICS)}."),
     )
 
 
-def topic(commands: Mapping[str, Command], name: str) -> RenderableType:
+def topic(commands: Mapping[str, ShellCommand], name: str) -> RenderableType:
     """What there is to know about a command or a topic. Raises ``InterfaceError``."""
     name = name.removeprefix("\\").lower()
     if name in TOPICS:

@@ -50,7 +50,7 @@ class Screen:
         """Write an answer: something to render, or a text that is to stay as it is."""
         if self._file is not None or not self.interactive:
             target = self._file or self._out
-            text = content if isinstance(content, str) else render.plain(content) + "\n"
+            text = content if isinstance(content, str) else render.uncoloured(content) + "\n"
             target.write(text)
             target.flush()
             return

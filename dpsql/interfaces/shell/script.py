@@ -12,7 +12,7 @@ from dpsql.errors import Error, InterfaceError, InternalError, SQLSyntaxError
 from dpsql.interfaces.shell import help as pages
 from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Argument
-from dpsql.interfaces.shell.command import Call, Command, Leave, find
+from dpsql.interfaces.shell.command import Invocation, Leave, ShellCommand, command_named
 from dpsql.interfaces.shell.commands_inspect import INQUIRIES
 from dpsql.interfaces.shell.commands_settings import ADJUSTMENTS
 from dpsql.interfaces.shell.splitter import Piece, pieces
@@ -82,17 +82,17 @@ def run_piece(shell: Shell, piece: Piece) -> None:
 
 def _run_command(shell: Shell, piece: Piece) -> None:
     name, _, argument = piece.text[1:].partition(" ")
-    command = find(BY_NAME, name.rstrip(";"))
+    command = command_named(BY_NAME, name.rstrip(";"))
     if piece.typed and command.takes is not Argument.SQL:
         raise InterfaceError(
             f"a statement before \\{command.names[0]} is not finished",
             code="unfinished_statement",
             hint="End it with a semicolon. Only \\explain goes with a statement as it stands.",
         )
-    command.run(Call(shell, argument.strip().removesuffix(";").rstrip(), piece.typed))
+    command.run(Invocation(shell, argument.strip().removesuffix(";").rstrip(), piece.typed))
 
 
-def _include(call: Call) -> None:
+def _include(call: Invocation) -> None:
     path = call.argument.strip("'\"")
     if call.shell.files == _MAX_FILES:
         raise InterfaceError(
@@ -126,22 +126,22 @@ def read_lines(path: str) -> list[str]:
             code="file_unreadable",
         ) from None
     except UnicodeError:
-        raise not_text(path) from None
+        raise not_utf8(path) from None
     return text.splitlines(keepends=True)
 
 
-def not_text(source: str) -> SQLSyntaxError:
+def not_utf8(source: str) -> SQLSyntaxError:
     """The error for what is not UTF-8 text."""
     return SQLSyntaxError(
         f"{source} is not UTF-8 text", code="syntax_error", hint="Save it as UTF-8."
     )
 
 
-def _leave(call: Call) -> None:
+def _leave(call: Invocation) -> None:
     raise Leave
 
 
-def _help(call: Call) -> None:
+def _help(call: Invocation) -> None:
     found = pages.topic(BY_NAME, call.argument) if call.argument else pages.overview(ALL)
     call.shell.screen.show(found, paged=call.shell.settings.pager)
 
@@ -149,7 +149,7 @@ def _help(call: Call) -> None:
 ALL: Final = (
     *INQUIRIES,
     *ADJUSTMENTS,
-    Command(
+    ShellCommand(
         ("i",),
         Argument.FILE,
         "FILE",
@@ -157,9 +157,11 @@ ALL: Final = (
         _include,
         "It stops at the first error, and says on which line that is.",
     ),
-    Command(
+    ShellCommand(
         ("?", "help", "h"), Argument.TOPIC, "[TOPIC]", "this page, or more on one topic", _help
     ),
-    Command(("q", "quit", "exit"), Argument.NOTHING, "", "leave; so does Ctrl-D", _leave),
+    ShellCommand(("q", "quit", "exit"), Argument.NOTHING, "", "leave; so does Ctrl-D", _leave),
 )
-BY_NAME: Final[Mapping[str, Command]] = {name: command for command in ALL for name in command.names}
+BY_NAME: Final[Mapping[str, ShellCommand]] = {
+    name: command for command in ALL for name in command.names
+}

@@ -33,7 +33,7 @@ class Expanded(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ShellSettings:
     """All settings. ``confirm`` is the share of what is left beyond which a query is asked about
     first, or None for never; ``max_rows`` None shows all rows."""
 
@@ -46,7 +46,7 @@ class Settings:
     pager: bool = True
     timing: bool = False
 
-    def with_text(self, name: str, text: str) -> Settings:
+    def with_text(self, name: str, text: str) -> ShellSettings:
         """These settings with one of them read from text.
 
         Raises ``InterfaceError`` (``unknown_setting``, ``bad_setting``).
@@ -61,14 +61,16 @@ class Settings:
             )
         return replace(self, **{setting.name: value})
 
-    def without(self, name: str) -> Settings:
+    def without(self, name: str) -> ShellSettings:
         """These settings with one of them as it was at first."""
         setting = _setting(name)
-        return replace(self, **{setting.name: getattr(Settings(), setting.name)})
+        return replace(self, **{setting.name: getattr(ShellSettings(), setting.name)})
 
     def shown(self) -> list[tuple[str, str, str]]:
         """Each setting, its value as text, and what it is for."""
-        return [(s.name, s.write(getattr(self, s.name)), s.meaning) for s in SETTINGS.values()]
+        return [
+            (s.name, s.write(getattr(self, s.name)), s.meaning) for s in SHELL_SETTINGS.values()
+        ]
 
 
 _BAD: Final = object()
@@ -76,7 +78,7 @@ _SWITCH: Final = {"on": True, "true": True, "yes": True, "off": False, "false": 
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ShellSetting:
     """One setting: ``values`` are those to suggest, ``read`` returns ``_BAD`` for any other."""
 
     name: str
@@ -88,12 +90,12 @@ class Setting:
 
 def is_setting(name: str) -> bool:
     """True for a setting of the shell's own, as opposed to a privacy parameter."""
-    return fold(name) in SETTINGS
+    return fold(name) in SHELL_SETTINGS
 
 
 def unknown_setting(name: str) -> InterfaceError:
     """The error for a name that is neither a setting nor a privacy parameter."""
-    known = (*PARAMETER_NAMES, *SETTINGS)
+    known = (*PARAMETER_NAMES, *SHELL_SETTINGS)
     return InterfaceError(
         f"there is no setting {name[:60]}",
         code="unknown_setting",
@@ -101,10 +103,10 @@ def unknown_setting(name: str) -> InterfaceError:
     )
 
 
-def _setting(name: str) -> Setting:
+def _setting(name: str) -> ShellSetting:
     if not is_setting(name):
         raise unknown_setting(name)
-    return SETTINGS[fold(name)]
+    return SHELL_SETTINGS[fold(name)]
 
 
 def _number(text: str) -> float:
@@ -120,7 +122,7 @@ def _confidence(text: str) -> object:
 
 def _share(text: str) -> object:
     if fold(text) in _SWITCH:
-        return Settings().confirm if _SWITCH[fold(text)] else None
+        return ShellSettings().confirm if _SWITCH[fold(text)] else None
     return number if 0 <= (number := _number(text)) <= 1 else _BAD
 
 
@@ -135,8 +137,8 @@ def _choice(kind: type[StrEnum]) -> Callable[[str], object]:
     return lambda text: values.get(fold(text), _BAD)
 
 
-def _switch(name: str, meaning: str) -> Setting:
-    return Setting(
+def _switch(name: str, meaning: str) -> ShellSetting:
+    return ShellSetting(
         name,
         meaning,
         ("on", "off"),
@@ -150,27 +152,29 @@ def percent_of(share: object) -> str:
     return f"{100 * share:.6g}%" if isinstance(share, float) else "off"
 
 
-SETTINGS: Final[Mapping[str, Setting]] = {
+SHELL_SETTINGS: Final[Mapping[str, ShellSetting]] = {
     setting.name: setting
     for setting in (
-        Setting("confidence", "confidence of the intervals", ("0.95", "0.99"), _confidence, str),
-        Setting(
+        ShellSetting(
+            "confidence", "confidence of the intervals", ("0.95", "0.99"), _confidence, str
+        ),
+        ShellSetting(
             "confirm",
             "ask before a query that takes more than this share of what is left",
             ("20%", "50%", "0%", "on", "off"),
             _share,
             percent_of,
         ),
-        Setting(
+        ShellSetting(
             "expanded",
             "one line for each value: always, never, or where a table is too wide",
             tuple(Expanded),
             _choice(Expanded),
             str,
         ),
-        Setting("format", "how answers are written", tuple(Format), _choice(Format), str),
+        ShellSetting("format", "how answers are written", tuple(Format), _choice(Format), str),
         _switch("intervals", "write the ends of intervals to CSV"),
-        Setting(
+        ShellSetting(
             "max_rows",
             "rows of an answer that are shown",
             ("1000", "all"),

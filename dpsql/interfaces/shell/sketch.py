@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dpsql.core.formatting import level, printable, significant
 from dpsql.errors import InterfaceError
-from dpsql.render.result import columns_of, more
+from dpsql.render.result import more, text_columns
 from dpsql.results.result import Result
 
 MAX_BARS = 100
@@ -19,7 +19,7 @@ _BAR, _BELOW, _WHISKER, _THRESHOLD = "cyan", "magenta", "bold", "yellow"
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class SketchBar:
     """One row of a sketch. ``value`` is NaN for NULL; ``low`` and ``high`` may be NaN as well."""
 
     label: str
@@ -53,7 +53,7 @@ class Axis:
         return self.low <= value <= self.high
 
 
-def plot(result: Result, column: str, confidence: float, width: int) -> Text:
+def sketch_column(result: Result, column: str, confidence: float, width: int) -> Text:
     """A column of an answer as bars over its keys; the first noisy one if ``column`` is empty.
 
     Raises ``InterfaceError`` (``nothing_to_plot``) for an answer without rows or numbers.
@@ -73,9 +73,9 @@ def plot(result: Result, column: str, confidence: float, width: int) -> Text:
     return Text("\n").join([title, *lines])
 
 
-def bars(result: Result, name: str, confidence: float) -> list[Bar]:
+def bars(result: Result, name: str, confidence: float) -> list[SketchBar]:
     """The rows of an answer as bars, labelled with the columns that have no noise."""
-    columns, _ = columns_of(result, confidence, MAX_BARS)
+    columns, _ = text_columns(result, confidence, MAX_BARS)
     position, interval = result.columns.index(name), result.intervals(confidence).get(name)
     plotted = columns[position]
     keys = [c for c in columns if c.intervals is None and c is not plotted]
@@ -83,7 +83,7 @@ def bars(result: Result, name: str, confidence: float) -> list[Bar]:
     for row, values in enumerate(result.fetchall()[:MAX_BARS]):
         span = "" if plotted.intervals is None else f" {plotted.intervals[row]}"
         found.append(
-            Bar(
+            SketchBar(
                 label=" · ".join(key.values[row] for key in keys) or plotted.title,
                 text=f"{plotted.values[row]}{span}".rstrip(),
                 value=_number(values[position]),
@@ -94,7 +94,7 @@ def bars(result: Result, name: str, confidence: float) -> list[Bar]:
     return found
 
 
-def sketch(rows: list[Bar], threshold: float, width: int) -> list[Text]:
+def sketch(rows: list[SketchBar], threshold: float, width: int) -> list[Text]:
     """Lines of at most ``width`` characters: label, bar with its interval, value; then the axis."""
     text_width = max(cell_len(row.text) for row in rows)
     longest = max(cell_len(row.label) for row in rows)
@@ -111,14 +111,14 @@ def sketch(rows: list[Bar], threshold: float, width: int) -> list[Text]:
     return [*lines, scale]
 
 
-def _axis(rows: list[Bar], threshold: float, cells: int) -> Axis:
+def _axis(rows: list[SketchBar], threshold: float, cells: int) -> Axis:
     ends = [0.0, *(end for row in rows for end in row.ends)]
     if math.isfinite(threshold):
         ends.append(threshold)
     return Axis(min(ends), max(ends), cells)
 
 
-def _drawn(row: Bar, threshold: float, axis: Axis) -> Text:
+def _drawn(row: SketchBar, threshold: float, axis: Axis) -> Text:
     """The cells of one bar, from the axis' low end to its high end."""
     cells: list[tuple[str, str]] = [(" ", "")] * axis.cells
     zero = axis.place(0.0)

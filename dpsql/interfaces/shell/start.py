@@ -11,15 +11,19 @@ from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.command import Leave
 from dpsql.interfaces.shell.loop import interact, known, toolbar
 from dpsql.interfaces.shell.screen import Screen
-from dpsql.interfaces.shell.script import Outcome, not_text, run_script
-from dpsql.interfaces.shell.settings import Settings
+from dpsql.interfaces.shell.script import Outcome, not_utf8, run_script
+from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.target import Target, opened
+from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.policy.ledger_place import announcement
 
 
 def start(
-    target: Target, settings: Settings, commands: Sequence[str] = (), *, keep_going: bool = False
+    target: Target,
+    settings: ShellSettings,
+    commands: Sequence[str] = (),
+    *,
+    keep_going: bool = False,
 ) -> Outcome:
     """Run a shell to its end: ``commands``, or standard input, or what a person types.
 
@@ -31,7 +35,7 @@ def start(
     else:
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
-    with opened(target, screen.progress) as source:
+    with open_target(target, screen.progress) as source:
         if source.connection.ledger_created:
             screen.warn(announcement(target.ledger))
         shell = Shell(source, screen, settings)
@@ -81,7 +85,7 @@ def _standard_input() -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 0 else "utf-8")
         except UnicodeError:
-            raise not_text("standard input") from None
+            raise not_utf8("standard input") from None
 
 
 def _require_editor() -> None:

@@ -11,10 +11,10 @@ from dpsql.errors import Error
 from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.catalog import Catalog
 from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
-from dpsql.interfaces.shell.formats import written
+from dpsql.interfaces.shell.formats import formatted
 from dpsql.interfaces.shell.screen import Screen
-from dpsql.interfaces.shell.settings import Settings
-from dpsql.interfaces.shell.target import Source
+from dpsql.interfaces.shell.settings import ShellSettings
+from dpsql.interfaces.shell.target import OpenTarget
 from dpsql.results.result import Result
 from dpsql.sql.syntax.statements import Select, read_statement
 
@@ -30,14 +30,14 @@ class Shell:
 
     def __init__(
         self,
-        source: Source,
+        source: OpenTarget,
         screen: Screen,
-        settings: Settings | None = None,
+        settings: ShellSettings | None = None,
         ask: Callable[[str], bool] | None = None,
     ) -> None:
         self.source = source
         self.screen = screen
-        self.settings = settings or Settings()
+        self.settings = settings or ShellSettings()
         self.ask = ask
         self.catalog = Catalog.of(source.policy, source.schema)
         self.result: Result | None = None
@@ -64,7 +64,7 @@ class Shell:
             self.result = result
             self.last = f"last: {_paid(result)}{took}"
         self.screen.show(
-            written(result, self.settings, self.screen.width), paged=self.settings.pager
+            formatted(result, self.settings, self.screen.width), paged=self.settings.pager
         )
         if self.settings.timing:
             self.screen.say(f"Time: {took}")

@@ -37,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OpenTarget:
     """An open target: ``account`` is what the analyst may see of the ledger.
 
     ``budget`` is what the policy gives the analyst; ``work`` runs queries.
@@ -53,7 +53,7 @@ class Source:
 
 
 @contextmanager
-def opened(target: Target, progress: Percent) -> Iterator[Source]:
+def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
     """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
     policy = load_policy(target.policies)
     account = policy.account(target.analyst)
@@ -77,4 +77,4 @@ def opened(target: Target, progress: Percent) -> Iterator[Source]:
             work = Work(connection.interrupt)
             own = OwnAccount(payer(policy, target.analyst, target.session), ledger)
             budget = Budget.of(account.epsilon, account.delta, account.composition)
-            yield Source(target, connection, policy, engine.schema(), own, budget, work)
+            yield OpenTarget(target, connection, policy, engine.schema(), own, budget, work)

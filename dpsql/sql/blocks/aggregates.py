@@ -19,17 +19,17 @@ from dpsql.ir.measures import (
 )
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
-from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, Call, read_call
+from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.expressions.ranges import (
-    Interval,
+    Range,
     branches,
-    interval_of,
     is_exact,
     is_integral,
     is_number,
     is_truth,
+    range_of,
     with_truths,
 )
 from dpsql.sql.lineage.relation import Identity, Relation
@@ -64,13 +64,13 @@ class Aggregates:
         self.found.append(aggregate)
         return len(self.found) - 1
 
-    def _aggregate(self, call: Call, text: str) -> Aggregate:
+    def _aggregate(self, call: AggregateCall, text: str) -> Aggregate:
         if isinstance(call.function, QUANTILES):
             return Aggregate(AggregateKind.QUANTILE, (), text, self._quantile(call))
         kind, measures = self._read(call)
         return Aggregate(kind, tuple(map(self._noted, measures)), text)
 
-    def _read(self, call: Call) -> tuple[AggregateKind, tuple[Measure, ...]]:
+    def _read(self, call: AggregateCall) -> tuple[AggregateKind, tuple[Measure, ...]]:
         function = call.function
         if call.order is not None:
             raise self._not_available(function)
@@ -87,7 +87,7 @@ class Aggregates:
 
     # -- counts -------------------------------------------------------------------------------
 
-    def _count(self, call: Call) -> tuple[AggregateKind, tuple[Measure, ...]]:
+    def _count(self, call: AggregateCall) -> tuple[AggregateKind, tuple[Measure, ...]]:
         argument = call.function.this
         if call.function.expressions:
             raise self._refusal(
@@ -104,7 +104,7 @@ class Aggregates:
             argument = exp.Literal.number(1)
         return AggregateKind.COUNT, (self._counted(call, MeasureKind.VALUES, argument),)
 
-    def _count_if(self, call: Call) -> Measure:
+    def _count_if(self, call: AggregateCall) -> Measure:
         condition = call.function.this
         if call.function.args.get("zero_on_all_null") is not None:
             raise self._refusal(
@@ -117,7 +117,7 @@ class Aggregates:
         return self._counted(call, MeasureKind.VALUES, exp.Case(ifs=[one]))
 
     def _count_distinct(
-        self, call: Call, distinct: exp.Distinct
+        self, call: AggregateCall, distinct: exp.Distinct
     ) -> tuple[AggregateKind, tuple[Measure, ...]]:
         values = distinct.expressions
         if len(values) != 1:
@@ -149,7 +149,9 @@ class Aggregates:
         field = self.relation.field_of(node.name)
         return Identity.NONE if field is None else field.identity
 
-    def _counted(self, call: Call, kind: MeasureKind, argument: exp.Expr | None) -> Measure:
+    def _counted(
+        self, call: AggregateCall, kind: MeasureKind, argument: exp.Expr | None
+    ) -> Measure:
         if call.per_row is not None:
             raise self._no_bounds(call, "a row adds one to a count")
         per_group = None if call.per_group is None else self._count_bounds(call, call.per_group)
@@ -157,7 +159,7 @@ class Aggregates:
             return Measure(kind, per_group=per_group)
         return self._of(call, kind, argument, per_group)
 
-    def _count_bounds(self, call: Call, bounds: Interval) -> tuple[int, int]:
+    def _count_bounds(self, call: AggregateCall, bounds: Range) -> tuple[int, int]:
         low, high = bounds
         if low != 0 or high != int(high) or high > 2**31 - 1:
             raise self._refusal(
@@ -170,10 +172,10 @@ class Aggregates:
 
     # -- sums ---------------------------------------------------------------------------------
 
-    def _sum(self, call: Call) -> Measure:
+    def _sum(self, call: AggregateCall) -> Measure:
         argument = self._summed(call)
         integral = is_integral(argument, self.table)
-        bounds = call.per_row or interval_of(argument, self.policy)
+        bounds = call.per_row or range_of(argument, self.policy)
         if bounds is None and call.per_group is not None:
             bounds = room_for(call.per_group)
         if bounds is None:
@@ -183,7 +185,7 @@ class Aggregates:
         steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
         return Measure(MeasureKind.SUM, argument, display(argument), lattice, steps)
 
-    def _parts(self, call: Call, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
+    def _parts(self, call: AggregateCall, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
         """What an average or a spread is computed from."""
         if call.per_group is not None:
             raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
@@ -206,7 +208,7 @@ class Aggregates:
                 assert kind is MeasureKind.CENTERED_SUM
                 return Measure(kind, argument, text, lattice)
 
-    def _quantile(self, call: Call) -> Quantile:
+    def _quantile(self, call: AggregateCall) -> Quantile:
         argument, fraction = quantile_parts(call, self.text)
         if call.per_group is not None:
             raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
@@ -215,17 +217,17 @@ class Aggregates:
         ranked = Ranked(argument, points_for(bounds, integral))
         return Quantile(ranked, fraction, integral and not is_continuous(call.function))
 
-    def _bounded(self, call: Call) -> tuple[exp.Expr, Interval]:
+    def _bounded(self, call: AggregateCall) -> tuple[exp.Expr, Range]:
         """A number, no truth value, and its bounds."""
         if is_truth(call.function.this, self.table):
             raise self._not_numeric(call)
         argument = self._summed(call)
-        bounds = call.per_row or interval_of(argument, self.policy)
+        bounds = call.per_row or range_of(argument, self.policy)
         if bounds is None:
             raise self._unbounded(call)
         return argument, bounds
 
-    def _summed(self, call: Call) -> exp.Expr:
+    def _summed(self, call: AggregateCall) -> exp.Expr:
         """What is summed, as a number or NULL."""
         argument = call.function.this
         if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order):
@@ -247,7 +249,7 @@ class Aggregates:
 
     def _of(
         self,
-        call: Call,
+        call: AggregateCall,
         kind: MeasureKind,
         argument: exp.Expr,
         per_group: tuple[int, int] | None,
@@ -290,7 +292,7 @@ class Aggregates:
             else _AVAILABLE,
         )
 
-    def _no_bounds(self, call: Call, reason: str) -> QueryRefused:
+    def _no_bounds(self, call: AggregateCall, reason: str) -> QueryRefused:
         return self._refusal(
             f"these bounds do not apply here: {reason}",
             "bounds_do_not_apply",
@@ -299,7 +301,7 @@ class Aggregates:
             "sum or a count.",
         )
 
-    def _not_numeric(self, call: Call) -> QueryRefused:
+    def _not_numeric(self, call: AggregateCall) -> QueryRefused:
         column = next(call.function.find_all(exp.Column), None)
         found = None if column is None else self.table.column(column.name)
         if found is not None and isinstance(call.function.this.unnest(), exp.Column):
@@ -310,7 +312,7 @@ class Aggregates:
             reason, "not_numeric", column or call.function, hint="Cast it to a number: x::INT."
         )
 
-    def _unbounded(self, call: Call) -> QueryRefused:
+    def _unbounded(self, call: AggregateCall) -> QueryRefused:
         return self._refusal(
             "the summed expression has no declared bounds",
             "unbounded_sum",

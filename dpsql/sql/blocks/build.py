@@ -21,7 +21,7 @@ from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
-from dpsql.sql.syntax.options import Asked
+from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.text import output_name, put
 
@@ -50,7 +50,7 @@ def build_block(
     relation: Relation,
     names: Names,
     link_keys: Collection[Origin],
-    asked: Asked,
+    asked: AskedOptions,
     descend: Descend,
 ) -> Block:
     """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
@@ -70,7 +70,7 @@ class _BlockBuilder:
         relation: Relation,
         names: Names,
         link_keys: Collection[Origin],
-        asked: Asked,
+        asked: AskedOptions,
         descend: Descend,
     ) -> None:
         assert relation.unit is not None

@@ -17,6 +17,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.accuracy.intervals import check_confidence
+from dpsql.core.formatting import DEFAULT_CONFIDENCE
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
@@ -25,8 +26,7 @@ from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import output_name, put
 
-CONFIDENCE = 0.95
-MAX_COLUMNS = 250
+MAX_NOISE_COLUMNS = 250
 """Columns that are added to released tables and subqueries: each is computed for every group."""
 _FIGURES = {f"dp_{figure.value}": figure for figure in NoiseFigure}
 _HINT = (
@@ -91,7 +91,7 @@ class _Placer:
         if len(arguments) > most or not isinstance(column, exp.Column):
             raise self._refusal(call, "takes an aggregate as it was released")
         if len(arguments) == 1:
-            return column, figure, CONFIDENCE
+            return column, figure, DEFAULT_CONFIDENCE
         written = arguments[1].unnest()
         number = isinstance(written, exp.Literal) and not written.is_string
         confidence = float(written.this) if number else 0.0
@@ -146,7 +146,7 @@ class _Placer:
         if aggregate.quantile is not None:
             raise self._refusal(call, "has no answer for a quantile, which is drawn and not noisy")
         if figure is NoiseFigure.SCALE:
-            confidence = CONFIDENCE  # it has none
+            confidence = DEFAULT_CONFIDENCE  # it has none
             if aggregate.kind.composed:
                 raise self._refusal(
                     call, "has no answer for what is computed from several noisy values"
@@ -161,10 +161,10 @@ class _Placer:
     def _add(self, call: exp.Anonymous) -> int:
         """Count a column that is added; how many there were before."""
         self.added += 1
-        if self.added > MAX_COLUMNS:
+        if self.added > MAX_NOISE_COLUMNS:
             raise refusal(
                 self.text,
-                f"what is asked of the noise makes more than {MAX_COLUMNS} columns",
+                f"what is asked of the noise makes more than {MAX_NOISE_COLUMNS} columns",
                 "query_too_large",
                 call,
                 "Ask where the aggregate is: each subquery around it hands a column on.",

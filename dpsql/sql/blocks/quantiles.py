@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from dpsql.ir.measures import AggregateKind, Lattice
 from dpsql.mechanisms.quantiles import MAX_DENOMINATOR
-from dpsql.sql.expressions.call import Call
+from dpsql.sql.expressions.call import AggregateCall
 from dpsql.sql.expressions.lattices import reach_of
 from dpsql.sql.expressions.legality import refusal
-from dpsql.sql.expressions.ranges import Interval
+from dpsql.sql.expressions.ranges import Range
 
 MAX_POINTS = 2**16
 """Integers in bounds no wider than this are kept as they are; others are rounded to about this many
@@ -38,7 +38,7 @@ def is_continuous(function: exp.AggFunc) -> bool:
     return isinstance(function, _CONTINUOUS)
 
 
-def quantile_parts(call: Call, text: str) -> tuple[exp.Expr, Fraction]:
+def quantile_parts(call: AggregateCall, text: str) -> tuple[exp.Expr, Fraction]:
     """What a quantile is taken of, and the fraction of rows below it.
 
     Raises ``QueryRefused`` for anything but a literal fraction from 0 to 1.
@@ -52,7 +52,7 @@ def quantile_parts(call: Call, text: str) -> tuple[exp.Expr, Fraction]:
     return argument, _fraction(fraction, function, text)
 
 
-def _ordered(call: Call, order: exp.Order, text: str) -> tuple[exp.Expr, Fraction]:
+def _ordered(call: AggregateCall, order: exp.Order, text: str) -> tuple[exp.Expr, Fraction]:
     """The form with WITHIN GROUP, whose argument is the fraction."""
     function = call.function
     terms = order.expressions
@@ -93,7 +93,7 @@ def _exactly(number: str) -> Fraction | None:
     return Fraction(value) if isinstance(exponent, int) and abs(exponent) <= _MAX_DIGITS else None
 
 
-def points_for(bounds: Interval, integral: bool) -> Lattice:
+def points_for(bounds: Range, integral: bool) -> Lattice:
     """The grid of values in ``bounds``: whole numbers, or up to MAX_POINTS steps of a power of two.
 
     Bounds may be too narrow or too wide: every row is clamped to them. Raises ``QueryRefused`` for

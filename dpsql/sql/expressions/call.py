@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.sql.expressions.legality import refusal
-from dpsql.sql.expressions.ranges import Interval
+from dpsql.sql.expressions.ranges import Range
 from dpsql.sql.syntax.dialect import BOUNDS_PREFIX, BoundedAggregate
 
 PER_ROW = f"{BOUNDS_PREFIX}_per_row"
@@ -23,14 +23,14 @@ WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AggregateCall:
     """An aggregate function with its bounds, the condition of its FILTER, and the order of its
     WITHIN GROUP, if it has them."""
 
     function: exp.AggFunc
     condition: exp.Expr | None
-    per_row: Interval | None
-    per_group: Interval | None
+    per_row: Range | None
+    per_group: Range | None
     order: exp.Order | None
 
     def filtered(self, argument: exp.Expr) -> exp.Expr:
@@ -61,14 +61,14 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(_function(node), exp.AggFunc) and not isinstance(above, exp.Window)
 
 
-def read_call(node: exp.Expr, text: str) -> Call:
+def read_call(node: exp.Expr, text: str) -> AggregateCall:
     """What an aggregate consists of.
 
     Raises ``QueryRefused`` for bounds that are not two numbers.
     """
     condition: exp.Expr | None = None
     order: exp.Order | None = None
-    bounds: dict[str, Interval] = {}
+    bounds: dict[str, Range] = {}
     while isinstance(node, WRAPPERS):
         if isinstance(node, exp.Filter):
             condition = node.expression.this
@@ -86,7 +86,7 @@ def read_call(node: exp.Expr, text: str) -> Call:
                 )
         node = node.this
     assert isinstance(node, exp.AggFunc)
-    return Call(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP), order)
+    return AggregateCall(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP), order)
 
 
 def _function(node: exp.Expr) -> exp.Expr:
@@ -95,7 +95,7 @@ def _function(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Interval]:
+def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
     name = fold(kwarg.this.name)
     if name not in (PER_ROW, PER_GROUP):
         raise refusal(

@@ -11,7 +11,7 @@ import math
 
 from dpsql.errors import QueryRefused
 from dpsql.ir.measures import Lattice, coarsening_for
-from dpsql.sql.expressions.ranges import Interval
+from dpsql.sql.expressions.ranges import Range
 
 FINE_STEPS = 2**30  # row values are rounded to about this many steps across their range
 _MOST_STEPS = 2**60  # what a row holds at most, so that it is an integer of 64 bits
@@ -21,7 +21,7 @@ _SMALLEST_BOUND = 1e-100  # steps of values this small, and the squares of those
 
 
 def lattice_for(
-    bounds: Interval, integral: bool, max_rows_contributed: int, per_group: Interval | None = None
+    bounds: Range, integral: bool, max_rows_contributed: int, per_group: Range | None = None
 ) -> Lattice:
     """The grids for values in ``bounds``.
 
@@ -44,18 +44,18 @@ def lattice_for(
     return Lattice(lower, upper, quantum, low, high, coarsening_for(most), integral)
 
 
-def room_for(per_group: Interval) -> Interval:
+def room_for(per_group: Range) -> Range:
     """Bounds for rows of which only the unit's sum is bounded, so wide that they seldom matter."""
     room = min(_ROOM * reach_of(per_group), _LARGEST_BOUND)
     return -room, room
 
 
-def steps_of(bounds: Interval, quantum: float) -> tuple[int, int]:
+def steps_of(bounds: Range, quantum: float) -> tuple[int, int]:
     """The lattice steps that enclose the bounds."""
     return math.floor(bounds[0] / quantum), math.ceil(bounds[1] / quantum)
 
 
-def reach_of(bounds: Interval, largest: float = _LARGEST_BOUND) -> float:
+def reach_of(bounds: Range, largest: float = _LARGEST_BOUND) -> float:
     """The size of the larger bound.
 
     Raises ``QueryRefused`` unless it is 0 or can be computed with.

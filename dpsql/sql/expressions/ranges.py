@@ -25,10 +25,10 @@ from dpsql.core.schema import (
 )
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 
-Interval = tuple[float, float]
+Range = tuple[float, float]
 
-_EVERYTHING: Interval = (-math.inf, math.inf)
-_TRUTH: Interval = (0.0, 1.0)
+_EVERYTHING: Range = (-math.inf, math.inf)
+_TRUTH: Range = (0.0, 1.0)
 _LOGIC = (
     *(exp.And, exp.Or, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean, exp.Like, exp.ILike),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
@@ -39,7 +39,7 @@ _INTEGER_TYPES = frozenset(
     | {exp.DType.UTINYINT, exp.DType.USMALLINT, exp.DType.UINT, exp.DType.UBIGINT}
 )
 _NUMBER_TYPES = _INTEGER_TYPES | {exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL}
-_DATE_PARTS: dict[str, Interval] = {
+_DATE_PARTS: dict[str, Range] = {
     "month": (1, 12),
     "quarter": (1, 4),
     "day": (1, 31),
@@ -82,13 +82,13 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
     return replace(policy, columns={**policy.columns, **truths}) if truths else policy
 
 
-def interval_of(node: exp.Expr, table: TablePolicy) -> Interval | None:
+def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
     """The (lower, upper) bounds of an expression, or None where they are not public."""
     low, high = _interval(node, table)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
-def _interval(node: exp.Expr, table: TablePolicy) -> Interval:
+def _interval(node: exp.Expr, table: TablePolicy) -> Range:
     """The same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
     rule = _RULES.get(type(node))
     if rule is None:
@@ -97,11 +97,11 @@ def _interval(node: exp.Expr, table: TablePolicy) -> Interval:
     return _EVERYTHING if math.isnan(low) or math.isnan(high) else (low, high)
 
 
-def _inner(node: exp.Expr, table: TablePolicy) -> Interval:
+def _inner(node: exp.Expr, table: TablePolicy) -> Range:
     return _interval(node.this, table)
 
 
-def _column(node: exp.Expr, table: TablePolicy) -> Interval:
+def _column(node: exp.Expr, table: TablePolicy) -> Range:
     column = table.column(node.name)
     if column is None or column.lower is None or column.upper is None:
         return _EVERYTHING
@@ -116,69 +116,69 @@ def _float(value: float | int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _literal(node: exp.Expr, table: TablePolicy) -> Interval:
+def _literal(node: exp.Expr, table: TablePolicy) -> Range:
     if not isinstance(node, exp.Literal) or node.is_string:
         return _EVERYTHING
     value = float(node.this)
     return value, value
 
 
-def _negated(node: exp.Expr, table: TablePolicy) -> Interval:
+def _negated(node: exp.Expr, table: TablePolicy) -> Range:
     low, high = _inner(node, table)
     return -high, -low
 
 
-def _added(node: exp.Expr, table: TablePolicy) -> Interval:
+def _added(node: exp.Expr, table: TablePolicy) -> Range:
     left, right = _operands(node, table)
     return left[0] + right[0], left[1] + right[1]
 
 
-def _subtracted(node: exp.Expr, table: TablePolicy) -> Interval:
+def _subtracted(node: exp.Expr, table: TablePolicy) -> Range:
     left, right = _operands(node, table)
     return left[0] - right[1], left[1] - right[0]
 
 
-def _multiplied(node: exp.Expr, table: TablePolicy) -> Interval:
+def _multiplied(node: exp.Expr, table: TablePolicy) -> Range:
     if node.this.unnest() == node.expression.unnest():
         return _squared(_inner(node, table))
     left, right = _operands(node, table)
     return _corners(a * b for a in left for b in right)
 
 
-def _squared(interval: Interval) -> Interval:
+def _squared(interval: Range) -> Range:
     low, high = _magnitude(interval)
     return low * low, high * high
 
 
-def _divided(node: exp.Expr, table: TablePolicy) -> Interval:
+def _divided(node: exp.Expr, table: TablePolicy) -> Range:
     left, right = _operands(node, table)
     if right[0] <= 0 <= right[1]:
         return _EVERYTHING
     return _corners(a / b for a in left for b in right)
 
 
-def _divided_whole(node: exp.Expr, table: TablePolicy) -> Interval:
+def _divided_whole(node: exp.Expr, table: TablePolicy) -> Range:
     return _whole(_divided(node, table))
 
 
-def _remainder(node: exp.Expr, table: TablePolicy) -> Interval:
+def _remainder(node: exp.Expr, table: TablePolicy) -> Range:
     """The remainder has the sign of the dividend and is smaller than the divisor."""
     (low, high), right = _operands(node, table)
     most = _magnitude(right)[1]
     return max(min(low, 0.0), -most), min(max(high, 0.0), most)
 
 
-def _absolute(node: exp.Expr, table: TablePolicy) -> Interval:
+def _absolute(node: exp.Expr, table: TablePolicy) -> Range:
     return _magnitude(_inner(node, table))
 
 
-def _magnitude(interval: Interval) -> Interval:
+def _magnitude(interval: Range) -> Range:
     low, high = interval
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return least, max(abs(low), abs(high))
 
 
-def _rounded(node: exp.Expr, table: TablePolicy) -> Interval:
+def _rounded(node: exp.Expr, table: TablePolicy) -> Range:
     """ROUND, CEIL, FLOOR, TRUNC and casts to integers: within the whole numbers around."""
     digits = node.args.get("decimals")
     low, high = _inner(node, table)
@@ -192,7 +192,7 @@ def _rounded(node: exp.Expr, table: TablePolicy) -> Interval:
     return low / scale, high / scale
 
 
-def _whole(interval: Interval) -> Interval:
+def _whole(interval: Range) -> Range:
     low, high = interval
     # As floats: integers of any size would end in an OverflowError.
     return (
@@ -201,7 +201,7 @@ def _whole(interval: Interval) -> Interval:
     )
 
 
-def _cast(node: exp.Expr, table: TablePolicy) -> Interval:
+def _cast(node: exp.Expr, table: TablePolicy) -> Range:
     kind = node.args["to"].this
     if kind in _INTEGER_TYPES or kind == exp.DType.DECIMAL:
         return _whole(_inner(node, table))
@@ -210,16 +210,16 @@ def _cast(node: exp.Expr, table: TablePolicy) -> Interval:
     return _inner(node, table)
 
 
-def _sign(node: exp.Expr, table: TablePolicy) -> Interval:
+def _sign(node: exp.Expr, table: TablePolicy) -> Range:
     return -1.0, 1.0
 
 
-def _root(node: exp.Expr, table: TablePolicy) -> Interval:
+def _root(node: exp.Expr, table: TablePolicy) -> Range:
     low, high = _inner(node, table)
     return math.sqrt(max(0.0, low)), math.sqrt(max(0.0, high))
 
 
-def _power(node: exp.Expr, table: TablePolicy) -> Interval:
+def _power(node: exp.Expr, table: TablePolicy) -> Range:
     """Whole powers only: x ** 2 and the like."""
     low, high = _inner(node, table)
     least, most = _interval(node.expression, table)
@@ -230,7 +230,7 @@ def _power(node: exp.Expr, table: TablePolicy) -> Interval:
     return low**least, high**least
 
 
-def _extreme(node: exp.Expr, table: TablePolicy) -> Interval:
+def _extreme(node: exp.Expr, table: TablePolicy) -> Range:
     """LEAST and GREATEST skip NULLs: only literals are sure to take part and so to tighten."""
     operands = [node.this, *node.expressions]
     low, high = _hull(operands, table)
@@ -240,25 +240,25 @@ def _extreme(node: exp.Expr, table: TablePolicy) -> Interval:
     return max([low, *(start for start, _ in sure)]), high
 
 
-def _branched(node: exp.Expr, table: TablePolicy) -> Interval:
+def _branched(node: exp.Expr, table: TablePolicy) -> Range:
     return _hull(branches(node), table)
 
 
-def _date_part(node: exp.Expr, table: TablePolicy) -> Interval:
+def _date_part(node: exp.Expr, table: TablePolicy) -> Range:
     part = _DATE_FUNCTIONS.get(type(node)) or str(node.this.name).lower()
     return _DATE_PARTS.get(part, _EVERYTHING)
 
 
-def _operands(node: exp.Expr, table: TablePolicy) -> tuple[Interval, Interval]:
+def _operands(node: exp.Expr, table: TablePolicy) -> tuple[Range, Range]:
     return _interval(node.this, table), _interval(node.expression, table)
 
 
-def _corners(values: Iterable[float]) -> Interval:
+def _corners(values: Iterable[float]) -> Range:
     found = list(values)
     return (math.nan, math.nan) if any(map(math.isnan, found)) else (min(found), max(found))
 
 
-def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Interval:
+def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Range:
     found = [_interval(node, table) for node in nodes]
     if not found:
         return _EVERYTHING
@@ -278,7 +278,7 @@ def branches(node: exp.Expr) -> list[exp.Expr]:
     return [v for v in values if v is not None and not isinstance(v.unnest(), exp.Null)]
 
 
-_RULES: dict[type[exp.Expr], Callable[[exp.Expr, TablePolicy], Interval]] = {
+_RULES: dict[type[exp.Expr], Callable[[exp.Expr, TablePolicy], Range]] = {
     exp.Paren: _inner,
     exp.Column: _column,
     exp.Literal: _literal,

@@ -16,7 +16,7 @@ from dpsql.core.schema import Column, fold, has_one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.legality import check_row_expression
-from dpsql.sql.expressions.ranges import interval_of
+from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
@@ -25,7 +25,7 @@ from dpsql.sql.syntax.text import output_name
 Bind: TypeAlias = Callable[[str], tuple[Column, ...]]
 """The columns that a generated statement would return; reads no row."""
 
-MAX_COLUMNS = 50_000
+MAX_RELATION_COLUMNS = 50_000
 """Columns of all joins and subqueries: stars of stars can double them at every step."""
 MAX_GENERATED = 100_000
 """Characters of a FROM clause: queries that use others twice can double it at every step."""
@@ -63,7 +63,7 @@ class Operators:
     def count_columns(self, columns: int, node: exp.Expr) -> None:
         """Count the columns that a part of the statement adds. Raises ``QueryRefused``."""
         self._columns += columns
-        if self._columns > MAX_COLUMNS:
+        if self._columns > MAX_RELATION_COLUMNS:
             raise self._too_large(node)
 
     def check_size(self, rows: Relation, node: exp.Expr) -> None:
@@ -222,7 +222,7 @@ class Operators:
         return found
 
     def _computed(self, node: exp.Expr, name: str, source: Relation) -> Field:
-        bounds = interval_of(node, source.policy)
+        bounds = range_of(node, source.policy)
         known = None if bounds is None else ColumnPolicy(*bounds)
         return Field(
             "", name, self._names.new_column(), "", known, identity=source.identity_of(node)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dpsql.policy.model import ColumnPolicy
-from dpsql.sql.expressions.call import Call, is_aggregate, read_call
+from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
-from dpsql.sql.expressions.ranges import interval_of, is_integral, is_number, is_truth
+from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
@@ -185,13 +185,13 @@ class _PerUnit:
         summed = isinstance(function, exp.Sum)
         if isinstance(function, exp.Sum | exp.Avg):
             self._check_number(function.this)
-        bounds = None if summed else interval_of(argument, self.source.policy)
+        bounds = None if summed else range_of(argument, self.source.policy)
         known = ColumnPolicy(*bounds) if bounds else None
         identity = self.source.identity_of(argument)
         found = Field("", name, name, "", known, identity=identity)
         return self._computed(function, argument, self._text(argument)), found
 
-    def _call(self, node: exp.Expr) -> Call:
+    def _call(self, node: exp.Expr) -> AggregateCall:
         """An aggregate that is available per unit."""
         call = read_call(node, self.names.text)
         function, argument = call.function, call.function.this
@@ -233,7 +233,7 @@ class _PerUnit:
                 hint="Cast it to a number: x::INT.",
             )
 
-    def _count(self, call: Call) -> str:
+    def _count(self, call: AggregateCall) -> str:
         value, word = call.function.this, ""
         if isinstance(call.function, exp.CountIf):
             value = exp.Case(ifs=[exp.If(this=value.copy(), true=exp.Literal.number(1))])

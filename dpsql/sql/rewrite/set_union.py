@@ -21,12 +21,12 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.mechanisms.set_union_weights import STEPS
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
 
-KEPT, KEYS, UNITS, PAIRS = (
+KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE = (
     f"{INTERNAL_PREFIX}{name}" for name in ("kept", "keys", "units", "pairs")
 )
 _SATURATION = 2**62
@@ -66,7 +66,7 @@ def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) ->
 
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
     """Every key has the sum of what units give it: equal shares of one, rounded down."""
-    keys, unit, kept = ", ".join(rows.keys), rows.unit, rows.dialect.quote(KEPT)
+    keys, unit, kept = ", ".join(rows.keys), rows.unit, rows.dialect.quote(KEPT_TABLE)
     weight, size = rows.internal("weight"), rows.internal("size")
     share = _share(size, norm, rows.dialect)
     total = f"{share.sum().at_most(_SATURATION).narrowed().sql} AS {weight}"
@@ -76,11 +76,11 @@ def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
         f"USING ({unit}) GROUP BY {keys}"
     )
     ranked = f"SELECT {_ranked(rows)}, {weight} FROM {rows.dialect.derived(weighed)}"
-    tables = ((KEPT, _kept(rows)), (KEYS, ranked))
-    in_order = f"FROM {rows.dialect.quote(KEYS)} ORDER BY {rows.row_id}"
+    tables = ((KEPT_TABLE, _kept(rows)), (KEYS_TABLE, ranked))
+    in_order = f"FROM {rows.dialect.quote(KEYS_TABLE)} ORDER BY {rows.row_id}"
     return SetUnionSQL(
         tables=tables,
-        scratch=(KEPT,),
+        scratch=(KEPT_TABLE,),
         weights=f"SELECT {weight} {in_order}",
         pairs=None,
         named=_named(rows),
@@ -92,16 +92,18 @@ def _share(size: str, norm: int, dialect: Dialect) -> Ranged:
     """What a unit gives each of its keys: in float64 as in SetUnion.item_weights, for every size
     that it allows."""
     if norm == 1:
-        share = dialect.cast(dialect.divided(str(STEPS), size), "BIGINT")
+        share = dialect.cast(dialect.divided(str(UNIT_WEIGHT_STEPS), size), "BIGINT")
     else:
-        share = dialect.divided_by_root(STEPS, size)
-    return column(share, 0, STEPS, dialect=dialect)
+        share = dialect.divided_by_root(UNIT_WEIGHT_STEPS, size)
+    return column(share, 0, UNIT_WEIGHT_STEPS, dialect=dialect)
 
 
 def _policy(rows: PrivateRows) -> SetUnionSQL:
     """Units and keys become numbers; pairs of them are sorted as the pass takes them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
-    kept, all_keys, all_units, pairs = map(dialect.quote, (KEPT, KEYS, UNITS, PAIRS))
+    kept, all_keys, all_units, pairs = map(
+        dialect.quote, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)
+    )
     keys, position = ", ".join(rows.keys), rows.internal("position")
     by_hash = f"{rows.hashed([unit])}, {dialect.ascending(unit)}"
     numbered = f"row_number() OVER (ORDER BY {by_hash}) - 1 AS {position}"
@@ -110,11 +112,11 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     same_keys = " AND ".join(dialect.same(f"p.{key}", f"k.{key}") for key in rows.keys)
     order = f"ORDER BY {position}, {row_id}"
     tables = (
-        (KEPT, _kept(rows)),
-        (KEYS, f"SELECT {_ranked(rows)} FROM {distinct_keys}"),
-        (UNITS, f"SELECT {unit}, {numbered} FROM {distinct_units}"),
+        (KEPT_TABLE, _kept(rows)),
+        (KEYS_TABLE, f"SELECT {_ranked(rows)} FROM {distinct_keys}"),
+        (UNITS_TABLE, f"SELECT {unit}, {numbered} FROM {distinct_units}"),
         (
-            PAIRS,
+            PAIRS_TABLE,
             f"SELECT {position}, {row_id} FROM {kept} p "
             f"JOIN {all_keys} k ON {same_keys} JOIN {all_units} USING ({unit}) {order}",
         ),
@@ -129,7 +131,7 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     )
     return SetUnionSQL(
         tables=tables,
-        scratch=(KEPT, UNITS),
+        scratch=(KEPT_TABLE, UNITS_TABLE),
         weights=None,
         pairs=between,
         named=_named(rows),
@@ -151,7 +153,7 @@ def _ranked(rows: PrivateRows) -> str:
 def _named(rows: PrivateRows) -> str:
     columns = ", ".join([rows.row_id, *rows.keys])
     chosen = rows.dialect.among_given(rows.row_id, few=False)
-    return f"SELECT {columns} FROM {rows.dialect.quote(KEYS)} WHERE {chosen}"
+    return f"SELECT {columns} FROM {rows.dialect.quote(KEYS_TABLE)} WHERE {chosen}"
 
 
 def _as_one(rows: PrivateRows, tables: tuple[tuple[str, str], ...], last: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import Bounding
-from dpsql.mechanisms.weighted_histogram import STEPS
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
 
@@ -52,7 +52,7 @@ def weighted(
 def _weight(rows: PrivateRows, groups: int) -> Ranged:
     """``weight_of(groups, size)``. The root's argument is below 2**32, so doubles are exact."""
     size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
-    return size.split(groups, STEPS, lambda many: (groups * STEPS**2 // many).root())
+    return size.split(groups, WEIGHT_STEPS, lambda many: (groups * WEIGHT_STEPS**2 // many).root())
 
 
 def weighted_sum(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Ranged:
@@ -61,7 +61,7 @@ def weighted_sum(rows: PrivateRows, measure: Measure, contribution: Ranged) -> R
     Integer division truncates, as the l2 norm needs.
     """
     assert measure.weights is not None
-    weight = column(rows.internal(_WEIGHT), 0, STEPS, dialect=rows.dialect)
+    weight = column(rows.internal(_WEIGHT), 0, WEIGHT_STEPS, dialect=rows.dialect)
     if measure.kind is MeasureKind.UNITS:
         return weight.sum()
     product = contribution.narrowed() * weight

@@ -16,7 +16,7 @@ from dpsql.sql.syntax.parse import place_of
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedOptions:
     """What a private SELECT is to be answered with: its parameters, and a mechanism if forced.
 
     ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
@@ -27,7 +27,7 @@ class Asked:
     fresh: bool = False
 
 
-def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameters) -> Asked:
+def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameters) -> AskedOptions:
     """The parameters of a private SELECT: its OPTIONS, else those of the statement.
 
     Removes the clause from the tree. Raises ``ParameterError`` or ``QueryRefused`` with the place
@@ -35,7 +35,7 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
     """
     clause = select.args.get("hint")
     if not isinstance(clause, PrivacyOptions):
-        return Asked(outer, None)
+        return AskedOptions(outer, None)
     clause.pop()
     mechanism: str | None = None
     fresh = False
@@ -61,7 +61,7 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
         except ParameterError as error:
             error.place = place_of(text, option)
             raise
-    return Asked(parameters, mechanism, fresh)
+    return AskedOptions(parameters, mechanism, fresh)
 
 
 def refuse_options(select: exp.Select, text: str) -> None:

@@ -24,10 +24,12 @@ MISREAD: Final = (
 """What the parser's builders and its generator raise for calls that they do not expect."""
 
 MAX_DIGITS = 38
-MAX_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
+MAX_TREE_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
 MAX_TOKENS = 15_000
 MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
-MAX_ITEMS = 250  # of a select list, of joins, of branches: some of what they become is quadratic
+MAX_SIDE_BY_SIDE = (
+    250  # of a select list, of joins, of branches: some of what they become is quadratic
+)
 MAX_SELECTS = 250
 MAX_AGGREGATES = 100
 
@@ -185,7 +187,7 @@ def refuse_deep(tree: exp.Expr) -> None:
     level, depth = [tree], 0
     while level:
         depth += 1
-        if depth > MAX_DEPTH:
+        if depth > MAX_TREE_DEPTH:
             raise _too_deep()
         level = [child for node in level for child in node.iter_expressions()]
 
@@ -198,7 +200,7 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
         lists = [value for value in node.args.values() if isinstance(value, list)]
         row = isinstance(node, exp.Tuple) and isinstance(node.parent, exp.Values)
         plain = isinstance(node, _LONG_LISTS) and not row
-        long = not plain and any(len(v) > MAX_ITEMS for v in lists)
+        long = not plain and any(len(v) > MAX_SIDE_BY_SIDE for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
             raise _too_large(place_of(text, node) if long and node is not tree else None)
 
@@ -242,9 +244,9 @@ def _too_large(place: Place | None = None) -> QueryRefused:
         "the query has too many parts",
         code="query_too_large",
         place=place,
-        hint=f"At most {MAX_ITEMS} columns, joins or branches stand side by side, {MAX_SELECTS} "
-        f"SELECTs and {MAX_AGGREGATES} aggregates in a query, and {MAX_TOKENS:,} words and signs, "
-        f"{MAX_WORDS:,} of them beside constants and commas.",
+        hint=f"At most {MAX_SIDE_BY_SIDE} columns, joins or branches stand side by side, "
+        f"{MAX_SELECTS} SELECTs and {MAX_AGGREGATES} aggregates in a query, and {MAX_TOKENS:,} "
+        f"words and signs, {MAX_WORDS:,} of them beside constants and commas.",
     )
 
 
@@ -283,7 +285,7 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
     try:
         tokens = _DIALECT.tokenize(text)
         words = sum(token.token_type not in _PLAIN_TOKENS for token in tokens)
-        if len(tokens) > MAX_TOKENS or words > MAX_WORDS or _pivoted(tokens) > MAX_ITEMS:
+        if len(tokens) > MAX_TOKENS or words > MAX_WORDS or _pivoted(tokens) > MAX_SIDE_BY_SIDE:
             raise _too_large()
         return [_placed(tree) for tree in _DIALECT.parser().parse(tokens, text)]
     except ParseError as error:
@@ -370,6 +372,6 @@ def _too_deep() -> QueryRefused:
     return QueryRefused(
         "the query is nested too deeply",
         code="query_too_deep",
-        hint=f"At most {MAX_NESTING} levels of brackets and {MAX_DEPTH} of operators are read; "
-        "a long list of alternatives can be written as x IN (…).",
+        hint=f"At most {MAX_NESTING} levels of brackets and {MAX_TREE_DEPTH} of operators are "
+        "read; a long list of alternatives can be written as x IN (…).",
     )

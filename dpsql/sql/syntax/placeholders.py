@@ -14,22 +14,22 @@ from dpsql.errors import ParameterError, ProgrammingError
 from dpsql.sql.syntax.parse import MAX_LENGTH, parse, place_of
 from dpsql.sql.syntax.text import put, to_sql
 
-Values = Sequence[object] | Mapping[str, object]
+PlaceholderValues = Sequence[object] | Mapping[str, object]
 
-MAX_VALUES = 3_000
-MAX_TEXT = 500_000
+MAX_PLACEHOLDERS = 3_000
+MAX_PLACEHOLDER_TEXT = 500_000
 """Characters of all texts among the values, each as often as it is named."""
 _MAX_DIGITS = 38
 
 
-def plain_values(passed: object) -> Values:
+def plain_values(passed: object) -> PlaceholderValues:
     """The values of query parameters as built-in ones, whatever objects a program passed.
 
     Raises ``ProgrammingError`` (``bad_values``, ``too_many_values``) if they are no sequence and
     no mapping, and ``ParameterError`` (``bad_value``) for values that no SQL literal can hold or
     that are too long.
     """
-    found = plain_items(passed, MAX_VALUES)
+    found = plain_items(passed, MAX_PLACEHOLDERS)
     given = found if isinstance(found, dict) else _numbered(found)
     values = {name: _plain(value) for name, value in given.items()}
     _refuse_long(values.values())
@@ -39,7 +39,7 @@ def plain_values(passed: object) -> Values:
     return values if isinstance(found, dict) else tuple(values.values())
 
 
-def bind_values(tree: exp.Query, values: Values, text: str) -> exp.Query:
+def bind_values(tree: exp.Query, values: PlaceholderValues, text: str) -> exp.Query:
     """The tree with every query parameter replaced by the literal of its value.
 
     A sequence gives the values of ``?`` in order, and of ``$1``, ``$2``, …; a mapping those of
@@ -85,12 +85,12 @@ def query_parameters(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_names(_marks(parse(text)), text)))
 
 
-def literals(values: Values) -> dict[str, str]:
+def literals(values: PlaceholderValues) -> dict[str, str]:
     """The SQL of the values of query parameters, by name. They must be plain ones."""
     return {name: to_sql(_literal(value)) for name, value in _given(values).items()}
 
 
-def values_key(values: Values) -> object:
+def values_key(values: PlaceholderValues) -> object:
     """The values as a key to remember a statement by; types tell 1, 1.0 and TRUE apart."""
     return tuple((name, type(value), repr(value)) for name, value in _given(values).items())
 
@@ -112,7 +112,7 @@ def _names(marks: list[exp.Placeholder], text: str) -> list[str]:
     return [name or str(position) for position, name in enumerate(written, start=1)]
 
 
-def _given(values: Values) -> dict[str, object]:
+def _given(values: PlaceholderValues) -> dict[str, object]:
     return dict(values) if isinstance(values, Mapping) else _numbered(values)
 
 
@@ -167,9 +167,10 @@ def _is_short(value: Decimal) -> bool:
 
 def _refuse_long(values: Iterable[object]) -> None:
     texts = (value for value in values if isinstance(value, str))
-    if sum(map(len, texts)) > MAX_TEXT:
+    if sum(map(len, texts)) > MAX_PLACEHOLDER_TEXT:
         raise ParameterError(
-            f"the texts among the values are longer than {MAX_TEXT:,} characters in all",
+            f"the texts among the values are longer than {MAX_PLACEHOLDER_TEXT:,} characters "
+            "in all",
             code="bad_value",
             hint="Long lists of values belong in a public table that the query joins.",
         )

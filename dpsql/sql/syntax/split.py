@@ -15,7 +15,7 @@ _END = "\n;"
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitText:
     """A text as the statements that a semicolon ends, and what follows the last of them.
 
     ``statements`` are the ends of ``text[start:end]``, from the first word to before the semicolon;
@@ -29,18 +29,18 @@ class Split:
     open: bool
 
 
-def split(text: str) -> Split:
+def split(text: str) -> SplitText:
     """The statements of a text, as the query parser will read them."""
     try:
         tokens = _DIALECT.tokenize(text + _END)
     except TokenError:
-        return Split((), after_blanks(text), True)
+        return SplitText((), after_blanks(text), True)
     ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
     if not ends or ends[-1] != len(text) + len(_END) - 1:
-        return Split((), after_blanks(text), True)
+        return SplitText((), after_blanks(text), True)
     statements, start = [], after_blanks(text)
     for end in ends[:-1]:
         if start < end:
             statements.append((start, end))
         start = after_blanks(text, end + 1)
-    return Split(tuple(statements), start, False)
+    return SplitText(tuple(statements), start, False)

@@ -22,7 +22,7 @@ from dpsql.policy.parameters import UNLIMITED, check_parameter_name
 from dpsql.sql.syntax.parse import after_blanks, check_text, several_statements
 
 
-class Shown(StrEnum):
+class ShowSubject(StrEnum):
     """What SHOW can show."""
 
     BUDGET = "budget"
@@ -65,7 +65,7 @@ class Reset:
 class Show:
     """The account's budget, the tables, or the privacy parameters in force."""
 
-    what: Shown
+    what: ShowSubject
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +170,14 @@ def _parameter(reader: _Reader, verb: str) -> str:
 
 def _show(reader: _Reader) -> Statement:
     token = reader.take()
-    if token.word not in tuple(Shown):
+    if token.word not in tuple(ShowSubject):
         reader.fail(
             token,
             "SHOW shows the budget, the tables or the privacy parameters",
             "Write SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS, or DESCRIBE and a table's name.",
         )
     reader.end()
-    return Show(Shown(token.word))
+    return Show(ShowSubject(token.word))
 
 
 def _describe(reader: _Reader) -> Statement:

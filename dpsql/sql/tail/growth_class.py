@@ -15,7 +15,7 @@ from dpsql.ir.query import TailKind
 from dpsql.sql.expressions.allowlist import CAST_TYPES, ROW_NODES
 from dpsql.sql.expressions.text_growth import doublings
 
-MAX_TEXT = 500  # characters of a text in a tail with values of bounded size
+MAX_BOUNDED_TEXT = 500  # characters of a text in a tail with values of bounded size
 MAX_DOUBLINGS = 5
 _SHORT = 9  # digits of a number that no integer type of the engine is too small for
 
@@ -156,7 +156,7 @@ def tail_kind(tree: exp.Query) -> TailKind:
 
 def _is_bounded(node: exp.Expr) -> bool:
     if isinstance(node, exp.Literal):
-        return len(node.this) <= MAX_TEXT
+        return len(node.this) <= MAX_BOUNDED_TEXT
     if isinstance(node, exp.DataType):
         return node.this in _TYPES
     if isinstance(node, exp.With):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @options.quiet
 @click.pass_context
-def verify(
+def verify_command(
     ctx: click.Context,
     database: Path | None,
     policies: Path,
@@ -75,7 +75,7 @@ def verify(
 )
 @options.place_of_ledger
 @options.formats("table", "json")
-def head(database: Path | None, policies: Path, ledger: str | None, format_: str) -> None:
+def head_command(database: Path | None, policies: Path, ledger: str | None, format_: str) -> None:
     """Print the end of the chain, to be written down where the ledger's users cannot write."""
     with existing(located(ledger, policies, database)) as opened:
         found = opened.head()
@@ -111,7 +111,7 @@ def head(database: Path | None, policies: Path, ledger: str | None, format_: str
 )
 @click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
 @options.quiet
-def export(
+def export_command(
     database: Path | None,
     policies: Path,
     ledger: str | None,

@@ -37,7 +37,7 @@ class _Showing(click.Group):
         "dpsql budget owner window dpsql-demo/ana -d demo-data/demo.duckdb --as olga",
     ),
 )
-def budget() -> None:
+def budget_command() -> None:
     """Show what an account has spent and has left, and look after the ledger.
 
     Without a command, it shows the analyst's account as `dpsql budget show` does.
@@ -45,12 +45,12 @@ def budget() -> None:
 
 
 for command in (
-    budget_show.show,
-    budget_show.estimate,
-    budget_show.history,
-    budget_chain.verify,
-    budget_chain.head,
-    budget_chain.export,
-    budget_owner.owner,
+    budget_show.show_command,
+    budget_show.estimate_command,
+    budget_show.history_command,
+    budget_chain.verify_command,
+    budget_chain.head_command,
+    budget_chain.export_command,
+    budget_owner.owner_command,
 ):
-    budget.add_command(command)
+    budget_command.add_command(command)

@@ -37,7 +37,7 @@ _AS = click.option(
         "dpsql budget owner limit dpsql-demo/ana --epsilon 2 --delta 1e-6 --as olga",
     ),
 )
-def owner() -> None:
+def owner_command() -> None:
     """Create accounts, limit and renew them, delete stored answers. For the data owner.
 
     An account is named by its path, from the dataset down: sales, sales/ana, sales/ana/notebook.
@@ -55,13 +55,13 @@ def _action(function: Callable[..., Any]) -> Callable[..., Any]:
     return options.place_of_ledger(_AS(options.quiet(act)))
 
 
-@owner.command(
+@owner_command.command(
     short_help="Create an account.",
     epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_action
-def create(path: str, ledger: str, name: str, quiet: bool) -> None:
+def create_command(path: str, ledger: str, name: str, quiet: bool) -> None:
     """Create the account PATH, without limits of its own; and the ledger, if there is none."""
     from dpsql.ledger import Ledger
 
@@ -71,7 +71,7 @@ def create(path: str, ledger: str, name: str, quiet: bool) -> None:
         _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Limit what an account may spend in a window.",
     epilog=options.examples(
         "dpsql budget owner limit dpsql-demo --epsilon 8 --delta 1e-5 --as olga",
@@ -90,7 +90,7 @@ def create(path: str, ledger: str, name: str, quiet: bool) -> None:
 )
 @click.option("--none", "lifted", is_flag=True, help="Lift the owner's limit.")
 @_action
-def limit(
+def limit_command(
     path: str,
     epsilon: float | None,
     delta: float | None,
@@ -123,7 +123,7 @@ def limit(
         _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Open a new window every day or month.",
     epilog=options.examples("dpsql budget owner renew dpsql-demo/ana month --as olga"),
 )
@@ -131,7 +131,7 @@ def limit(
 @click.argument("every", type=click.Choice(["day", "month", "never"]))
 @_YES
 @_action
-def renew(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+def renew_command(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
     """Open a new window for PATH every day or month (UTC), in which all limits start afresh."""
     from dpsql.ledger import Renewal
 
@@ -142,14 +142,14 @@ def renew(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool)
         _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Open a new window now.",
     epilog=options.examples("dpsql budget owner window dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_YES
 @_action
-def window(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+def window_command(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
     """Open a new window for PATH now: nothing spent before counts against its limits any more."""
     with _acting(ledger, name) as (opened, actions):
         _confirm(yes, _warning(_account(opened, path), "A new window"))
@@ -157,13 +157,13 @@ def window(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
         _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Have an account answer no new question.",
     epilog=options.examples("dpsql budget owner suspend dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_action
-def suspend(path: str, ledger: str, name: str, quiet: bool) -> None:
+def suspend_command(path: str, ledger: str, name: str, quiet: bool) -> None:
     """Have PATH, and all accounts below it, answer no new question until it is reopened.
 
     Questions that were answered before are still answered, from the ledger.
@@ -173,14 +173,14 @@ def suspend(path: str, ledger: str, name: str, quiet: bool) -> None:
         _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Let a suspended account ask again.",
     epilog=options.examples("dpsql budget owner reopen dpsql-demo/ana --as olga"),
 )
 @_PATH
 @_YES
 @_action
-def reopen(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+def reopen_command(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
     """Let PATH ask again, after it was suspended by you or because the engine failed.
 
     Look at the question that failed first (`dpsql budget history`): whether a question fails may
@@ -192,7 +192,7 @@ def reopen(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
         _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Delete stored answers.",
     epilog=options.examples(
         "dpsql budget owner forget dpsql-demo/ana --before 2026-01-01 --as olga"
@@ -206,7 +206,7 @@ def reopen(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
 )
 @_YES
 @_action
-def forget(
+def forget_command(
     path: str, before: datetime | None, yes: bool, ledger: str, name: str, quiet: bool
 ) -> None:
     """Delete the stored answers of PATH and of all accounts below it."""
@@ -222,12 +222,12 @@ def forget(
             _done(opened, quiet)
 
 
-@owner.command(
+@owner_command.command(
     short_help="Go on after a clock that was ahead.",
     epilog=options.examples("dpsql budget owner accept-clock --as olga"),
 )
 @_action
-def accept_clock(ledger: str, name: str, quiet: bool) -> None:
+def accept_clock_command(ledger: str, name: str, quiet: bool) -> None:
     """Go on with the present time, after a clock that was ahead was set right."""
     with _acting(ledger, name) as (opened, actions):
         actions.accept_clock()

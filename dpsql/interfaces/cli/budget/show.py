@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @options.formats("table", "json")
 @click.option("--all", "everybody", is_flag=True, help="All accounts of the ledger.")
 @click.option("--compare", is_flag=True, help="Add what other theorems would say of all queries.")
-def show(
+def show_command(
     database: Path | None,
     policies: Path,
     ledger: str | None,
@@ -92,9 +92,9 @@ def _show_all(policies: Path, ledger: str, format_: str) -> None:
 @options.ledger
 @options.analyst
 @options.session
-@options.parameters
+@options.privacy_parameters
 @options.formats("table", "json")
-def estimate(
+def estimate_command(
     sql: str,
     database: Path,
     policies: Path,
@@ -146,7 +146,7 @@ def estimate(
     "--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="How many."
 )
 @click.option("--before", type=click.IntRange(1), help="Only those before this entry.")
-def history(
+def history_command(
     database: Path | None,
     policies: Path,
     ledger: str | None,
@@ -163,7 +163,7 @@ def history(
     accounts were suspended and reopened. Numbers are those of the ledger's events, of which all
     accounts have some: this is for its owner.
     """
-    from dpsql.accounting.zcdp import MAX_UNITS
+    from dpsql.accounting.zcdp import MAX_LEDGER_UNITS
     from dpsql.budget import latest_entries, payer
     from dpsql.export import budgets as output_budget
     from dpsql.render.ledger import history_panel
@@ -175,7 +175,9 @@ def history(
         whose = None if everybody else path
         entries = latest_entries(opened, whose, limit, before)
         since = entries[-1].entry if len(entries) == limit else 0
-        events = [e for e in opened.suspensions(whose) if since < e.seq < (before or MAX_UNITS)]
+        events = [
+            e for e in opened.suspensions(whose) if since < e.seq < (before or MAX_LEDGER_UNITS)
+        ]
     if format_ == "json":
         click.echo(output_budget.to_json([output_budget.entry_dict(each) for each in entries]))
     elif format_ == "csv":
