@@ -73,7 +73,7 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         pattern = patterns.get(threading.current_thread().name.partition("_")[0], "{0}")
         return pattern.format(rewrite(*given))
 
-    monkeypatch.setattr("dpsql.pipeline.prepare.rewrite", rewritten)
+    monkeypatch.setattr("dpsql.pipeline.read.rewrite", rewritten)
     return patterns
 
 

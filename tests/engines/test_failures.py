@@ -54,7 +54,7 @@ def opened(tmp_path: Path) -> Opened:
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     """Have generated SQL run inside other SQL."""
     monkeypatch.setattr(
-        "dpsql.pipeline.prepare.rewrite", lambda *given: pattern.format(rewrite(*given))
+        "dpsql.pipeline.read.rewrite", lambda *given: pattern.format(rewrite(*given))
     )
 
 
