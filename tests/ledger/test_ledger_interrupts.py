@@ -339,9 +339,7 @@ def test_a_lock_that_is_acquired_and_then_released_by_hand_would_be_found(
     lost = 0
     for moment in range(6):
         ledger = Ledger.open(path, busy_timeout=0.05)
-        backend = present(
-            ledger._link._backend
-        )  # its lock may never be free again
+        backend = present(ledger._link._backend)  # its lock may never be free again
         # Traced lines are those of the ledger's modules: count this function among them.
         code = compile_in(HOME, run)
         monkeypatch.setattr(Turn, "run", code)
