@@ -10,6 +10,7 @@ import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -189,22 +190,34 @@ def same_values(one: str, other: str) -> bool:
     return kinds <= INTEGER_BITS.keys() and not kinds & {"HUGEINT", "UHUGEINT"}
 
 
-def canonical(sql: str, type_text: str) -> str:
-    """DuckDB's SQL for one spelling of all values that compare as equal to the value of ``sql``.
+class Spellings(Enum):
+    """How many ways there are to write values that compare as equal.
 
-    Grouping keeps the spelling that it meets first (0.0 or -0.0, NaN with or without a sign, 30
-    days or a month), which depends on all rows and on the plan that the engine chose for them.
+    Grouping keeps the spelling that it meets first, which depends on all rows and on the plan that
+    the engine chose for them.
     """
-    if is_float(type_text):
-        return (
-            f"CASE WHEN isnan({sql}) THEN CAST('NaN' AS {base_type(type_text)}) ELSE {sql} + 0 END"
-        )
-    return f"normalized_interval({sql})" if base_type(type_text) == "INTERVAL" else sql
+
+    ONE = "one"
+    FLOATS = "floats"  # 0.0 and -0.0, NaN with or without a sign
+    DURATIONS = "durations"  # 30 days or a month
+    NESTED = "nested"  # of values inside a value, which nothing changes
+
+
+_SEVERAL = frozenset({"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"})
+
+
+def spellings_of(type_text: str) -> Spellings:
+    """Tell which values of a type are equal and look different."""
+    kind = base_type(type_text)
+    if is_float(kind):
+        return Spellings.FLOATS
+    if kind == "INTERVAL":
+        return Spellings.DURATIONS
+    nested = kind.endswith("]") or kind in ("STRUCT", "MAP", "UNION", "VARIANT")
+    parts = re.split(r"[^A-Z0-9]+", type_text.upper())
+    return Spellings.ONE if not nested or _SEVERAL.isdisjoint(parts) else Spellings.NESTED
 
 
 def has_one_spelling(type_text: str) -> bool:
-    """False for nested types that hold values which :func:`canonical` would have to change."""
-    kind = base_type(type_text)
-    nested = kind.endswith("]") or kind in ("STRUCT", "MAP", "UNION", "VARIANT")
-    parts = re.split(r"[^A-Z0-9]+", type_text.upper())
-    return not (nested and not {"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"}.isdisjoint(parts))
+    """False for nested types whose values have several, of which no dialect can make one."""
+    return spellings_of(type_text) is not Spellings.NESTED

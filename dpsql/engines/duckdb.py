@@ -28,7 +28,6 @@ from dpsql.core.schema import (
     Schema,
     Table,
     base_type,
-    canonical,
     fold,
     schema_of,
 )
@@ -37,6 +36,7 @@ from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.lockdown import allow, lock_down
+from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
 from dpsql.engines.views import DATA, definition
@@ -386,7 +386,7 @@ def _from_arrow(
     rows: duckdb.DuckDBPyRelation, keys: Sequence[Column], measures: Sequence[str]
 ) -> ExactRows:
     numbers = rows.select(*map(quote, [ROW_ID, *measures])).fetchnumpy()
-    spelled = [f"{canonical(quote(k.name), k.type)} AS {quote(k.name)}" for k in keys]
+    spelled = [f"{one_spelling(quote(k.name), k.type)} AS {quote(k.name)}" for k in keys]
     stream = MaterializedStream(rows.select(", ".join([quote(ROW_ID), *spelled])))
     return replace(_from_numpy(numbers, (), measures), keys=stream)
 

@@ -67,6 +67,13 @@ class Selection(Protocol):
         """
 
     @property
+    def needs_pairs(self) -> bool:
+        """True if it needs no measures, but which unit has which keys: the distinct pairs of both.
+
+        They are read in steps, before any key is.
+        """
+
+    @property
     def leaves_out(self) -> bool:
         """True if of the groups that clear the threshold only the largest by noisy score appear."""
 
@@ -133,6 +140,11 @@ class Usual:
     def threshold(self) -> float | None:
         """What a noisy score must exceed, or None without a fixed threshold."""
         return None
+
+    @property
+    def needs_pairs(self) -> bool:
+        """True if it needs the distinct pairs of units and keys, and no measures."""
+        return False
 
     @property
     def leaves_out(self) -> bool:

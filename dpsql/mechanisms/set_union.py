@@ -107,6 +107,11 @@ class SetUnion(Usual):
         return f"Gopi et al. 2020, {places[self.weighting]}"
 
     @property
+    def needs_pairs(self) -> bool:
+        """True: a unit's items say how much each of them weighs."""
+        return True
+
+    @property
     def divided_norm(self) -> int:
         return self.norm
 

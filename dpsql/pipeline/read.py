@@ -18,7 +18,6 @@ from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader,
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.mechanisms.quantiles import Histograms
-from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
 from dpsql.pipeline.set_union import Percent, read_set_union
 from dpsql.sql.dialects.base import Dialect
@@ -44,9 +43,9 @@ def read_exact(
         yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect), block.keys))
         return
     with rows.stage() as stage:
-        if isinstance(plan.selection, SetUnion):
+        if plan.selection.needs_pairs:
             union = set_union_sql(plan, plan.block.source.table, _salt(), dialect)
-            yield read_set_union(plan.selection, union, stage, block.keys, progress)
+            yield read_set_union(plan, union, stage, block.keys, progress)
         else:
             yield _staged(block, stage, dialect)
 

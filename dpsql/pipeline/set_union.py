@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows, Stage
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.exact import ExactUnion
@@ -26,7 +27,7 @@ _STORED = 60  # percent, once what a policy reads is stored
 
 
 def read_set_union(
-    union: SetUnion,
+    plan: BlockPlan,
     sql: SetUnionSQL,
     stage: Stage,
     keys: Sequence[Column],
@@ -44,7 +45,10 @@ def read_set_union(
         (weights,) = stage.integers(sql.weights)
     else:
         assert sql.pairs is not None
-        weights = _weighed(union, stage, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress)
+        assert isinstance(plan.selection, SetUnion)
+        weights = _weighed(
+            plan.selection, stage, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress
+        )
 
     def named(ids: NDArray[np.int64]) -> ExactRows:
         return stage.keys(sql.named, keys, ids)

@@ -14,7 +14,8 @@ from typing import Any
 import dpsql
 from dpsql.connection.statements import Arguments
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Column, canonical
+from dpsql.core.schema import Column
+from dpsql.engines.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.prepare import Prepared
@@ -73,7 +74,7 @@ def rows(
     names = [quote(key.name) for key in keys]
     spelled = names
     if not plan.declared:
-        spelled = [f"CAST({canonical(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
+        spelled = [f"CAST({one_spelling(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
     replaced = ", ".join(f"{text} AS {name}" for text, name in zip(spelled, names, strict=True))
     columns = f"* REPLACE ({replaced})" if names else "*"
     found = _cursor(connection).execute(f"SELECT {columns} FROM ({statement})")

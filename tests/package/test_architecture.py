@@ -38,6 +38,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("blocks",),
         ("rewrite", "tail"),
         ("lineage",),
+        ("relations",),
         ("expressions",),
         ("dialects",),
         ("syntax",),

@@ -614,7 +614,7 @@ def spelled(source: str) -> list[str]:
 
 GENERATING = [
     path
-    for folder in ("rewrite", "expressions")
+    for folder in ("rewrite", "relations", "expressions")
     for path in sorted((Path(dialects.__path__[0]).parent / folder).glob("*.py"))
 ]
 

@@ -18,7 +18,6 @@ from dpsql.core.schema import (
     Column,
     Schema,
     Table,
-    canonical,
     has_one_spelling,
     same_values,
     schema_of,
@@ -29,6 +28,7 @@ from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.syntax.parse import parse
 
 
@@ -37,8 +37,13 @@ def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:
     bind = BIND if schema is SCHEMA else binding(schema)
     query = validate(parse(sql), sql, rules, schema, resolve(rules), bind, DUCKDB)
     for found in query.blocks:
-        bind(f"SELECT {found.unit_column} FROM {found.source.sql}")
+        bind(f"SELECT {found.unit_column} FROM {rows_of(found)}")
     return query
+
+
+def rows_of(found: Block) -> str:
+    """The FROM clause of a block."""
+    return from_clause(found.source.rows, DUCKDB)
 
 
 def block(sql: str) -> Block:
@@ -696,27 +701,27 @@ def test_a_table_alone_is_read_as_it_stands() -> None:
         raise AssertionError(text)
 
     (found,) = validate(parse(sql), sql, RULES, SCHEMA, resolve(RULES), bind, DUCKDB).blocks
-    assert found.source.sql == '"visits"'
+    assert rows_of(found) == '"visits"'
     assert found.source.catalog
 
 
 def test_a_cte_shadows_a_table_only_where_it_is_in_scope() -> None:
     inside = "WITH visits AS (SELECT uid, 1 AS q FROM people) SELECT count(q) FROM visits"
-    assert '"people"' in block(inside).source.sql
+    assert '"people"' in rows_of(block(inside))
     outside = (
         "WITH a AS (WITH visits AS (SELECT uid, age AS k FROM people) SELECT * FROM visits) "
         "SELECT count(a.k), count(v.s) FROM a JOIN visits v USING (uid)"
     )
-    assert {'"people"', '"visits"'} <= set(re.findall(r'"[a-z]+"', block(outside).source.sql))
+    assert {'"people"', '"visits"'} <= set(re.findall(r'"[a-z]+"', rows_of(block(outside))))
     nested = (
         "SELECT count(k) FROM (WITH visits AS (SELECT k, uid FROM orders) SELECT k FROM visits)"
     )
-    assert '"orders"' in block(nested).source.sql
+    assert '"orders"' in rows_of(block(nested))
     union = (
         "SELECT count(k) FROM (WITH visits AS (FROM orders) SELECT k FROM visits UNION ALL "
         "SELECT k FROM visits)"
     )
-    assert block(union).source.sql.count('"orders"') == 2
+    assert rows_of(block(union)).count('"orders"') == 2
     public = "WITH visits AS (FROM shops) SELECT n FROM visits, (SELECT count(*) AS n FROM orders)"
     assert query_of(public).public_tables == ("shops",)
 
@@ -851,13 +856,14 @@ def test_columns_with_a_collation_are_not_there_for_analysts() -> None:
         ("INTERVAL", ["'30 days'", "'1 month'", "'720 hours'"]),
     ],
 )
-def test_equal_values_have_one_canonical_spelling(type_: str, values: list[str]) -> None:
+def test_equal_values_have_one_spelling(type_: str, values: list[str]) -> None:
     rows = ", ".join(f"(CAST({value} AS {type_}))" for value in values)
     plain = duckdb.sql(
         f"SELECT count(DISTINCT v), count(DISTINCT v::VARCHAR) FROM (VALUES {rows}) t(v)"
     )
     assert present(plain).fetchall() == [(1, len(values))]
-    spelled = f"SELECT count(DISTINCT ({canonical('v', type_)})::VARCHAR) FROM (VALUES {rows}) t(v)"
+    one = DUCKDB.one_spelling("v", type_)
+    spelled = f"SELECT count(DISTINCT ({one})::VARCHAR) FROM (VALUES {rows}) t(v)"
     assert present(duckdb.sql(spelled)).fetchall() == [(1,)]
 
 

@@ -25,14 +25,16 @@ from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Table
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
+from dpsql.ir.relations import Computed, PerUnit, UnitFunction, UnitValue
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions import totality
-from dpsql.sql.lineage import joins, preaggregate
+from dpsql.sql.lineage import joins
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.tables import Scope, Tables
+from dpsql.sql.relations import from_clause
 
 World = Mapping[str, Sequence[Row]]
 UNITS = ("people", "visits", "orders", "logins", "badges")
@@ -370,7 +372,7 @@ def test_the_order_shows_where_equal_values_keep_their_looks(
 
 def test_the_order_shows_where_doubles_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not reordered(UNEVEN, REORDERED[2])
-    monkeypatch.setattr(preaggregate, "_EXACT", "DOUBLE")
+    monkeypatch.setattr(from_clause, "_EXACT", "DOUBLE")
     assert reordered(UNEVEN, REORDERED[2])
 
 
@@ -557,7 +559,9 @@ def test_the_audit_notices_rows_made_distinct_across_units(monkeypatch: pytest.M
     assert not caught(CROWD, sql)
 
     def across(self: Operators, rows: Relation, node: exp.Expr) -> Relation:
-        return replace(rows, sql=f"(SELECT DISTINCT ON (k) uid, k FROM {rows.sql} ORDER BY uid)")
+        k, uid = (exp.column(name, quoted=True) for name in ("k", "uid"))
+        first = UnitValue("uid", UnitFunction.LEAST, uid)
+        return replace(rows, rows=PerUnit(rows.rows, (Computed("k", k),), (first,)))
 
     monkeypatch.setattr(Operators, "distinct", across)
     assert caught(CROWD, sql)

@@ -34,7 +34,7 @@ from dpsql.sql.expressions import proven_integers as ranged
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.ranges import numbers_of
-from dpsql.sql.lineage import preaggregate
+from dpsql.sql.relations import from_clause
 from dpsql.sql.rewrite.contributions import clamped_step
 from dpsql.sql.rewrite.set_union import _share
 from dpsql.sql.syntax.parse import parse
@@ -353,12 +353,12 @@ def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm: int) -> Non
 
 
 def test_decimals_that_are_summed_per_unit_cannot_overflow() -> None:
-    found = re.fullmatch(r"DECIMAL\((\d+), 8\)", preaggregate._EXACT)
+    found = re.fullmatch(r"DECIMAL\((\d+), 8\)", from_clause._EXACT)
     assert found is not None
     assert (10 ** int(found[1]) - 1) * MOST_ROWS < 10**38
     largest = f"{'9' * (int(found[1]) - 8)}.99999999"
     ((type_, total),) = ENGINE.execute(
-        f"SELECT typeof(sum(x)), sum(x) FROM (SELECT '{largest}'::{preaggregate._EXACT} AS x "
+        f"SELECT typeof(sum(x)), sum(x) FROM (SELECT '{largest}'::{from_clause._EXACT} AS x "
         "FROM range(1000))"
     ).fetchall()
     assert type_ == "DECIMAL(38,8)"

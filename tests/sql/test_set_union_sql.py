@@ -276,7 +276,7 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
     with engine.run().stage() as stage:
         statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
-        return read_set_union(union_of(found), statements, stage, columns).weights
+        return read_set_union(plan, statements, stage, columns).weights
 
 
 def engine_of(rows: Sequence[tuple[int, int]]) -> DuckDBEngine:

@@ -18,6 +18,7 @@ import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
+from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.syntax.text import to_sql
 
 Row = tuple[Any, ...]
@@ -318,9 +319,10 @@ class Customers(Lab):
             else to_sql(total_condition(block.condition, table, DUCKDB))
         )
         keys = [to_sql(total(key.expression, table, DUCKDB)) for key in block.keys]
+        read = from_clause(block.source.rows, DUCKDB)
         number = f"count(*) * count(DISTINCT ({', '.join(keys)}))" if keys else "count(*)"
         rows = self.rows(
-            f"SELECT {block.unit_column} AS u FROM {block.source.sql} WHERE {where} "
+            f"SELECT {block.unit_column} AS u FROM {read} WHERE {where} "
             f"GROUP BY u ORDER BY {number} DESC, u LIMIT {count}"
         )
         return [unit for (unit,) in rows]

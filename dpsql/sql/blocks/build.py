@@ -101,7 +101,7 @@ class _BlockBuilder:
         return Block(
             name=self.name,
             table=self.table.name,
-            source=Source(self.relation.sql, self.table, self.relation.catalog),
+            source=Source(self.relation.rows, self.table),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
             condition=condition,

@@ -23,7 +23,6 @@ from __future__ import annotations
 from dpsql.core.schema import Table
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
-from dpsql.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.ranges import numbers_of
@@ -44,7 +43,7 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
     in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
     ``tests/sql/test_sensitivity.py``.
     """
-    if isinstance(plan.selection, SetUnion):
+    if plan.selection.needs_pairs:
         return set_union_sql(plan, table, salt, dialect).sql
     if plan.quantiles:
         return rewrite_quantiles(plan, table, salt, dialect).sql
