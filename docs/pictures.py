@@ -29,6 +29,12 @@ from dpsql.connection.connection import connect
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.mechanisms.additive import correlated_gaussian, gaussian
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.continual.factorisation import (
+    SlidingWindow,
+    SquareRoot,
+    TreeFromBelow,
+    best_tree,
+)
 from dpsql.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
     correlated_tau,
@@ -205,6 +211,22 @@ def composition(axes: Axes) -> None:
     axes.set_title("ε = 0.1 each, δ = 10⁻⁶ in all")
 
 
+def continual_noise(axes: Axes) -> None:
+    """The noise of every step of a year, by factorisation, in single answers of the same cost."""
+    steps = np.arange(1, 366, dtype=np.float64)
+    for label, colour, factorisation in (
+        ("tree, base 5", ORANGE, best_tree(365)),
+        ("tree from below", RED, TreeFromBelow(365)),
+        ("Toeplitz", BLUE, SquareRoot(365)),
+        ("Toeplitz, 30 steps", GREEN, SlidingWindow(365, 30)),
+    ):
+        line(axes, steps, factorisation.relative_std(), label, colour)
+    axes.set_xlabel("step")
+    axes.set_ylabel("std, in single answers' std")
+    axes.set_ylim(0, 8)
+    axes.set_title("365 steps; one answer at each of its own costs 19.1")
+
+
 def thousands(*axes: Axis) -> None:
     """Plain numbers on an axis, not powers of ten."""
     for axis in axes:
@@ -270,6 +292,7 @@ def an_answer(axes: Axes) -> None:
 
 
 PICTURES: dict[str, Callable[[Axes], None]] = {
+    "continual-noise.svg": continual_noise,
     "an-answer.svg": an_answer,
     "threshold-by-noise.svg": threshold_by_noise,
     "set-union-size.svg": set_union_size,

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.composition import Comparison
 from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.calibrate.continual import ContinualCalibration, calibrate_stream
 from dpsql.calibrate.conversions import Conversion, compare_compositions, convert
 from dpsql.calibrate.registry import find_mechanism
 from dpsql.calibrate.request import (
@@ -60,13 +61,14 @@ class Calibration:
     notes: tuple[str, ...]
 
 
-Calculated = Calibration | Conversion | Comparison
+Calculated = Calibration | ContinualCalibration | Conversion | Comparison
 
 CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
+    "continual": calibrate_stream,
     "rho": convert,
     "composition": compare_compositions,
 }
-"""What can be asked for instead of a mechanism."""
+"""What can be asked for instead of a mechanism that answers once."""
 
 
 def calibrate(request: Request) -> Calculated:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from dpsql.accounting.zcdp import DELTA_UNIT
 from dpsql.errors import ParameterError
+from dpsql.mechanisms.continual.factorisation import MAX_STEPS
 from dpsql.mechanisms.registry import ANY_GROUPS
 
 MAX_BUDGET = 30.0
@@ -33,6 +34,8 @@ class Request:
     k_bar: int | None = None
     sensitivity: int | None = None
     queries: int | None = None
+    steps: int | None = None
+    window: int | None = None
     analysis: str | None = None
     noise: str | None = None
 
@@ -69,6 +72,9 @@ def check_numbers(request: Request) -> None:
         elif name in (*SIZES, "queries"):
             rule = f"a whole number from 1 to {MAX_SIZE:,}"
             fits = isinstance(value, int) and 1 <= value <= MAX_SIZE
+        elif name in ("steps", "window"):
+            rule = f"a whole number from 1 to {MAX_STEPS:,}"
+            fits = isinstance(value, int) and 1 <= value <= MAX_STEPS
         else:
             continue
         if not fits or isinstance(value, bool):

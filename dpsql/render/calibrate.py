@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dpsql.accounting.composition import Comparison
 from dpsql.calibrate import Calculated, Calibration
+from dpsql.calibrate.continual import ContinualCalibration
 from dpsql.calibrate.conversions import Conversion
 from dpsql.calibrate.values import Figures
 from dpsql.core.formatting import significant
@@ -31,12 +32,34 @@ def _(answer: Calibration) -> RenderableType:
     if answer.promise is not None:
         facts += [("Promise", text) for text in _promised(answer.promise, answer.parameters)]
     facts += [("Note", note) for note in answer.notes]
-    asked = ", ".join(f"{name} {value}" for name, value in answer.parameters.items())
     return Group(
-        Text.assemble((answer.mechanism, "bold"), (f"  {asked}", "dim")),
+        _title(answer.mechanism, answer.parameters),
         _facts(facts),
         indented(_figures(answer), above=1),
         Text(f"  figures in: {answer.measured}", style="dim"),
+    )
+
+
+@answer_panel.register
+def _(answer: ContinualCalibration) -> RenderableType:
+    whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
+    cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
+    facts = [("Guarantee", whole), ("In a session", cost)]
+    facts += [("Analysis", f"{answer.analysis}: {answer.how}"), ("Source", answer.source)]
+    steps = titled("step", "std", "threshold", "95% within", right=range(4))
+    for at in answer.steps:
+        figures = significant(at.std), significant(at.threshold), f"± {significant(at.margin_95)}"
+        steps.add_row(f"{at.step:,}", *figures)
+    compared = titled("noise", "worst std", "rms std", right=(1, 2))
+    for found in answer.factorisations:
+        compared.add_row(found.name, significant(found.worst), significant(found.rms))
+    return Group(
+        _title(answer.mechanism, answer.parameters),
+        _facts(facts),
+        indented(steps, above=1),
+        Text(f"  figures in: {answer.measured}", style="dim"),
+        indented(compared, above=1),
+        Text("  in units of the std of a single answer at the same cost", style="dim"),
     )
 
 
@@ -62,6 +85,11 @@ def _(answer: Comparison) -> RenderableType:
     each = significant(answer.epsilon)
     title = Text(f"{answer.queries:,} queries of ε {each} each", style="bold")
     return Group(title, indented(table, above=1))
+
+
+def _title(mechanism: str, parameters: dict[str, float | int | str]) -> Text:
+    asked = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    return Text.assemble((mechanism, "bold"), (f"  {asked}", "dim"))
 
 
 def _guarantee(answer: Calibration) -> str:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
 
@@ -145,6 +146,33 @@ class LatticeSampler:
             self._fill(out[begin : begin + _BLOCK], source)
         return out
 
+    @property
+    def offset_bits(self) -> int:
+        """How many uniform bits choose an integer within a cell: the ``offset`` of a proposal."""
+        return self._offset_bits
+
+    def decide(
+        self,
+        strip: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        doubts: Callable[[int], EntropySource],
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """For each proposal an integer, and whether it is kept: a draw is the first that is.
+
+        ``strip`` are uniform on [0, 2**32), ``offset`` on [0, 2**offset_bits), independent of each
+        other and of what ``doubts(i)`` supplies where more bits must decide on proposal i.
+        """
+        prefix = strip >> 16
+        cell = self._guide.take(prefix)
+        value = self._first.take(cell, mode="wrap")  # -1 wraps to a value replaced below
+        value += offset
+        kept = cell >= 0
+        todo = np.flatnonzero(~kept)
+        value[todo], kept[todo] = self._weigh(
+            strip[todo], offset[todo], lambda i: doubts(int(todo[i]))
+        )
+        return value, kept
+
     def _fill(self, out: NDArray[np.int64], source: EntropySource) -> None:
         prefix = bits16(source, len(out))
         cell = self._guide.take(prefix)
@@ -163,9 +191,18 @@ class LatticeSampler:
         self, strip: NDArray[np.int64], source: EntropySource
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """For each strip a proposed integer, and whether it is kept."""
+        offset = uniform_bits(source, len(strip), self._offset_bits)
+        return self._weigh(strip, offset, lambda _: source)
+
+    def _weigh(
+        self,
+        strip: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        doubts: Callable[[int], EntropySource],
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         cell = self._start.searchsorted(strip, side="right") - 1
         height = strip - self._start[cell]
-        value = self._first[cell] + uniform_bits(source, len(strip), self._offset_bits)
+        value = self._first[cell] + offset
         kept = height < self._box[cell]
         unsure = np.flatnonzero(~kept & (cell < len(self._start) - 2))
         curve = self._height * np.exp(-self._noise.energy(value[unsure]))
@@ -173,10 +210,10 @@ class LatticeSampler:
         # The addend covers curves that underflowed: a height of zero is never surely above.
         above = height[unsure] >= curve * (1 + self._slack) + 2.0**-900
         for i in unsure[~kept[unsure] & ~above]:
-            energy = self._noise.exact_energy(int(value[i]))
+            energy, source = self._noise.exact_energy(int(value[i])), doubts(int(i))
             kept[i] = uniform_below(Fraction(self._height), energy, int(height[i]), source)
         for i in np.flatnonzero(cell == len(self._start) - 2):
-            value[i], kept[i] = self._propose_tail(source)
+            value[i], kept[i] = self._propose_tail(doubts(int(i)))
         return value, kept
 
     def _propose_tail(self, source: EntropySource) -> tuple[int, bool]:
