@@ -77,11 +77,7 @@ def question_at(parameters: Parameters, composition: Composition) -> ForecastQue
 def question_again(entry: Entry, asked: LoggedQuery) -> ForecastQuestion:
     """The question of an entry, asked once more of fresh noise."""
     return ForecastQuestion(
-        AGAIN,
-        asked.kind,
-        asked.settings,
-        entry.reserved,
-        _same(asked.shape, entry.reserved),
+        AGAIN, asked.kind, asked.settings, entry.reserved, _same(asked.shape, entry.reserved)
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
+from datetime import date, time
 from decimal import Decimal
+from typing import Any
 
 MAX_DECIMALS = 6
 MISSING = "NULL"
@@ -132,3 +135,33 @@ def common_decimals(lows: Iterable[float], highs: Iterable[float]) -> int:
     """Decimals for a noisy column: those its narrowest interval deserves."""
     widths = [(high - low) / 2 for low, high in zip(lows, highs, strict=True)]
     return max((decimals_for(width) for width in widths), default=0)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """JSON of a value; NaN and infinities as null, dates in ISO 8601, bytes in hexadecimal."""
+    return json.dumps(_json_value(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _json_value(value: Any) -> Any:
+    """A value JSON can hold: NaN and infinities as null, dates in ISO 8601, exact decimals."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(inner) for inner in value]
+    if isinstance(value, Decimal):
+        # A number where a double holds it exactly as written, else its digits.
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
+    return plain_cell(value)
+
+
+def plain_cell(value: object) -> object:
+    """A value as text: dates in ISO 8601, bytes in hexadecimal; numbers and None as they are."""
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, int | float | str) else str(value)

@@ -222,10 +222,7 @@ class DuckDBRun:
     """
 
     def __init__(
-        self,
-        cursor: Callable[[], duckdb.DuckDBPyConnection],
-        schema: Schema,
-        seconds: float | None,
+        self, cursor: Callable[[], duckdb.DuckDBPyConnection], schema: Schema, seconds: float | None
     ) -> None:
         self._new_cursor = cursor
         self._schema = schema

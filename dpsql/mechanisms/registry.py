@@ -20,12 +20,7 @@ from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.set_union import (
-    SetUnion,
-    Weighting,
-    set_union_for_rho,
-    set_union_one_shot,
-)
+from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_for_rho, set_union_one_shot
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, fixed_threshold

@@ -167,8 +167,7 @@ def _checked_starts(batch: UnitItems, last: int, groups: int) -> NDArray[np.int6
     starts = np.concatenate(([0], np.flatnonzero(step) + 1, [len(units)]))
     if int(np.diff(starts).max()) > groups:
         raise InternalError(
-            f"a privacy unit has more than {groups} items in a set union",
-            code="unit_not_bounded",
+            f"a privacy unit has more than {groups} items in a set union", code="unit_not_bounded"
         )
     return starts
 

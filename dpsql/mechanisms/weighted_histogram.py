@@ -157,11 +157,7 @@ def fresh_delta(noise: DiscreteGaussian, threshold: int, weights: Weights) -> fl
 
 
 def weighted_histogram_delta(
-    epsilon: float,
-    noise: DiscreteGaussian,
-    threshold: int,
-    weights: Weights,
-    others: float = 0.0,
+    epsilon: float, noise: DiscreteGaussian, threshold: int, weights: Weights, others: float = 0.0
 ) -> float:
     """The delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
 

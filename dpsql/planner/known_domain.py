@@ -23,12 +23,12 @@ from dpsql.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.measured import measured
 from dpsql.planner.noise import (
     NoiseOf,
     composed_noise,
     exact_gaussian_noise,
     gaussian_noise,
+    measured,
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible

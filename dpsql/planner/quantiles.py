@@ -7,7 +7,7 @@ from dpsql.ir.plan import BlockPlan, NoisyQuantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.measured import measured, with_units
+from dpsql.planner.noise import measured, with_units
 
 
 def share_without_quantiles(block: Block) -> float:

@@ -14,15 +14,7 @@ from typing import Final
 
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name, look_alikes
-from dpsql.core.schema import (
-    Column,
-    Table,
-    base_type,
-    fold,
-    is_integer,
-    is_numeric,
-    is_text,
-)
+from dpsql.core.schema import Column, Table, base_type, fold, is_integer, is_numeric, is_text
 from dpsql.policy.draft_options import wrong_option
 from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value

@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dpsql.core.names import is_account_name
-from dpsql.core.schema import (
-    Column,
-    Schema,
-    Table,
-    fold,
-)
+from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
 from dpsql.policy.draft import (

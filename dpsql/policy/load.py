@@ -7,22 +7,13 @@ import stat
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from dpsql.errors import Place, PolicyError
-from dpsql.policy.document import _File
+from dpsql.policy.document import PoliciesFile
 from dpsql.policy.ledger_place import from_file
-from dpsql.policy.model import (
-    Policy,
-)
-from dpsql.policy.problems import (
-    model_problems,
-    null_problems,
-    policy_error,
-    unprotected_problems,
-)
+from dpsql.policy.model import Policy
+from dpsql.policy.problems import model_problems, null_problems, policy_error, unprotected_problems
 from dpsql.policy.yaml_tree import YamlSyntaxError, read_tree
 
 MAX_BYTES: Final = 2**19
@@ -75,7 +66,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
         )
     problems = [*tree.problems, *null_problems(tree)]
     try:
-        model = _File.model_validate(tree.value)
+        model = PoliciesFile.model_validate(tree.value)
     except ValidationError as error:
         problems += model_problems(error, tree, {problem.path for problem in problems})
         if not any(problem.path[:1] == ("links",) for problem in problems):
@@ -89,7 +80,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
 
 def file_schema() -> dict[str, Any]:
     """The JSON schema of a policies file, as pydantic writes it."""
-    return _File.model_json_schema()
+    return PoliciesFile.model_json_schema()
 
 
 # ----------------------------------------------------------------------------- values

@@ -22,25 +22,25 @@ from dpsql.core.formatting import significant
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
-from dpsql.interfaces.shell import ascii as fallback
-from dpsql.interfaces.shell import paging
 from dpsql.interfaces.shell.cancel import Cancelled, Work
-from dpsql.interfaces.shell.candidates import Argument, Known
-from dpsql.interfaces.shell.catalog import Catalog
-from dpsql.interfaces.shell.completion import candidates
-from dpsql.interfaces.shell.costs import Balance, Price, balance, price, spent_between
-from dpsql.interfaces.shell.help import KEYS_OF_PROMPT
-from dpsql.interfaces.shell.script import ALL, BY_NAME
-from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
-from dpsql.interfaces.shell.sketch import SketchBar, sketch
-from dpsql.interfaces.shell.splitter import Piece, finished, pieces
-from dpsql.interfaces.shell.vocabulary import (
+from dpsql.interfaces.shell.candidates import (
     AGGREGATES,
     NOISE,
     ROW_FUNCTIONS,
     SQL_FUNCTIONS,
     WINDOW_FUNCTIONS,
+    Argument,
+    Catalog,
+    Known,
 )
+from dpsql.interfaces.shell.command import KEYS_OF_PROMPT
+from dpsql.interfaces.shell.completion import candidates
+from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
+from dpsql.interfaces.shell.screen import pager, writable
+from dpsql.interfaces.shell.script import ALL, BY_NAME
+from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
+from dpsql.interfaces.shell.sketch import SketchBar, sketch
+from dpsql.interfaces.shell.splitter import Piece, finished, pieces
 from dpsql.ledger import Ledger, Spent, Standing, Window
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
@@ -652,21 +652,21 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str
 
 
 def test_what_cannot_be_written_is_written_in_other_letters() -> None:
-    assert fallback.writable("ε 0.5 ± 3 │ █ …", "ascii") == "eps 0.5 +- 3 | # ..."
-    assert fallback.writable("ε 日", "ascii") == "eps \\u65e5"
-    assert fallback.writable("ε é", "iso-8859-1") == "eps é"
-    assert fallback.writable("ε 0.5", "utf-8") == "ε 0.5"
-    assert fallback.writable("\ud800", "utf-8") == "\\ud800"
+    assert writable("ε 0.5 ± 3 │ █ …", "ascii") == "eps 0.5 +- 3 | # ..."
+    assert writable("ε 日", "ascii") == "eps \\u65e5"
+    assert writable("ε é", "iso-8859-1") == "eps é"
+    assert writable("ε 0.5", "utf-8") == "ε 0.5"
+    assert writable("\ud800", "utf-8") == "\\ud800"
 
 
 def test_the_pager_is_the_users_choice() -> None:
-    assert paging.pager({"TERM": "xterm", "PAGER": "cat -n"}) == ["cat", "-n"]
-    assert paging.pager({"TERM": "xterm", "PAGER": "more", "DPSQL_PAGER": "cat"}) == ["cat"]
-    assert paging.pager({"TERM": "xterm", "PAGER": ""}) is None
-    assert paging.pager({"TERM": "xterm", "PAGER": "no-such-program"}) is None
-    assert paging.pager({"TERM": "xterm", "PAGER": "cat '"}) is None
-    assert paging.pager({"TERM": "dumb", "PAGER": "cat"}) is None
-    assert paging.pager({"PAGER": "cat"}) is None
+    assert pager({"TERM": "xterm", "PAGER": "cat -n"}) == ["cat", "-n"]
+    assert pager({"TERM": "xterm", "PAGER": "more", "DPSQL_PAGER": "cat"}) == ["cat"]
+    assert pager({"TERM": "xterm", "PAGER": ""}) is None
+    assert pager({"TERM": "xterm", "PAGER": "no-such-program"}) is None
+    assert pager({"TERM": "xterm", "PAGER": "cat '"}) is None
+    assert pager({"TERM": "dumb", "PAGER": "cat"}) is None
+    assert pager({"PAGER": "cat"}) is None
 
 
 # -- the page ---------------------------------------------------------------------------------

@@ -799,8 +799,8 @@ def test_every_form_of_the_parameters_has_those_of_the_table() -> None:
     assert [f.name for f in fields(Overrides)] == names
     assert [f.name for f in fields(Maxima)] == maxima
     assert list(PrivacyParameters.__annotations__) == names
-    assert list(document._Defaults.model_fields) == names
-    assert list(document._Maxima.model_fields) == maxima
+    assert list(document.DefaultsSection.model_fields) == names
+    assert list(document.MaximaSection.model_fields) == maxima
     command = click.command()(options.privacy_parameters(lambda: None))
     assert [option.name for option in command.params] == [*names, "mechanism"]
 

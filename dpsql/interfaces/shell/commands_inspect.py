@@ -18,9 +18,8 @@ from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import Format
 from dpsql.interfaces.shell.sketch import sketch_column
-from dpsql.interfaces.shell.tables import facts
 from dpsql.ledger import Entry
-from dpsql.render.tables import titled
+from dpsql.render.tables import facts, titled
 
 
 def _describe(call: Invocation) -> None:

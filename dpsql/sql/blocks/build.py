@@ -26,19 +26,8 @@ from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.text import output_name, put
 
 _CLAUSES = frozenset(
-    {
-        "expressions",
-        "from_",
-        "joins",
-        "where",
-        "group",
-        "having",
-        "qualify",
-        "order",
-        "limit",
-        "offset",
-    }
-    | {"distinct", "windows", "with_"}
+    {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
+    | {"offset", "distinct", "windows", "with_"}
 )
 Descend = Callable[[exp.Query], None]
 
