@@ -96,7 +96,7 @@ class PrivacyLoss:
             self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
         )
 
-    def worth(self, delta_conversion: float) -> float:
+    def epsilon_at(self, delta_conversion: float) -> float:
         """The epsilon of this loss by itself, at delta plus ``delta_conversion``.
 
         Without any rho nothing is converted, and ``delta_conversion`` may be 0.
@@ -279,7 +279,7 @@ class Budget:
 
     def epsilon_spent(self, spent: PrivacyLoss) -> float:
         """The epsilon that ``spent`` amounts to: a plain sum, or rho converted."""
-        worth = spent.worth(self.delta_conversion)
+        worth = spent.epsilon_at(self.delta_conversion)
         # Spending all of rho is spending all of epsilon; rounding must not report a hair more.
         inside = spent.rho <= self.most.rho and spent.epsilon <= self.most.epsilon
         return min(worth, self.epsilon) if inside else worth

@@ -45,7 +45,10 @@ def appearance(plan: BlockPlan) -> Appearance | None:
     """
     if plan.answers_all:
         return large_enough(plan)
-    half, surely = plan.selection.appears_above(_HALF), plan.selection.appears_above(_SURELY)
+    half, surely = (
+        plan.selection.score_for_inclusion(_HALF),
+        plan.selection.score_for_inclusion(_SURELY),
+    )
     if half is None or surely is None:
         return None
     step, whole = _step(plan), _is_whole(plan)

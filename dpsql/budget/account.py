@@ -141,7 +141,7 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
     loss = spent.amount.loss
     if budget is None:
         delta = loss.delta + (conversion if loss.rho > 0.0 else 0.0)
-        epsilon = loss.worth(conversion)
+        epsilon = loss.epsilon_at(conversion)
     else:
         delta, epsilon = budget.delta, budget.epsilon_spent(loss)
     return Spending(loss, epsilon, delta, spent.queries, spent.unsettled)
@@ -156,7 +156,7 @@ def budget_of(limit: Amount, conversion: float, composition: Composition) -> Bud
     if not limit.rho and (limit.epsilon or composition is Composition.BASIC):
         return Budget(most.epsilon, most.delta, Composition.BASIC, 0.0, most)
     aside = most.delta if 0.0 < most.delta < 1.0 else conversion
-    return Budget(most.worth(aside), most.delta + aside, Composition.ZCDP, aside, most)
+    return Budget(most.epsilon_at(aside), most.delta + aside, Composition.ZCDP, aside, most)
 
 
 def _limits(

@@ -81,7 +81,7 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
             aside = 0.0
         elif not 0.0 < aside < 1.0:
             aside = conversion
-        epsilons[math.ceil(loss.worth(aside) * _GRID) / _GRID] += 1
+        epsilons[math.ceil(loss.epsilon_at(aside) * _GRID) / _GRID] += 1
         deltas += loss.delta + aside
         rho += loss.rho + loss.epsilon * math.tanh(loss.epsilon / 2.0)
         rho_delta += loss.delta

@@ -27,8 +27,8 @@ from dpsql.calibrate.request import (
     refused,
 )
 from dpsql.calibrate.values import Figures, Found, Mechanism
-from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import Sizes
+from dpsql.mechanisms.utility import UtilityBound
 
 __all__ = ["CALCULATIONS", "Calculated", "Calibration", "Request", "answer_json", "calibrate"]
 
@@ -56,7 +56,7 @@ class Calibration:
     measured: str
     drawn: Figures | None
     continuous: Figures | None
-    promise: Promise | None
+    utility_bound: UtilityBound | None
     notes: tuple[str, ...]
 
 
@@ -223,6 +223,6 @@ def _calibration(
         measured=mechanism.measured,
         drawn=found.drawn,
         continuous=found.continuous,
-        promise=found.promise,
+        utility_bound=found.utility_bound,
         notes=found.notes,
     )

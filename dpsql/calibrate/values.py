@@ -10,11 +10,11 @@ from typing import TypeVar
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import MechanismEntry, Sizes
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 from dpsql.mechanisms.selection import Selection
+from dpsql.mechanisms.utility import UtilityBound
 
 OFTEN = 0.95
 """How often a group of size ``appears_95`` is released."""
@@ -61,7 +61,7 @@ class Found:
     drawn: Figures | None = None
     continuous: Figures | None = None
     loss: PrivacyLoss | None = None
-    promise: Promise | None = None
+    utility_bound: UtilityBound | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -153,7 +153,7 @@ def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) ->
         source=selection.source,
         drawn=drawn,
         loss=None if math.isinf(rho) else PrivacyLoss(rho, selection.delta),
-        promise=selection.promise(sizes.k),
+        utility_bound=selection.utility_bound(sizes.k),
         notes=notes,
     )
 

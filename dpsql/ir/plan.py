@@ -219,4 +219,4 @@ class PrivacyPlan:
 
     def epsilon(self, loss: PrivacyLoss) -> float:
         """What a loss of this statement would be worth alone, with ``conversion_delta``."""
-        return loss.worth(self.conversion_delta)
+        return loss.epsilon_at(self.conversion_delta)

@@ -20,7 +20,6 @@ from dpsql.mechanisms.calibration import (
     analytic_gaussian_sigma,
     gaussian_deltas,
 )
-from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected
@@ -33,6 +32,7 @@ from dpsql.mechanisms.sparse_histogram import (
     worst_over,
 )
 from dpsql.mechanisms.topk import split_base
+from dpsql.mechanisms.utility import BETA, UtilityBound
 
 _ROUNDING = 1e-9  # relative; exceeds the rounding errors of the sums below
 _TABLE_SIGMA = 2048.0  # up to here the lattice is summed point by point
@@ -206,16 +206,16 @@ class CorrelatedTopK(AboveBase):
         cost = self.k_bar * own.rho(self.sensitivity) + self.copies * shared.rho(self.sensitivity)
         return cost * (1 + 2.0**-50)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         return self.threshold if probability <= 0.5 else self._surely(1 - probability)
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
         """Of the k largest noisy excesses: a union over pairs, whose shared noise cancels."""
         own, pairs = 2 * self.sigma, k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
         # A group x + 1 below is 2x + 2 half-steps below, and comes first if Z - Z' is as much.
         ahead = difference_quantile_sf(own, own, share / pairs) - 1 if pairs else 0
-        return Promise(beta, shortfall=float(-(-ahead // 2)), gap=self._surely(share / k))
+        return UtilityBound(beta, shortfall=float(-(-ahead // 2)), gap=self._surely(share / k))
 
     def _surely(self, probability: float) -> float:
         """The excess over the base that stays hidden with at most this probability."""

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
 from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
 from dpsql.mechanisms.sampling.numeric import checked_positive
 from dpsql.mechanisms.selection import Selected, Usual
+from dpsql.mechanisms.utility import BETA, UtilityBound, intruder_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class KnownDomainTopK(Usual):
     def rho(self, released: int | None) -> float:
         return self.picks * self.pick_rho
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         """Counted from the (k+1)-th largest score: the last pick, all others at that score."""
         others = self.size - self.picks
         if others == 0:
@@ -75,13 +75,13 @@ class KnownDomainTopK(Usual):
         odds = math.log(others) + math.log(probability / (1 - probability))
         return max(0.0, odds) * self.sensitivity / self.epsilon
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
         """Of the first k groups in order: draws that avoid all others. k of them always come."""
         others = self.size - k
         if others <= 0:
-            return Promise(beta, 0.0, None)
+            return UtilityBound(beta, 0.0, None)
         odds = math.log(others / intruder_weight(k, beta))
-        return Promise(beta, self.sensitivity / self.epsilon * odds, None)
+        return UtilityBound(beta, self.sensitivity / self.epsilon * odds, None)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Draw from the dense vector of all declared groups' scores."""

@@ -189,7 +189,7 @@ class SetUnion(Usual):
             return float(_fresh_weight(self.weighting, self.norm, self.groups))
         return UNIT_WEIGHT_STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         """How many units of ``groups`` items each an item needs to be named this often."""
         steps = self.threshold
         if probability > 0.5:

@@ -317,7 +317,7 @@ class SparseHistogram(Usual):
             self.epsilon, self.delta, self.groups, self.sigma, self.others
         )
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + 1 + DiscreteGaussian(self.sigma).quantile_sf(1 - probability)

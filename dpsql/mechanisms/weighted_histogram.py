@@ -305,7 +305,7 @@ class _Weighted(Usual):
     def score_noise(self) -> IndependentNoise:
         return IndependentNoise(self.noise, WEIGHT_STEPS)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + self.noise.quantile_sf(1 - probability)

@@ -36,7 +36,7 @@ class Option:
             return Candidate(self.mechanism, None, False, None, self.obstacle, False)
         plan = self.plan
         step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
-        threshold = plan.selection.appears_above(0.5)
+        threshold = plan.selection.score_for_inclusion(0.5)
         chosen_for = "asked for" if forced else "smallest threshold or error"
         variant = f" ({self.variant})" if self.variant else ""
         return Candidate(

@@ -238,7 +238,7 @@ class _TopK:
         bounding = None if cap is None else Bounding.sample(cap)
         plan = BlockPlan(self.block, selection, values, self.score, groups, bounding, conversion)
         variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
-        needed = selection.appears_above(0.95)
+        needed = selection.score_for_inclusion(0.95)
         assert needed is not None
         rank = needed if cap is None else needed * _CAP_GAIN
         return Option(selection.name, plan, rank, variant=variant)

@@ -41,7 +41,7 @@ def _below(result: Result, hidden: int) -> str:
     if result.released:
         if not len(result):
             lines.append(("dim", "no groups were released"))
-        lines += [("said", line) for line in result.reading(DEFAULT_CONFIDENCE).splitlines()]
+        lines += [("said", line) for line in result.summary(DEFAULT_CONFIDENCE).splitlines()]
         lines.append(("foot", footer(result)))
     return "".join(f'<div style="{_STYLE[style]}">{escape(line)}</div>' for style, line in lines)
 

@@ -133,4 +133,6 @@ def _cost(amount: Amount, asked: LoggedQuery) -> str:
     aside = sum(block.conversion_delta for block in asked.blocks)
     if not 0.0 < aside < 1.0:
         return text
-    return f"{text} (ε {significant(loss.worth(aside))} at δ {significant(loss.delta + aside)})"
+    return (
+        f"{text} (ε {significant(loss.epsilon_at(aside))} at δ {significant(loss.delta + aside)})"
+    )

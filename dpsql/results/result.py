@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
-from dpsql.accuracy.wording import Part, ShownAggregate, reading
+from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
@@ -54,12 +54,12 @@ class Cost:
     @property
     def reserved_epsilon(self) -> float:
         """ε of the reservation, at delta = reserved.delta + conversion_delta."""
-        return self.reserved.worth(self.conversion_delta)
+        return self.reserved.epsilon_at(self.conversion_delta)
 
     @property
     def settled_epsilon(self) -> float:
         """ε of the charge, at delta = settled.delta + conversion_delta."""
-        return self.settled.worth(self.conversion_delta)
+        return self.settled.epsilon_at(self.conversion_delta)
 
 
 FREE = Cost(ZERO, ZERO, 0.0)
@@ -226,7 +226,7 @@ class Result:
         }
         return {name: one for name, one in found.items() if one is not None}
 
-    def reading(self, confidence: float = 0.95) -> str:
+    def summary(self, confidence: float = 0.95) -> str:
         """What the answer says in plain words: how close its values are, which groups appear.
 
         Empty for an answer without noise. It follows from the plan and from what was released.
@@ -240,7 +240,7 @@ class Result:
                 zip(self._noise.plans, self._noise.released, strict=True)
             )
         ]
-        return reading(parts, confidence, self.cost.stored)
+        return summary(parts, confidence, self.cost.stored)
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """The columns that show aggregates of a block as released."""

@@ -601,7 +601,7 @@ def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
 LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i) WHERE hash(i) = 7'
 
 
-@pytest.mark.parametrize("way", ["exact", "stage"])
+@pytest.mark.parametrize("way", ["exact", "scratch"])
 def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way):
     engine = DuckDBEngine()
     engine.register("t", {"x": [1, 2]})
@@ -614,8 +614,8 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way):
             if way == "exact":
                 run.exact(LONG, (), ["n"])
             else:
-                with run.stage() as stage:
-                    stage.store("x", LONG)
+                with run.scratch() as scratch:
+                    scratch.store("x", LONG)
         except EngineError as error:
             failed.append(error.code)
 
