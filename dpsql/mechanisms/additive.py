@@ -49,7 +49,10 @@ class Additive(Protocol):
         """The smallest m, in steps, with P[|noise| <= m] >= confidence."""
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
-        """Noisy values, one independent draw (and the shared one) per call."""
+        """Add noise to true values, drawn anew by each call.
+
+        Takes an int64 array of shape (groups,) and returns a float64 one, both in lattice steps.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class IndependentNoise:
         return float(self.noise.margin(confidence))
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
+        """Add a draw of its own to each value of an array of shape (groups,)."""
         return (values + self.noise.sample(len(values), source)).astype(np.float64)
 
 
@@ -123,6 +127,7 @@ class CorrelatedGaussian:
         return difference_quantile_sf(own.sigma, shared.sigma, tail) / 2
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
+        """Add half of a draw of its own and of a shared one to each value, of shape (groups,)."""
         groups = len(values)
         if groups == 0:
             return np.empty(0, dtype=np.float64)

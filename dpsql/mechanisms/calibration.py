@@ -50,7 +50,10 @@ _each = np.frompyfunc(gaussian_delta, 2, 1)
 def gaussian_deltas(
     epsilon: float | NDArray[np.float64], distance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Bound each of many deltas, as :func:`gaussian_delta` does one."""
+    """Bound each of many deltas, as :func:`gaussian_delta` does one.
+
+    Takes floats or float64 arrays of shape (cases,), and returns one of that shape.
+    """
     return np.asarray(_each(epsilon, distance), dtype=np.float64)
 
 

@@ -91,7 +91,7 @@ class GumbelTopKChosenKBar(Usual):
         return max(0.0, odds) * self.widest.sensitivity / self.widest.epsilon
 
     def choose(self, scores: NDArray[np.int64], source: EntropySource) -> int:
-        """Draw k_bar."""
+        """Draw k_bar by the true scores: an int64 array of shape (groups,), largest first."""
         k, last = self.widest.k, self.widest.k_bar
         bases = np.full(self.choices, self.widest.floor, dtype=np.int64)
         found = scores[k : last + 1]

@@ -84,7 +84,10 @@ class KnownDomainTopK(Usual):
         return UtilityBound(beta, self.sensitivity / self.epsilon * odds, None)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw from the dense vector of all declared groups' scores."""
+        """Draw the k largest from the scores of all declared groups.
+
+        ``scores``: int64 array of shape (declared groups,), absent ones included.
+        """
         order = gumbel_order(scores, self.epsilon / self.sensitivity, None, self.k, source)
         return Selected(order, None)
 

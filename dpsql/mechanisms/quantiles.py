@@ -32,6 +32,7 @@ _BATCH = 2**20  # stretches of the grid at a time
 class Histograms:
     """How many rows of each group lie on which point of the grid.
 
+    ``points`` and ``counts`` are int64 arrays of shape (entries,), ``ends`` one of shape (groups,).
     Entries of a group stand together, points ascending, counts positive; ``ends`` holds the index
     after each group's last entry.
     """
@@ -107,7 +108,10 @@ class ExponentialQuantile:
         return math.log(self.size / (1 - confidence)) / self.rate
 
     def draw(self, histograms: Histograms, source: EntropySource) -> NDArray[np.int64]:
-        """A point for each group, from exactly the stated distribution."""
+        """Draw a point of the grid for each group, from exactly the stated distribution.
+
+        Returns an int64 array of shape (groups,).
+        """
         drawn = [self._draw(batch, source) for batch in histograms.batches()]
         return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
 

@@ -18,7 +18,8 @@ from dpsql.mechanisms.utility import BETA, UtilityBound
 class Selected:
     """The released groups, by index into the scores, and their noisy scores if those are released.
 
-    For mechanisms whose output is an ordering, ``indices`` are in the released order.
+    Arrays of shape (released,). For mechanisms whose output is an ordering, ``indices`` are in the
+    released order.
     """
 
     indices: NDArray[np.intp]
@@ -94,7 +95,7 @@ class Selection(Protocol):
         """
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released groups."""
+        """Draw the released groups from true scores in steps: an int64 array of shape (groups,)."""
 
 
 class Usual:

@@ -202,7 +202,7 @@ class SetUnion(Usual):
         progress: Progress | None = None,
         total: int | None = None,
     ) -> NDArray[np.int64]:
-        """The weight of every item code, in steps: the scores ``select`` takes.
+        """Weigh every item code, as ``select`` takes it: int64 of shape (codes,), in steps.
 
         For COUNT and WEIGHTED an engine can sum ``item_weights`` itself; then this is not needed.
         Errors are those of ``descend``.
@@ -219,7 +219,10 @@ class SetUnion(Usual):
         return add_up(batches, self.item_weights, progress, total)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released items. A score of zero means that no unit has the item."""
+        """Draw the released items from their weights: an int64 array of shape (codes,), in steps.
+
+        A score of zero means that no unit has the item.
+        """
         noisy = scores + self.noise.sample(len(scores), source)
         return Selected(np.flatnonzero((noisy > self.threshold) & (scores > 0)), None)
 

@@ -323,7 +323,7 @@ class SparseHistogram(Usual):
         return self.threshold + 1 + DiscreteGaussian(self.sigma).quantile_sf(1 - probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released groups and their noisy counts."""
+        """Draw the released groups and their noisy counts from counts of shape (groups,)."""
         noisy = scores + DiscreteGaussian(self.sigma).sample(len(scores), source)
         kept = np.flatnonzero((noisy > self.threshold) & (scores > self.floor))
         return Selected(kept, noisy[kept].astype(np.float64))

@@ -23,7 +23,11 @@ from dpsql.mechanisms.utility import BETA, UtilityBound, intruder_weight
 def split_base(
     scores: NDArray[np.int64], k_bar: int, floor: int
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], int]:
-    """The candidates' scores and indices, and the base: the (k_bar+1)-th score or the floor."""
+    """Split off the candidates and the base: the (k_bar+1)-th score, or the floor.
+
+    ``scores``: int64 array of shape (groups,), largest first. Returns the candidates' scores and
+    indices, of shape (candidates,), and the base.
+    """
     base = max(int(scores[k_bar]), floor) if len(scores) > k_bar else floor
     candidates = np.flatnonzero(scores[:k_bar] > floor)
     return scores[candidates], candidates, base

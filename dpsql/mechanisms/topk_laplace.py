@@ -134,7 +134,7 @@ class LaplaceTopK(AboveBase):
         )
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released groups and their noisy scores."""
+        """Draw the released groups and their noisy scores from scores of shape (groups,)."""
         values, candidates, base = split_base(scores, self.k_bar, self.floor)
         noise = DiscreteLaplace(1 / self.epsilon_per_group)
         noisy = np.append(values, base + self.threshold) + noise.sample(len(values) + 1, source)
@@ -213,7 +213,7 @@ class FixedThreshold(Usual):
         return UtilityBound(beta, shortfall=0.0, gap=self.threshold + 1 + hidden)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the names of the released groups."""
+        """Draw the names of the released groups from true scores of shape (groups,)."""
         values, candidates, base = split_base(scores, self.k, self.floor)
         noise = DiscreteLaplace(1 / self.epsilon_per_group).sample(len(values), source)
         kept = np.flatnonzero((values + noise > base + self.threshold) & (values > base))

@@ -71,7 +71,7 @@ class LatticeNoise(ABC):
 
     @abstractmethod
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """-log of the unnormalised probabilities of integers."""
+        """Compute -log of the unnormalised probabilities of integers, an array of any shape."""
 
     @abstractmethod
     def exact_energy(self, x: int) -> Fraction:
@@ -94,14 +94,14 @@ class LatticeNoise(ABC):
         """About the t >= 0 with log P[Z > t] = log_p, for log_p <= log(1/2)."""
 
     def sample(self, n: int, source: EntropySource) -> NDArray[np.int64]:
-        """``n`` independent draws with total-variation error zero.
+        """Draw ``n`` independent values with total-variation error zero: int64, of shape (n,).
 
         (A value beyond int64 would raise OverflowError; its probability is below exp(-10**6).)
         """
         return _sampler(self).sample(n, source)
 
     def pmf(self, x: ArrayLike) -> NDArray[np.float64]:
-        """P[Z = x] for an array of integers, relative error below 1e-12."""
+        """Compute P[Z = x] for an array of integers of any shape, relative error below 1e-12."""
         values: NDArray[np.float64] = np.exp(
             -self.energy(np.asarray(x, dtype=np.int64)) - self.log_normaliser()
         )
@@ -173,7 +173,7 @@ class DiscreteGaussian(LatticeNoise):
         return self.sigma**2 - 8 * math.pi**2 * self.sigma**4 * dual / (1 + 2 * dual)
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """x**2 / (2 sigma**2)."""
+        """Compute x**2 / (2 sigma**2) for an array of integers of any shape."""
         z = x / self.sigma
         return 0.5 * z * z
 
@@ -259,7 +259,7 @@ class DiscreteLaplace(LatticeNoise):
         return 0.5 / math.sinh(half) ** 2
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """abs(x) / scale."""
+        """Compute abs(x) / scale for an array of integers of any shape."""
         return np.abs(x) / self.scale
 
     def exact_energy(self, x: int) -> Fraction:

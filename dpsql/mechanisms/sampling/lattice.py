@@ -63,7 +63,7 @@ class Energy(Protocol):
         ...
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Energies in float64, relative error at most 4 units in the last place."""
+        """Compute energies in float64 for integers of any shape, to 4 units in the last place."""
         ...
 
     def exact_energy(self, x: int) -> Fraction:
@@ -139,7 +139,7 @@ class LatticeSampler:
         return np.repeat(cells, runs)
 
     def sample(self, n: int, source: EntropySource) -> NDArray[np.int64]:
-        """``n`` independent draws, exactly distributed."""
+        """Draw ``n`` independent values, exactly distributed: an int64 array of shape (n,)."""
         out = np.empty(n, dtype=np.int64)
         for begin in range(0, n, _BLOCK):
             self._fill(out[begin : begin + _BLOCK], source)

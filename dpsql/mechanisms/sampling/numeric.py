@@ -67,11 +67,15 @@ def smallest(holds: Callable[[int], bool], guess: int) -> int:
 
 
 def raised(log_value: float) -> float:
-    """An upper bound on a computed log-probability: above its rounding error, and at most 0."""
+    """Bound a computed log-probability from above its rounding error, by at most 0."""
     return min(0.0, log_value + SLOP + 1e-15 * abs(log_value))
 
 
 def raised_array(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound each of many log-probabilities from above, as :func:`raised` does one.
+
+    Takes and returns float64 arrays of any shape.
+    """
     return np.minimum(0.0, log_values + SLOP + 1e-14 * np.abs(log_values))
 
 
