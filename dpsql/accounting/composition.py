@@ -128,7 +128,7 @@ def comparisons(
 
 
 def basic(epsilon: float, queries: int) -> float:
-    """The sum of the epsilons, at delta = 0."""
+    """Compute the sum of the epsilons, at delta = 0."""
     _check(epsilon, queries)
     return queries * epsilon * _UP
 
@@ -160,7 +160,7 @@ def bounded_range(epsilon: float, queries: int, delta: float) -> float:
 
 
 def optimal(epsilon: float, queries: int, delta: float) -> float:
-    """The least epsilon at which all adaptive compositions of epsilon-DP queries are DP.
+    """Find the least epsilon at which all adaptive compositions of epsilon-DP queries are DP.
 
     Randomized response dominates every epsilon-DP query, and an adaptive composition of such
     queries is dominated by as many independent ones (Kairouz, Oh & Viswanath 2015; Murtagh & Vadhan
@@ -195,7 +195,7 @@ def optimal(epsilon: float, queries: int, delta: float) -> float:
 
 
 def rho_of_pure(epsilon: float) -> float:
-    """The rho for which every epsilon-DP query is rho-zCDP: ``epsilon tanh(epsilon/2)``.
+    """Compute the rho for which every epsilon-DP query is rho-zCDP: ``epsilon tanh(epsilon/2)``.
 
     Exact for randomized response, which dominates every epsilon-DP query: its Renyi divergence is
     D_a = ln(cosh((a - 1/2) epsilon) / cosh(epsilon/2)) / (a - 1), and ln cosh(sqrt s) is concave

@@ -97,7 +97,7 @@ class PrivacyLoss:
         )
 
     def epsilon_at(self, delta_conversion: float) -> float:
-        """The epsilon of this loss by itself, at delta plus ``delta_conversion``.
+        """Compute the epsilon of this loss by itself, at delta plus ``delta_conversion``.
 
         Without any rho nothing is converted, and ``delta_conversion`` may be 0.
         """
@@ -129,7 +129,7 @@ class Amount:
 
     @classmethod
     def charge(cls, loss: PrivacyLoss) -> Amount:
-        """What to charge for ``loss``: each part rounded up, exactly."""
+        """Compute what to charge for ``loss``: each part rounded up, exactly."""
         return cls(
             _units_up(loss.rho, RHO_BITS),
             _units_up(loss.epsilon, EPSILON_BITS),
@@ -138,7 +138,7 @@ class Amount:
 
     @classmethod
     def limit(cls, loss: PrivacyLoss) -> Amount:
-        """What may be charged where ``loss`` is permitted: each part rounded down, exactly."""
+        """Compute what may be charged where ``loss`` is permitted: each part rounded down, exactly."""
         return cls(
             _units_down(loss.rho, RHO_BITS),
             _units_down(loss.epsilon, EPSILON_BITS),
@@ -193,7 +193,7 @@ def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:
 
 
 def rho_from_epsilon(epsilon: float, delta_conversion: float) -> float:
-    """The largest rho whose zCDP implies (``epsilon``, ``delta_conversion``)-DP, rounded down.
+    """Find the largest rho whose zCDP implies (``epsilon``, ``delta_conversion``)-DP, rounded down.
 
     ``epsilon_from_zcdp(result, delta_conversion) <= epsilon`` always holds.
 
@@ -244,7 +244,7 @@ class Budget:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, composition: Composition) -> Budget:
-        """The budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
+        """Build the budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
 
         Raises :class:`ParameterError` unless epsilon is finite and > 0 and 0 < delta < 1, or when
         either is too small or too large for the ledger to count.
@@ -278,7 +278,7 @@ class Budget:
         return Amount.limit(self.most)
 
     def epsilon_spent(self, spent: PrivacyLoss) -> float:
-        """The epsilon that ``spent`` amounts to: a plain sum, or rho converted."""
+        """Compute the epsilon that ``spent`` amounts to: a plain sum, or rho converted."""
         worth = spent.epsilon_at(self.delta_conversion)
         # Spending all of rho is spending all of epsilon; rounding must not report a hair more.
         inside = spent.rho <= self.most.rho and spent.epsilon <= self.most.epsilon

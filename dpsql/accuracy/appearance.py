@@ -38,7 +38,7 @@ class Appearance:
 
 
 def appearance(plan: BlockPlan) -> Appearance | None:
-    """Which groups appear how often, or None if the data do not decide.
+    """Tell which groups appear how often, or None if the data do not decide.
 
     Sizes of whole units and sums of integers are whole. For the policies of set unions these are
     estimates (see ``SetUnion.share``).
@@ -61,7 +61,7 @@ def appearance(plan: BlockPlan) -> Appearance | None:
 
 
 def large_enough(plan: BlockPlan) -> Appearance | None:
-    """How many units a declared group needs not to be left out, or None if none is."""
+    """Tell how many units a declared group needs not to be left out, or None if none is."""
     least, surely = plan.units_needed(_HALF), plan.units_needed(_SURELY)
     if least is None or surely is None:
         return None

@@ -54,7 +54,7 @@ class Part:
 
 
 def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
-    """One or two sentences for each private block, on a line of their own.
+    """Write one or two sentences for each private block, on a line of their own.
 
     ``stored`` is True for an answer that was paid for before.
     """

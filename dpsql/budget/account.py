@@ -89,7 +89,7 @@ def account_report(
     conversion: float = CONVERSION,
     composition: Composition | None = None,
 ) -> AccountReport:
-    """The report of one account.
+    """Return the report of one account.
 
     ``windows`` are all it ever had; ``policy`` is what the policy gives it, the first of the
     standing's limits. Where no limit says how to convert rho, ``conversion`` is used, and where
@@ -123,7 +123,7 @@ def account_report(
 
 
 def any_account(path: str, policy: Budget | None, ledger: Ledger) -> AccountReport:
-    """The report of an account by its path alone.
+    """Return the report of an account by its path alone.
 
     Without a budget of the policy, the policy's limit is that of the account's last charge.
     """
@@ -148,7 +148,7 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
 
 
 def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:
-    """What a limit in ledger units amounts to, of which no more is known.
+    """Tell what a limit in ledger units amounts to, of which no more is known.
 
     A policy keeps as much delta for converting rho as it gives to questions; so does this.
     """

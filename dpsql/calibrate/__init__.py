@@ -91,7 +91,7 @@ def calibrate(request: Request) -> Calculated:
 
 
 def answer_json(answer: Calculated) -> str:
-    """An answer as JSON text."""
+    """Write an answer as JSON text."""
     return json.dumps(asdict(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
 

@@ -42,7 +42,7 @@ def convert(request: Request) -> Conversion:
 
 
 def compare_compositions(request: Request) -> Comparison:
-    """The total epsilon of equal queries, by each composition theorem."""
+    """Return the total epsilon of equal queries, by each composition theorem."""
     check_options(request, "composition", needed=("epsilon", "queries", "delta"), allowed=())
     assert request.epsilon is not None
     assert request.queries is not None

@@ -40,13 +40,13 @@ class Additive(Protocol):
         """The noise parameter in steps (sigma, or the Laplace scale b)."""
 
     def rho(self, groups: int) -> float:
-        """zCDP parameter when one unit may change the values of ``groups`` groups."""
+        """Compute the zCDP parameter when one unit may change the values of ``groups`` groups."""
 
     def std(self, groups: int) -> float:
         """Standard deviation of one noisy value, in steps."""
 
     def margin(self, confidence: float, groups: int) -> float:
-        """The smallest m, in steps, with P[|noise| <= m] >= confidence."""
+        """Find the smallest m, in steps, with P[|noise| <= m] >= confidence."""
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
         """Add noise to true values, drawn anew by each call.
@@ -141,7 +141,7 @@ class CorrelatedGaussian:
 
 @lru_cache(maxsize=1024)
 def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Gaussian noise that costs at most ``rho`` over ``groups`` groups."""
+    """Build independent Gaussian noise that costs at most ``rho`` over ``groups`` groups."""
     sigma = gaussian_sigma_for_rho(rho, groups * sensitivity**2)
     noise = IndependentNoise(DiscreteGaussian(sigma), sensitivity)
     return _within(noise, rho, groups)
@@ -149,7 +149,7 @@ def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
 
 @lru_cache(maxsize=1024)
 def laplace(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Laplace noise that costs at most ``rho`` over ``groups`` groups."""
+    """Build independent Laplace noise that costs at most ``rho`` over ``groups`` groups."""
     scale = laplace_scale_for_rho(rho / groups, sensitivity)
     return _within(IndependentNoise(DiscreteLaplace(scale), sensitivity), rho, groups)
 
@@ -193,7 +193,7 @@ def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> Indepen
 def one_shot_correlated_gaussian(
     distance: float, sensitivity: int, groups: int
 ) -> CorrelatedGaussian:
-    """Correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
+    """Build correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
 
     In half-steps the noises of the groups and the shared one each move by at most Δ∞. Checked by
     ``tests/mechanisms/test_one_shot_noise.py``.
@@ -218,7 +218,7 @@ def one_shot_correlated_gaussian(
 
 
 def one_shot_laplace(epsilon: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
+    """Build independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
 
     Each of them loses at most sensitivity/scale. Checked by
     ``tests/mechanisms/test_one_shot_noise.py``.

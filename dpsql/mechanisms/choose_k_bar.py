@@ -78,7 +78,10 @@ class GumbelTopKChosenKBar(Usual):
         return None if above is None else above + self._worse(rest)
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """That of the widest at half of ``beta``; the gap counts from the widest's base."""
+        """Bound the utility by that of the largest k_bar, at half of ``beta``.
+
+        The other half pays for the choice of k_bar. The gap counts from the base of the largest.
+        """
         found = self.widest.utility_bound(k, beta / 2)
         assert found.gap is not None
         return UtilityBound(beta, found.shortfall, found.gap + self._worse(beta / 2))

@@ -51,7 +51,7 @@ class CorrelatedAnalysis(Enum):
 
 
 def half_distance(old: Integers, sparsity: int) -> Floats:
-    """gamma(j): the l2 change that j existing counts, each up by at most one, amount to."""
+    """Compute gamma(j): the l2 change that j existing counts, each up by at most one, amount to."""
     distance: Floats = np.minimum(np.sqrt(old), 0.5 * np.sqrt(old + math.sqrt(sparsity)))
     return distance
 
@@ -118,7 +118,7 @@ def correlated_tau(
     sparsity: int,
     analysis: CorrelatedAnalysis = CorrelatedAnalysis.INTEGRATED,
 ) -> float:
-    """The smallest tau with which noise ``sigma`` is (epsilon, delta)-DP.
+    """Find the smallest tau with which noise ``sigma`` is (epsilon, delta)-DP.
 
     Raises ParameterError if no threshold is enough, because the noise alone exceeds delta.
     """

@@ -73,7 +73,7 @@ def _tails(noise: DiscreteGaussian, y: Integers) -> Floats:
 
 @lru_cache(maxsize=1024)
 def fresh_quantile(own: float, shared: float, fresh: int, delta: float) -> int:
-    """The smallest integer x for which :func:`fresh_released` is at most ``delta``."""
+    """Find the smallest integer x for which :func:`fresh_released` is at most ``delta``."""
     if not 0 < delta < 0.5:
         raise ParameterError("delta must lie strictly between 0 and 1/2", code="bad_probability")
     guess = math.hypot(own, shared) * normal_quantile_sf(math.log(delta / fresh))

@@ -76,7 +76,7 @@ class KnownDomainTopK(Usual):
         return max(0.0, odds) * self.sensitivity / self.epsilon
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Of the first k groups in order: draws that avoid all others. k of them always come."""
+        """Bound the first k groups in order by draws that avoid all others. k of them always come."""
         others = self.size - k
         if others <= 0:
             return UtilityBound(beta, 0.0, None)
@@ -93,7 +93,7 @@ class KnownDomainTopK(Usual):
 
 
 def known_domain_top_k(rho: float, *, sensitivity: int, k: int, size: int) -> KnownDomainTopK:
-    """The mechanism that costs at most ``rho``."""
+    """Build the mechanism that costs at most ``rho``."""
     checked_positive(rho, "rho")
     epsilon = math.sqrt(8 * rho / min(k, size)) * (1 - 1e-11)
     return KnownDomainTopK(epsilon, sensitivity, k, size)

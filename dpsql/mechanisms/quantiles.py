@@ -42,7 +42,7 @@ class Histograms:
     counts: NDArray[np.int64]
 
     def batches(self) -> Iterator[Histograms]:
-        """The same groups in order, some at a time."""
+        """Split the groups into batches, in order."""
         stretches = 2 * self.ends + np.arange(1, len(self.ends) + 1)
         first = 0
         while first < len(self.ends):
@@ -95,7 +95,7 @@ class ExponentialQuantile:
         return 1 / self.rate
 
     def rho(self, groups: int) -> float:
-        """zCDP parameter when one unit may change ``groups`` groups, rounded up."""
+        """Compute the zCDP parameter when one unit may change ``groups`` groups, rounded up."""
         reach = Fraction(self.rate) * self.rows * _range(self.fraction)
         return rounded_up(groups * reach**2 / 8)
 
@@ -156,7 +156,7 @@ class ExponentialQuantile:
 def exponential_quantile(
     rho: float, fraction: Fraction, *, rows: int, groups: int, size: int
 ) -> ExponentialQuantile:
-    """The most accurate quantile of at most ``rho``, for units that add ``rows`` to each of
+    """Find the most accurate quantile of at most ``rho``, for units that add ``rows`` to each of
     ``groups`` groups.
 
     Raises ParameterError if ``rho`` is not finite and positive.

@@ -177,7 +177,7 @@ GAUSSIAN_SPARSE_HISTOGRAM: MechanismEntry[SparseHistogram] = MechanismEntry(
 
 
 def weights(sizes: Sizes) -> Weights:
-    """Units that weigh as much as ``groups`` groups, in as many as are kept of that."""
+    """Weigh units as much as ``groups`` groups, in as many as are kept of that."""
     return Weights(sizes.groups, kept_groups(sizes.groups))
 
 

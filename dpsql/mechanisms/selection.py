@@ -83,13 +83,13 @@ class Selection(Protocol):
         """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
 
     def rho(self, released: int | None) -> float:
-        """zCDP cost when ``released`` groups came out; None asks for the worst case."""
+        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
         """What holds of the first k groups that come out, but for ``beta``; None if not a top-k."""
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """How large a score must be to be released with this probability, or None if all are.
+        """Tell how large a score must be to be released with this probability, or None if all are.
 
         For top-k mechanisms the size is counted from the (k_bar+1)-th score.
         """
@@ -117,7 +117,7 @@ class Usual:
         return None
 
     def rho(self, released: int | None) -> float:
-        """zCDP cost when ``released`` groups came out; None asks for the worst case."""
+        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
         return math.inf
 
     @property
@@ -151,7 +151,7 @@ class Usual:
         return False
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
-        """What holds of the first k groups that come out; None if not a top-k."""
+        """Tell what holds of the first k groups that come out; None if not a top-k."""
         return None
 
 

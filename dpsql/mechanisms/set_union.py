@@ -158,7 +158,7 @@ class SetUnion(Usual):
         return tuple(_fresh_weight(self.weighting, self.norm, n) for n in sizes)
 
     def rho(self, released: int | None) -> float:
-        """zCDP cost; the same whatever is released.
+        """Compute the zCDP cost; the same whatever is released.
 
         For Laplace noise the divergence is convex in the shift and zero at zero, so no way of
         spreading an l1 distance over items costs more than one item taking all of it; a count
@@ -190,7 +190,7 @@ class SetUnion(Usual):
         return UNIT_WEIGHT_STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """How many units of ``groups`` items each an item needs to be named this often."""
+        """Tell how many units of ``groups`` items each an item needs to be named this often."""
         steps = self.threshold
         if probability > 0.5:
             steps += self.noise.quantile_sf(1 - probability)
@@ -236,7 +236,7 @@ def set_union_for_rho(
     delta: float,
     alpha: float = 5.0,
 ) -> SetUnion:
-    """The set union that costs at most ``rho`` (zCDP) and ``delta``.
+    """Build the set union that costs at most ``rho`` (zCDP) and ``delta``.
 
     ``norm`` is 1 for Laplace and 2 for Gaussian noise; ``alpha`` concerns the policies only. Raises
     ParameterError for parameters out of range, or a budget too small for the noise.
@@ -269,7 +269,7 @@ def set_union_one_shot(
     delta: float,
     alpha: float = 5.0,
 ) -> SetUnion:
-    """The set union that is (epsilon, delta)-DP when published once.
+    """Build the set union that is (epsilon, delta)-DP when published once.
 
     Laplace noise (``norm`` 1) spends all of delta on the threshold, Gaussian noise half of it and
     the other half by the exact analysis of Balle & Wang 2018. Raises ParameterError as above.

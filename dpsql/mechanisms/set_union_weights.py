@@ -78,7 +78,7 @@ class UnitItems:
 
 
 def l2_sensitivity(cutoff: int, groups: int) -> float:
-    """How far apart neighbours' weights may end in l2, in steps, by the l2-descent."""
+    """Tell how far apart neighbours' weights may end in l2, in steps, by the l2-descent."""
     whole = (groups / 2 + 3) * UNIT_WEIGHT_STEPS + 4 * cutoff * math.sqrt(groups)
     drift = 2 * MAX_UNION_UNITS * 1.01 * _ROUNDOFF * whole
     return (UNIT_WEIGHT_STEPS + drift + math.sqrt(MAX_UNION_KEYS)) * (1 + 2.0**-48)

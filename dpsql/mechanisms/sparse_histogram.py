@@ -65,7 +65,7 @@ class NoiseAndThreshold:
 
 
 def normal_sf(z: Floats) -> Floats:
-    """P[N > z] for a standard normal N, relative error below 2e-13; 0 beyond z = 38."""
+    """Compute P[N > z] for a standard normal N, relative error below 2e-13; 0 beyond z = 38."""
     from scipy.special import ndtr
 
     tails: Floats = ndtr(-z)
@@ -82,7 +82,7 @@ def sparse_histogram_delta(
     groups: int,
     analysis: DeltaAnalysis = DeltaAnalysis.EXACT,
 ) -> float:
-    """The delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
+    """Compute the delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
 
     Lebeda & Retschmeier 2024, Lemma 2.6 (add the deltas) or 2.7 (exact). Raises ParameterError
     for parameters out of range. Checked by ``tests/mechanisms/test_sparse_histogram.py``.
@@ -164,7 +164,7 @@ def sparse_histogram_tau(
     groups: int,
     analysis: DeltaAnalysis = DeltaAnalysis.EXACT,
 ) -> float:
-    """The smallest tau with which the mechanism with noise ``sigma`` is (epsilon, delta)-DP.
+    """Find the smallest tau with which the mechanism with noise ``sigma`` is (epsilon, delta)-DP.
 
     Raises ParameterError if no threshold is enough, because the noise alone exceeds delta.
     """
@@ -193,7 +193,7 @@ def calibrate_sparse_histogram(
 
 
 def hidden_quantile(delta: float, groups: int) -> float:
-    """The t with 1 - P[N <= t]**groups = delta."""
+    """Find the t with 1 - P[N <= t]**groups = delta."""
     return normal_quantile_sf(math.log(-math.expm1(math.log1p(-delta) / groups)))
 
 
@@ -217,7 +217,7 @@ def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> NoiseAnd
 
 
 def crossing(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:
-    """A tau with delta_of(tau) <= delta, smallest to a relative 1e-8, at or above ``low``.
+    """Find a tau with delta_of(tau) <= delta, smallest to a relative 1e-8, at or above ``low``.
 
     ``delta_of`` decreases and is at most delta at ``high``, but for rounding; ``low`` is often the
     answer. Chandrupatla's method (1997) on the logarithm; what is returned has been evaluated and
@@ -330,7 +330,7 @@ class SparseHistogram(Usual):
 
 
 def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) -> SparseHistogram:
-    """The mechanism whose sigma minimises the threshold, (epsilon, delta)-DP as sampled.
+    """Build the mechanism whose sigma minimises the threshold, (epsilon, delta)-DP as sampled.
 
     Raises ParameterError for parameters out of range.
     """
@@ -343,7 +343,7 @@ def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) 
 def joint_sparse_histogram(
     epsilon: float, delta: float, groups: int, floor: int, measures: int
 ) -> SparseHistogram:
-    """The mechanism that leaves ``measures`` - 1 other values a noise as good as its own.
+    """Build the mechanism that leaves ``measures`` - 1 other values a noise as good as its own.
 
     What the noise with the least threshold hides is shared equally: the others may take
     ``groups`` * ``others`` in all. Raises ParameterError for parameters out of range.
@@ -356,7 +356,7 @@ def joint_sparse_histogram(
 
 
 def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float = 0.0) -> float:
-    """The delta of discrete Gaussian noise on ``groups`` counts that each change by one.
+    """Compute the delta of discrete Gaussian noise on ``groups`` counts that each change by one.
 
     Any real epsilon. With S the sum of the noises, P[S > x] - exp(ε) P[S > x + groups] at
     x = floor(ε σ² - groups/2); rounded up. With ``others`` (see ``SparseHistogram``) by the
@@ -378,7 +378,7 @@ def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float
 def sparse_histogram_lattice_delta(
     epsilon: float, sigma: float, threshold: int, groups: int, others: float = 0.0
 ) -> float:
-    """The exact delta of discrete noise, released iff noisy > threshold; rounded up."""
+    """Compute the exact delta of discrete noise, released iff noisy > threshold; rounded up."""
     check_parameters(epsilon, groups)
     appears = DiscreteGaussian(sigma).sf(threshold - 1)
     if appears >= 1:

@@ -81,7 +81,7 @@ class GaussianTopK(AboveBase):
         return self.threshold + 1 + self._difference(1 - probability)
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
+        """Bound the k largest noisy scores by a union over pairs of a wanted and another group."""
         pairs = k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
         return UtilityBound(
@@ -172,7 +172,7 @@ class GumbelTopK(AboveBase):
         return self.threshold + max(0.0, logit) * self.sensitivity / self.epsilon
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Of the first k groups in order: draws that avoid the k_bar - k others, and ⊥."""
+        """Bound the first k groups in order by draws that avoid the k_bar - k others, and ⊥."""
         others = self.k_bar - k
         weight = intruder_weight(k, beta) / (2 if others else 1)
         step = self.sensitivity / self.epsilon

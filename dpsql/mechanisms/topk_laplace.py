@@ -124,7 +124,7 @@ class LaplaceTopK(AboveBase):
         return self.threshold + 1 + hidden
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
+        """Bound the k largest noisy scores by a union over pairs of a wanted and another group."""
         scale, pairs = 1 / self.epsilon_per_group, k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
         return UtilityBound(
@@ -200,7 +200,7 @@ class FixedThreshold(Usual):
         return 1 + DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(self.delta_per_group)
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """Counted from the (k+1)-th largest score."""
+        """Find the score, counted from the (k+1)-th largest."""
         if probability <= 0.5:
             return float(self.threshold)
         hidden = DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(1 - probability)

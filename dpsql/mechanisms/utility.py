@@ -27,7 +27,7 @@ class UtilityBound:
 
 
 def intruder_weight(picks: int, beta: float) -> float:
-    """How much weight intruders may have for ``picks`` draws to avoid them, but for ``beta``.
+    """Tell how much weight intruders may have for ``picks`` draws to avoid them, but for ``beta``.
 
     In an exponential mechanism peeled ``picks`` times, as many wanted outcomes weigh at least 1
     each and intruders W in all. While r wanted ones remain a draw avoids intruders with probability

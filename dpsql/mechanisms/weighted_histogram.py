@@ -102,12 +102,12 @@ _SLACK = 1e-12
 
 
 def kept_groups(groups: int) -> int:
-    """How many groups a weighted unit keeps, from a public parameter alone."""
+    """Tell how many groups a weighted unit keeps, from a public parameter alone."""
     return KEPT_FACTOR * groups
 
 
 def weight_of(groups: int, size: int) -> int:
-    """The weight, in steps, of each group of a unit that keeps ``size`` groups."""
+    """Compute the weight, in steps, of each group of a unit that keeps ``size`` groups."""
     return WEIGHT_STEPS if size <= groups else math.isqrt(groups * WEIGHT_STEPS**2 // size)
 
 
@@ -129,7 +129,7 @@ class Weights:
             )
 
     def of(self, sizes: Integers) -> Integers:
-        """The weight of each group of a unit of that size, in steps."""
+        """Compute the weight of each group of a unit of that size, in steps."""
         weights = [weight_of(self.groups, size) for size in sizes.tolist()]
         return np.array(weights, dtype=np.int64)
 
@@ -393,7 +393,7 @@ def weighted_positive_counts(
 def weighted_sparse_histogram(
     epsilon: float, delta: float, weights: Weights, floor: int = 0, measures: int = 1
 ) -> WeightedSparseHistogram:
-    """The mechanism that leaves ``measures`` - 1 further values a noise as good as its own.
+    """Build the mechanism that leaves ``measures`` - 1 further values a noise as good as its own.
 
     Alone its noise allows the lowest threshold. What that noise hides is shared equally: the others
     may take ``weights.groups`` * ``others`` in all. Raises ParameterError for parameters out of

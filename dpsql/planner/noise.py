@@ -24,7 +24,7 @@ NoiseOf = Callable[[Measure, int, bool], Additive]
 
 
 def composed_noise(block: Block, rho: float) -> NoiseOf:
-    """Noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
+    """Build noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
         sensitivity = _sensitivity(block, measure)
@@ -62,7 +62,7 @@ def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
 
 
 def pure_laplace_noise(block: Block, epsilon: float) -> NoiseOf:
-    """Laplace noise that is ``epsilon``-DP."""
+    """Build Laplace noise that is ``epsilon``-DP."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
         return one_shot_laplace(epsilon, _sensitivity(block, measure), groups)

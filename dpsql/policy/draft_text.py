@@ -198,7 +198,7 @@ def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
 
 
 def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
-    """Columns to fill in, and what was seen in those that nothing is known of."""
+    """Write the columns that the owner has to complete, with what was seen in them."""
     for column in table.columns:
         key = (fold(table.name), fold(column.name))
         seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""

@@ -93,7 +93,7 @@ class Explanation:
     limits: Limits | None = None
 
     def to_json(self) -> str:
-        """All of it as JSON text."""
+        """Write all of it as JSON text."""
         return json.dumps(asdict(self), indent=2, default=str)
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class Explanation:
 
 
 def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
-    """The figures of one block plan."""
+    """Return the figures of one block plan."""
     block, selection = plan.block, plan.selection
     half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
     step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
@@ -129,7 +129,7 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
 
 
 def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) -> Explanation:
-    """The explanation of a planned statement."""
+    """Return the explanation of a planned statement."""
     return Explanation(
         query=query.text,
         tail=query.tail,

@@ -122,7 +122,7 @@ class Result:
         return self._answer.types[: self._width]
 
     def fetchall(self) -> list[Row]:
-        """All rows as tuples of Python values."""
+        """Collect all rows as tuples of Python values."""
         return self._answer.fetchall(self._width)
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Result:
         return iter(self.fetchall())
 
     def arrow(self) -> pyarrow.Table:
-        """A pyarrow Table.
+        """Return a pyarrow Table.
 
         Raises ``InterfaceError`` if pyarrow is not installed, or has no type for a column.
         """
@@ -218,7 +218,7 @@ class Result:
         return drawn
 
     def thresholds(self) -> dict[str, Threshold]:
-        """The threshold that groups had to exceed to appear, by the column that it is on."""
+        """Return the threshold that groups had to exceed to appear, by the column that it is on."""
         found = {
             name: threshold(self._noise.plans[output.block], output.aggregate)
             for name, output in zip(self.columns, self._noise.outputs, strict=False)
@@ -227,7 +227,7 @@ class Result:
         return {name: one for name, one in found.items() if one is not None}
 
     def summary(self, confidence: float = 0.95) -> str:
-        """What the answer says in plain words: how close its values are, which groups appear.
+        """Put into plain words how close the values of the answer are, and which groups appear.
 
         Empty for an answer without noise. It follows from the plan and from what was released.
         Raises ``ParameterError`` unless 0 < confidence < 1.

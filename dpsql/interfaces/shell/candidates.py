@@ -1,4 +1,4 @@
-"""The names that may be suggested, and suggestions."""
+"""Collects the names that completion suggests, and makes suggestions of them."""
 
 from __future__ import annotations
 

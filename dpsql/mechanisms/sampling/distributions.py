@@ -75,15 +75,15 @@ class LatticeNoise(ABC):
 
     @abstractmethod
     def exact_energy(self, x: int) -> Fraction:
-        """-log of the unnormalised probability of one integer, exactly."""
+        """Compute -log of the unnormalised probability of one integer, exactly."""
 
     @abstractmethod
     def rho(self, shift: float) -> float:
-        """The zCDP cost of adding this noise to a number that may change by ``shift``."""
+        """Compute the zCDP cost of adding this noise to a number that may change by ``shift``."""
 
     @abstractmethod
     def log_normaliser(self) -> float:
-        """log of the sum of exp(-energy) over all integers."""
+        """Compute log of the sum of exp(-energy) over all integers."""
 
     @abstractmethod
     def _log_upper_mass(self, x: int) -> float:
@@ -118,7 +118,7 @@ class LatticeNoise(ABC):
         return math.exp(self.log_sf(x))
 
     def quantile_sf(self, p: float) -> int:
-        """The smallest integer t with P[Z > t] <= p, for 0 < p < 1.
+        """Find the smallest integer t with P[Z > t] <= p, for 0 < p < 1.
 
         Rounded safely: P[Z > t] <= p always holds; t is one more than the smallest only if p
         is within a relative 1e-10 of a jump.
@@ -133,7 +133,7 @@ class LatticeNoise(ABC):
         return smallest(lambda t: self.log_sf(t) <= log_p, math.ceil(guess))
 
     def margin(self, confidence: float) -> int:
-        """The smallest m with P[abs(Z) <= m] >= ``confidence``, for 0 < confidence < 1."""
+        """Find the smallest m with P[abs(Z) <= m] >= ``confidence``, for 0 < confidence < 1."""
         log_probability(confidence)
         return max(0, self.quantile_sf((1.0 - confidence) / 2))
 
@@ -178,11 +178,11 @@ class DiscreteGaussian(LatticeNoise):
         return 0.5 * z * z
 
     def exact_energy(self, x: int) -> Fraction:
-        """x**2 / (2 sigma**2), exactly."""
+        """Compute x**2 / (2 sigma**2), exactly."""
         return Fraction(x) ** 2 / (2 * Fraction(self.sigma) ** 2)
 
     def rho(self, shift: float) -> float:
-        """shift**2 / (2 sigma**2), rounded up; ``shift`` is the l2 sensitivity."""
+        """Compute shift**2 / (2 sigma**2), rounded up; ``shift`` is the l2 sensitivity."""
         exact = Fraction(checked_shift(shift)) ** 2 / (2 * Fraction(self.sigma) ** 2)
         return rounded_up(exact)
 
@@ -263,7 +263,7 @@ class DiscreteLaplace(LatticeNoise):
         return np.abs(x) / self.scale
 
     def exact_energy(self, x: int) -> Fraction:
-        """abs(x) / scale, exactly."""
+        """Compute abs(x) / scale, exactly."""
         return abs(x) / Fraction(self.scale)
 
     def rho(self, shift: float) -> float:
@@ -285,7 +285,7 @@ class DiscreteLaplace(LatticeNoise):
         return numerator / math.sinh(eps) * eps * (1 + 2.0**-47)
 
     def log_normaliser(self) -> float:
-        """-log tanh(1/(2 scale))."""
+        """Compute -log tanh(1/(2 scale))."""
         return -math.log(math.tanh(0.5 / self.scale))
 
     def _log_upper_mass(self, x: int) -> float:

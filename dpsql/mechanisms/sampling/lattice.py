@@ -67,7 +67,7 @@ class Energy(Protocol):
         ...
 
     def exact_energy(self, x: int) -> Fraction:
-        """The energy of one integer, exactly."""
+        """Compute the energy of one integer, exactly."""
         ...
 
 
@@ -192,7 +192,7 @@ class LatticeSampler:
 
 
 def uniform_below(factor: Fraction, energy: Fraction, floor: int, source: EntropySource) -> bool:
-    """Whether ``floor + V < factor * exp(-energy)`` for a fresh V uniform on [0, 1), exactly.
+    """Tell whether ``floor + V < factor * exp(-energy)`` for a fresh V uniform on [0, 1), exactly.
 
     V's bits are drawn only until the two sides separate: they are equal with probability zero.
     """

@@ -85,7 +85,7 @@ def rounded_up(exact: Fraction) -> float:
 
 
 def exp_remainder(u: float) -> float:
-    """u - 1 + exp(-u) for u >= 0, without cancellation."""
+    """Compute u - 1 + exp(-u) for u >= 0, without cancellation."""
     if u > 0.5:
         return u + math.expm1(-u)
     total, term, k = 0.0, u * u / 2, 2
@@ -95,7 +95,7 @@ def exp_remainder(u: float) -> float:
 
 
 def sinh_minus_linear(u: float) -> float:
-    """sinh(u) - u for u >= 0, without cancellation."""
+    """Compute sinh(u) - u for u >= 0, without cancellation."""
     if u > 1:
         return math.sinh(u) - u
     total, term, k = 0.0, u**3 / 6, 3

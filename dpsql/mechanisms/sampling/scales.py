@@ -16,7 +16,7 @@ from dpsql.mechanisms.sampling.numeric import (
 
 
 def gaussian_sigma_for_rho(rho: float, l2_squared: float | Fraction) -> float:
-    """The smallest float sigma found with l2_squared/(2 sigma**2) <= rho in exact arithmetic.
+    """Find the smallest float sigma with l2_squared/(2 sigma**2) <= rho in exact arithmetic.
 
     ``l2_squared`` is the squared l2 sensitivity. Raises ParameterError if either is not finite and
     positive, or if the sigma needed is above MAX_SCALE. Never returns less than MIN_SCALE.
