@@ -138,7 +138,7 @@ class Amount:
 
     @classmethod
     def limit(cls, loss: PrivacyLoss) -> Amount:
-        """Compute what may be charged where ``loss`` is permitted: each part rounded down, exactly."""
+        """Compute what may be charged where ``loss`` is permitted: each part rounded down."""
         return cls(
             _units_down(loss.rho, RHO_BITS),
             _units_down(loss.epsilon, EPSILON_BITS),
@@ -176,7 +176,7 @@ def check_units(name: str, units: int) -> None:
 
 
 def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:
-    """The epsilon for which rho-zCDP implies (epsilon, ``delta_conversion``)-DP; never too small.
+    """Find the epsilon for which rho-zCDP implies (epsilon, ``delta_conversion``)-DP, rounded up.
 
     The least, over the order alpha > 1, of
     ``alpha rho + ln(1 - 1/alpha) - (ln delta_conversion + ln alpha) / (alpha - 1)``
@@ -219,7 +219,7 @@ def rho_from_epsilon(epsilon: float, delta_conversion: float) -> float:
 
 
 def epsilon_simple(rho: float, delta: float) -> float:
-    """``rho + 2 sqrt(rho ln(1/delta))``, the looser textbook conversion, for comparison tables.
+    """Compute ``rho + 2 sqrt(rho ln(1/delta))``, the looser textbook conversion, to compare with.
 
     Bun & Steinke 2016, Prop. 1.3. Raises as :func:`epsilon_from_zcdp`. Nothing is charged by it.
     """

@@ -69,7 +69,7 @@ def large_enough(plan: BlockPlan) -> Appearance | None:
 
 
 def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
-    """The threshold on an aggregate, or None where another value decides, or nothing does."""
+    """Find the threshold on an aggregate, or None where another value decides, or nothing."""
     fixed, least = plan.selection.threshold, plan.units_needed(_HALF)
     if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
         return Threshold(least - 1, None)

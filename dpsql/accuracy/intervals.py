@@ -67,7 +67,7 @@ def interval_of(
 
 
 def noise_scale(plan: BlockPlan, index: int) -> float:
-    """The scale of the noise on an aggregate that is one noisy measure, in the answer's units."""
+    """Compute the scale of the noise on an aggregate of one measure, in the answer's units."""
     (measure,) = plan.block.aggregates[index].measures
     return plan.noise_of(measure).scale * plan.measures[measure].measure.step
 

@@ -137,7 +137,7 @@ def any_account(path: str, policy: Budget | None, ledger: Ledger) -> AccountRepo
 
 
 def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> Spending:
-    """What was spent, as epsilon at its own delta; or at that of ``budget``, in which it fits."""
+    """Convert what was spent to epsilon at its own delta, or at that of ``budget`` if it fits."""
     loss = spent.amount.loss
     if budget is None:
         delta = loss.delta + (conversion if loss.rho > 0.0 else 0.0)

@@ -24,7 +24,7 @@ class Conversion:
 
 
 def convert(request: Request) -> Conversion:
-    """The tight conversion, either way: the epsilon of a rho, or the largest rho for an epsilon."""
+    """Convert tightly, either way: to the epsilon of a rho, or the largest rho for an epsilon."""
     check_options(request, "rho", needed=("delta",), allowed=("epsilon", "rho"))
     check_one_budget(request, "rho")
     assert request.delta is not None

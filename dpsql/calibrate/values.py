@@ -162,7 +162,7 @@ def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) ->
 
 
 def on_integers_with_tail(noise: IndependentNoise, threshold: int, tail: int) -> Figures:
-    """Integer noise; ``tail`` is the smallest t that the noise exceeds at most 5% of the time.
+    """Describe integer noise; ``tail`` is the smallest t it exceeds at most 5% of the time.
 
     A count c comes out iff Z > T - c. The noise is symmetric, so that happens half the time or
     more iff c > T, and 95% of the time or more iff P[Z >= c - T] <= 5%.
@@ -179,7 +179,7 @@ def on_integers_with_tail(noise: IndependentNoise, threshold: int, tail: int) ->
 
 
 def on_integers(noise: LatticeNoise, threshold: int) -> Figures:
-    """Build integer noise on a count, released iff noisy > ``threshold``."""
+    """Describe integer noise on a count, released iff noisy > ``threshold``."""
     assert isinstance(noise, DiscreteGaussian | DiscreteLaplace)
     return on_integers_with_tail(
         IndependentNoise(noise, 1), threshold, noise.quantile_sf(1 - OFTEN)
@@ -187,7 +187,7 @@ def on_integers(noise: LatticeNoise, threshold: int) -> Figures:
 
 
 def in_steps(noise: LatticeNoise, threshold: int, steps: int) -> Figures:
-    """Build integer noise in steps of 1/``steps`` of what one unit weighs."""
+    """Describe integer noise in steps of 1/``steps`` of what one unit weighs."""
     found = on_integers(noise, threshold)
     assert found.appears_half is not None
     assert found.appears_95 is not None
@@ -205,7 +205,7 @@ def in_steps(noise: LatticeNoise, threshold: int, steps: int) -> Figures:
 
 
 def on_reals(distribution: str, sigma: float, tau: float, std: float) -> Figures:
-    """Build real noise on a whole count, released iff noisy > 1 + ``tau``."""
+    """Describe real noise on a whole count, released iff noisy > 1 + ``tau``."""
     return Figures(
         distribution=distribution,
         parameter="sigma",

@@ -101,7 +101,7 @@ def printable(text: str, width: int | None = None) -> str:
 
 
 def printable_line(line: str) -> str:
-    """A line with each unprintable character as one space, so that columns stay where they are."""
+    """Replace each unprintable character of a line by one space, so that columns stay aligned."""
     return "".join(c if c.isprintable() else " " for c in line)
 
 

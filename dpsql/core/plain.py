@@ -60,7 +60,7 @@ def type_name(value: object) -> str:
 
 
 def plain_text(name: str, value: object) -> str:
-    """A text given as an argument. Raises ``ParameterError`` (``bad_parameter``) for others."""
+    """Return a text given as an argument. Raises ``ParameterError`` (``bad_parameter``)."""
     try:
         text = plain(value)
     except NotPlain:

@@ -156,7 +156,7 @@ def laplace(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
 
 @lru_cache(maxsize=1024)
 def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> CorrelatedGaussian:
-    """Correlated Gaussian noise that costs at most ``rho`` if all ``groups`` groups may change."""
+    """Build correlated Gaussian noise of at most ``rho`` if all ``groups`` groups may change."""
     sigma = sensitivity * math.sqrt((groups + math.sqrt(groups)) / (8 * rho))
     noise = CorrelatedGaussian(sigma, sensitivity)
     while noise.rho(groups) > rho:
@@ -169,7 +169,7 @@ def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> Correlated
 
 @lru_cache(maxsize=1024)
 def one_shot_distance(epsilon: float, delta: float) -> float:
-    """The squared l2 distance, in standard deviations, that Gaussian noise may have to hide.
+    """Compute the squared l2 distance, in standard deviations, that Gaussian noise may hide.
 
     Gaussian noises of which one unit shifts the means by this much in all, each in units of its own
     standard deviation, are together (epsilon, delta)-DP (Balle & Wang 2018, Theorem 8). Raises
@@ -180,7 +180,7 @@ def one_shot_distance(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Gaussian noise that takes ``distance`` (squared) out of ``one_shot_distance``.
+    """Build independent Gaussian noise that takes ``distance`` of ``one_shot_distance``.
 
     A discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
     ``calibration.lattice_gaussian_delta``). Checked by ``tests/mechanisms/test_one_shot_noise.py``.

@@ -111,7 +111,7 @@ class GumbelTopKChosenKBar(Usual):
 def gumbel_top_k_chosen_k_bar(
     rho: float, *, sensitivity: int, k: int, k_bar: int, delta: float, floor: int
 ) -> GumbelTopKChosenKBar | None:
-    """The mechanism that costs at most ``rho``, choice included, or None if rho is too small."""
+    """Build the mechanism of at most ``rho``, choice included, or None if rho is too small."""
     epsilon = math.sqrt(8 * rho / (k + 1)) * (1 - 1e-11) + 2 * math.log1p(-delta)
     if epsilon <= 1e-9:
         return None

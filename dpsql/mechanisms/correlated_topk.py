@@ -40,7 +40,7 @@ _REACH = 14.0  # P[Z > 14 sigma] is below 1e-43
 
 
 def fresh_released(own: float, shared: float, fresh: int, x: int) -> float:
-    """An upper bound on P[max of ``fresh`` Z_i + Z > x], Z_i ~ N_Z(0, own²), Z ~ N_Z(0, shared²).
+    """Bound P[max of ``fresh`` Z_i + Z > x] from above, Z_i ~ N_Z(0, own²), Z ~ N_Z(0, shared²).
 
     Summed over Z, where it is tight to a relative 1e-9 for own <= 2048. Above, Z comes in blocks
     that count as if at their upper end, and P[Z_i > y] is bounded by the integral from y + 1/2
@@ -248,7 +248,7 @@ def correlated_top_k(
     floor: int,
     with_counts: bool = True,
 ) -> CorrelatedTopK | None:
-    """The mechanism that costs at most ``rho``, or None if rho is too large for its analysis."""
+    """Build the mechanism of at most ``rho``, or None if rho is too large for its analysis."""
     checked_positive(rho, "rho")
     shared = (2 if with_counts else 1) * math.sqrt(k_bar)
     sigma = sensitivity * math.sqrt((k_bar + shared) / (8 * rho))
@@ -315,7 +315,7 @@ def one_shot_top_k(
     floor: int,
     with_counts: bool = True,
 ) -> CorrelatedTopK:
-    """The mechanism of which one release is (epsilon, delta)-DP, with a threshold near the lowest.
+    """Build the mechanism whose release is (epsilon, delta)-DP, its threshold near the lowest.
 
     The noise alone and the threshold alone may each take nearly all of delta, as no neighbours are
     worst for both. For the analysis' sake sigma is never below about 1.5 k_bar^(1/4), so a large

@@ -76,7 +76,7 @@ class KnownDomainTopK(Usual):
         return max(0.0, odds) * self.sensitivity / self.epsilon
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Bound the first k groups in order by draws that avoid all others. k of them always come."""
+        """Bound the first k groups in order by draws that avoid all others. k always come out."""
         others = self.size - k
         if others <= 0:
             return UtilityBound(beta, 0.0, None)

@@ -100,7 +100,7 @@ class ExponentialQuantile:
         return rounded_up(groups * reach**2 / 8)
 
     def margin(self, confidence: float) -> float:
-        """A distance in ranks that an answer exceeds with probability at most 1 - confidence.
+        """Find a distance in ranks that answers exceed with probability at most 1 - confidence.
 
         At least one point has distance 0, and each further than t has a weight below exp(-rate*t).
         It holds for all data; where values lie densely, the error is some ln(size) times smaller.

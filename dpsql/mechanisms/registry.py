@@ -319,7 +319,7 @@ ENTRIES: tuple[MechanismEntry[Selection], ...] = (
 
 
 def names(family: Family | None = None, *, one_shot: bool = True) -> tuple[str, ...]:
-    """The names that a query can ask for; those without one-shot mechanisms if not ``one_shot``."""
+    """List the names that a query can ask for, one-shot mechanisms only if ``one_shot``."""
     return tuple(
         entry.name
         for entry in ENTRIES

@@ -86,7 +86,7 @@ class Selection(Protocol):
         """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
-        """What holds of the first k groups that come out, but for ``beta``; None if not a top-k."""
+        """Bound how good the first k groups are, but for ``beta``; None if not a top-k."""
 
     def score_for_inclusion(self, probability: float) -> float | None:
         """Tell how large a score must be to be released with this probability, or None if all are.
@@ -151,7 +151,7 @@ class Usual:
         return False
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
-        """Tell what holds of the first k groups that come out; None if not a top-k."""
+        """Bound how good the first k groups are; None if not a top-k."""
         return None
 
 

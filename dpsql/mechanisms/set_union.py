@@ -169,7 +169,7 @@ class SetUnion(Usual):
         return self.noise.rho(self.sensitivity)
 
     def delta_at(self, epsilon: float) -> float:
-        """A delta for which one publication is (epsilon, delta)-DP; 1.0 if this finds none."""
+        """Find a delta for which one publication is (epsilon, delta)-DP; 1.0 if there is none."""
         checked_positive(epsilon, "epsilon")
         if isinstance(self.noise, DiscreteLaplace):
             cost = Fraction(self.sensitivity) / Fraction(self.noise.scale)

@@ -108,7 +108,7 @@ def split_bound(
     log_hidden: float,
     noise_delta: Callable[[Floats, Integers], Floats],
 ) -> BlockBound:
-    """What the exact delta can be if between ``low`` and ``high`` of the changed groups are old.
+    """Bound the exact delta if between ``low`` and ``high`` of the changed groups are old.
 
     The k - j fresh groups all stay hidden with probability psi = exp((k - j) log_hidden). With the
     unit, the output is anything else with probability 1 - psi, which is pure loss, and psi times
@@ -128,7 +128,7 @@ def split_bound(
 
 
 def worst_over(first: int, last: int, bound: BlockBound) -> float:
-    """An upper bound on max over first <= j <= last of ``bound(j, j)``, tight to a relative 1e-9.
+    """Bound the maximum over first <= j <= last of ``bound(j, j)``, tight to a relative 1e-9.
 
     ``bound(low, high)`` must bound the values of all j in between. Branch and bound: blocks that
     cannot hold the maximum are dropped, the others are split.
@@ -186,7 +186,7 @@ def sparse_histogram_tau(
 def calibrate_sparse_histogram(
     epsilon: float, delta: float, groups: int, analysis: DeltaAnalysis = DeltaAnalysis.EXACT
 ) -> NoiseAndThreshold:
-    """The noise with the smallest tau among those that are (epsilon, delta)-DP, and that tau."""
+    """Find the (epsilon, delta)-DP noise with the smallest tau, and that tau."""
     check_parameters(epsilon, groups, delta)
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
     return lowest_tau(lambda s: sparse_histogram_tau(epsilon, delta, s, groups, analysis), least)

@@ -205,7 +205,7 @@ def gumbel_top_k(
     floor: int,
     groups: int | None = None,
 ) -> GumbelTopK | None:
-    """The Gumbel mechanism that costs at most ``rho`` for k picks, or None if rho is too small."""
+    """Build the Gumbel mechanism of at most ``rho`` for k picks, or None if rho is too small."""
     epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11) + 2 * math.log1p(-delta)
     if epsilon <= 1e-9:
         return None

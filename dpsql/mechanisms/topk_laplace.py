@@ -30,7 +30,7 @@ _SUMMED_SCALE = 512.0  # up to here tails are summed over the threshold's noise
 
 
 def overtaking_delta(scale: float, items: int, t: int) -> float:
-    """An upper bound on P[max of ``items`` Z_i > t + Z] for discrete Laplace noises, t >= 0.
+    """Bound P[max of ``items`` Z_i > t + Z] from above for discrete Laplace noises, t >= 0.
 
     Exact to rounding for scales up to 512; above, the union bound over the items.
     """
@@ -221,7 +221,7 @@ class FixedThreshold(Usual):
 
 
 def fixed_threshold(epsilon: float, *, delta: float, k: int, floor: int) -> FixedThreshold:
-    """The fixed threshold that is (epsilon, delta)-DP: the lower of basic and advanced composition.
+    """Find the (epsilon, delta)-DP threshold: the lower of basic and advanced composition.
 
     Raises ParameterError for parameters out of range.
     """

@@ -152,7 +152,7 @@ class Weights:
 
 
 def fresh_delta(noise: DiscreteGaussian, threshold: int, weights: Weights) -> float:
-    """A bound on the probability that some fresh group's noisy weight exceeds ``threshold``."""
+    """Bound the probability that some fresh group's noisy weight exceeds ``threshold``."""
     return -math.expm1(_lattice_log_hidden(noise, threshold, weights)) * (1 + _SLACK)
 
 
@@ -163,7 +163,7 @@ def weighted_histogram_delta(
     weights: Weights,
     others: float = 0.0,
 ) -> float:
-    """The delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
+    """Compute delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
 
     ``threshold`` is in steps, above any floor; ``others`` as in ``WeightedSparseHistogram``. Raises
     ParameterError for an epsilon out of range and for noise of 4 steps or less. Checked by
@@ -383,7 +383,7 @@ class WeightedSparseHistogram(_Weighted):
 def weighted_positive_counts(
     rho: float, delta: float, weights: Weights, floor: int = 0
 ) -> WeightedPositiveCounts:
-    """The mechanism that costs at most ``rho``. Raises ParameterError if that is out of range."""
+    """Build the mechanism of at most ``rho``. Raises ParameterError if that is out of range."""
     check_parameters(1.0, weights.groups, delta)
     noise = gaussian(rho, WEIGHT_STEPS, weights.groups).noise
     assert isinstance(noise, DiscreteGaussian)

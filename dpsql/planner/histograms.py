@@ -30,7 +30,7 @@ from dpsql.planner.weighted import weighted_options
 
 
 def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too.
+    """List positive counts by Gaussian or Laplace noise; for one publication exact ones too.
 
     With weighted units those of :mod:`dpsql.planner.weighted` take their place.
     """

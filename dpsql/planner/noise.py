@@ -40,7 +40,7 @@ def composed_noise(block: Block, rho: float) -> NoiseOf:
 
 
 def gaussian_noise(block: Block, rho: float) -> NoiseOf:
-    """Independent Gaussian noise that costs ``rho`` under zCDP, whose price is one of l2 alone."""
+    """Build independent Gaussian noise of ``rho`` under zCDP, whose price is one of l2 alone."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
         return gaussian(rho, _sensitivity(block, measure), groups)
@@ -49,7 +49,7 @@ def gaussian_noise(block: Block, rho: float) -> NoiseOf:
 
 
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
-    """Gaussian noise that takes ``distance`` out of what one publication may (see additive)."""
+    """Build Gaussian noise that takes ``distance`` of what one publication may (see additive)."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
         sensitivity = _sensitivity(block, measure)

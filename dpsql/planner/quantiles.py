@@ -11,7 +11,7 @@ from dpsql.planner.measured import measured, with_units
 
 
 def share_without_quantiles(block: Block) -> float:
-    """The part of a block's rho that is left to its measures and to the choice of its groups."""
+    """Compute the part of a block's rho that is left to its measures and the choice of groups."""
     if not block.quantiles:
         return 1.0
     others = len(measured(block) if block.known_domain else with_units(block))

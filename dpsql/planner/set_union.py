@@ -23,7 +23,7 @@ _PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)
 
 
 def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Build policies and fixed shares, each with Gaussian and with Laplace noise."""
+    """List policies and fixed shares, each with Gaussian and with Laplace noise."""
     parameters = block.parameters
     cap = parameters.max_groups_contributed
     if cap is None:

@@ -42,7 +42,7 @@ _EXACT_GAIN = 1.5  # more than what the exact analysis of a single publication e
 
 
 def top_k_options(block: Block, top_k: TopK, budget: QueryBudget) -> list[Option]:
-    """Build the mechanisms that look at the k_bar + 1 largest groups only."""
+    """List the mechanisms that look at the k_bar + 1 largest groups only."""
     obstacle = _obstacle(block, top_k)
     if obstacle is not None:
         kinds = names(Family.TOP_K, one_shot=budget.one_shot)

@@ -23,7 +23,7 @@ from dpsql.planner.option import Option, attempted
 def weighted_options(
     block: Block, budget: QueryBudget, cap: int, measures: tuple[Measure, ...], score: int
 ) -> list[Option]:
-    """Build positive weights by zCDP; for one publication the exact analysis too.
+    """List positive weights by zCDP; for one publication the exact analysis too.
 
     ``measures`` are those of the block and, at ``score``, the unit count. Only Gaussian noise will
     do: weights bound how far a unit moves a measure in l2, not in l1.

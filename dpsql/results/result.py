@@ -140,12 +140,12 @@ class Result:
         return table
 
     def df(self) -> pandas.DataFrame:
-        """A pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does for pyarrow."""
+        """Return a pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
         frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
         return frame
 
     def pl(self) -> polars.DataFrame:
-        """A polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does, for both of them."""
+        """Return a polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
         require_package("pyarrow", "polars")
         frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
         return frame
@@ -165,7 +165,7 @@ class Result:
             ) from None
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
-        """Confidence intervals for the noise of each aggregate returned as it was released.
+        """Compute confidence intervals for the noise of each aggregate returned as released.
 
         Each interval covers, with at least this probability, the value the query would have
         returned without noise (after bounding what one unit contributes). Where keys are found by a

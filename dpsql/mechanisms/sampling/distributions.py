@@ -108,13 +108,13 @@ class LatticeNoise(ABC):
         return values
 
     def log_sf(self, x: int) -> float:
-        """An upper bound on log P[Z > x], tight to about 1e-11 however small the probability."""
+        """Bound log P[Z > x] from above, tight to about 1e-11 however small the probability."""
         if x < 0:
             return min(0.0, math.log1p(-math.exp(self.log_sf(-x - 1))) + 3 * SLOP)
         return raised(self._log_upper_mass(x) - self.log_normaliser())
 
     def sf(self, x: int) -> float:
-        """An upper bound on P[Z > x], relative error at most 1e-10 (0.0 only by underflow)."""
+        """Bound P[Z > x] from above, relative error at most 1e-10 (0.0 only by underflow)."""
         return math.exp(self.log_sf(x))
 
     def quantile_sf(self, p: float) -> int:
@@ -267,7 +267,7 @@ class DiscreteLaplace(LatticeNoise):
         return abs(x) / Fraction(self.scale)
 
     def rho(self, shift: float) -> float:
-        """The Kullback-Leibler divergence of the noise from itself moved by the integer ``shift``.
+        """Compute the Kullback-Leibler divergence of the noise from itself moved by ``shift``.
 
         It is the supremum over alpha of D_alpha/alpha (reached as alpha falls to 1), hence zCDP's
         rho: (1/b) * (s - 2q(1 - q**s)/(1 - q**2)) with q = exp(-1/b); for s = 1 it equals

@@ -48,7 +48,7 @@ def normal_quantile_sf(log_p: float) -> float:
 
 
 def smallest(holds: Callable[[int], bool], guess: int) -> int:
-    """The smallest integer for which a monotone condition holds, searched outwards from a guess."""
+    """Find the smallest integer for which a monotone condition holds, outwards from a guess."""
     low = high = guess
     step = 1
     while not holds(high):
