@@ -20,7 +20,7 @@ from dpsql.render.tables import indented, pairs, titled
 
 @singledispatch
 def answer_panel(answer: Calculated) -> RenderableType:
-    """What ``dpsql calibrate`` prints."""
+    """Draw what ``dpsql calibrate`` prints."""
     raise TypeError(f"no panel for {type(answer).__name__}")
 
 

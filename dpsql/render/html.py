@@ -25,7 +25,7 @@ _STYLE = {
 
 
 def table_html(result: Result) -> str:
-    """The first rows with intervals, what they say in plain words, mechanism and cost."""
+    """Return the first rows with intervals, what they say in plain words, mechanism and cost."""
     columns, hidden = text_columns(result, DEFAULT_CONFIDENCE, MAX_ROWS)
     head = "".join(map(_head, columns))
     rows = "".join(

@@ -18,7 +18,7 @@ MAX_SQL = 20_000
 
 
 def explanation_panel(explanation: Explanation) -> Group:
-    """What EXPLAIN prints: price, then each private block, then the public tail."""
+    """Draw what EXPLAIN prints: price, then each private block, then the public tail."""
     blocks = explanation.blocks
     parts: list[RenderableType] = [_prices(explanation)] if blocks or not explanation.tail else []
     for number, block in enumerate(blocks, start=1):
