@@ -167,11 +167,11 @@ def test_adding_up_to_infinity_is_refused() -> None:
 
 
 def test_a_loss_is_worth_its_epsilon_and_what_its_rho_converts_to() -> None:
-    assert PrivacyLoss(0.0, 1e-8, 0.75).worth(0.0) == 0.75
-    assert PrivacyLoss(0.02, 1e-8).worth(1e-6) == epsilon_from_zcdp(0.02, 1e-6)
-    assert PrivacyLoss(0.02, 0.0, 0.5).worth(1e-6) == 0.5 + epsilon_from_zcdp(0.02, 1e-6)
+    assert PrivacyLoss(0.0, 1e-8, 0.75).epsilon_at(0.0) == 0.75
+    assert PrivacyLoss(0.02, 1e-8).epsilon_at(1e-6) == epsilon_from_zcdp(0.02, 1e-6)
+    assert PrivacyLoss(0.02, 0.0, 0.5).epsilon_at(1e-6) == 0.5 + epsilon_from_zcdp(0.02, 1e-6)
     with pytest.raises(ParameterError):
-        PrivacyLoss(0.02, 1e-8).worth(0.0)
+        PrivacyLoss(0.02, 1e-8).epsilon_at(0.0)
 
 
 @settings(max_examples=100, deadline=None)

@@ -49,7 +49,7 @@ def statement_of(plan: BlockPlan) -> str:
     if plan.quantiles:
         return rewrite_quantiles(plan, table, SALT, DUCKDB).sql
     statement = rewrite(plan, table, SALT, DUCKDB)
-    fetch = plan.selection.fetch
+    fetch = plan.selection.top_rows_needed
     if fetch is not None:
         assert f" LIMIT {fetch}" in statement
         statement = statement.replace(f" LIMIT {fetch}", f" LIMIT {LARGE}")

@@ -558,8 +558,8 @@ def test_the_gumbel_top_k_says_what_to_promise() -> None:
     # Durfee & Rogers 2019, Lemma 8.1 states a little more than is needed.
     shortfall = math.log(10 * 100 / 0.05) / epsilon
     gap = 1 + (math.log(100 / 5e-7) + math.log(10 / 0.05)) / epsilon
-    assert 0.8 * shortfall < answer["promise"]["shortfall"] <= shortfall
-    assert 0.9 * gap < answer["promise"]["gap"] <= 1.02 * gap
+    assert 0.8 * shortfall < answer["utility_bound"]["shortfall"] <= shortfall
+    assert 0.9 * gap < answer["utility_bound"]["gap"] <= 1.02 * gap
     text = run("gumbel-top-k --epsilon 1 --delta 1e-6 --k 10 --k-bar 100").stdout
     assert "every returned group counts at least h_(10) - 68.2" in text
     assert "10 come back if h_(10) is at least h_(101) + 177.1" in text

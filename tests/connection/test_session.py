@@ -19,7 +19,7 @@ import dpsql
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail import TailRunner
@@ -86,13 +86,13 @@ def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements = []
-    original = DuckDBStage.store
+    original = DuckDBScratch.store
 
-    def watched(self: DuckDBStage, name: str, sql: str) -> int:
+    def watched(self: DuckDBScratch, name: str, sql: str) -> int:
         statements.append(sql)
         return original(self, name, sql)
 
-    monkeypatch.setattr(DuckDBStage, "store", watched)
+    monkeypatch.setattr(DuckDBScratch, "store", watched)
     asked = "SELECT k, count(DISTINCT uid) AS n, sum(x) AS s FROM visits GROUP BY k"
     for _ in range(3):
         connection.sql(asked, epsilon=0.01, fresh=True)
@@ -435,7 +435,7 @@ def test_every_read_draws_a_salt_that_is_not_shown(
     question: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    reads: tuple[tuple[type, str], ...] = ((DuckDBRun, "exact"), (DuckDBStage, "store"))
+    reads: tuple[tuple[type, str], ...] = ((DuckDBRun, "exact"), (DuckDBScratch, "store"))
     for kind, method in reads:
         original = getattr(kind, method)
 

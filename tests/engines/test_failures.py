@@ -123,12 +123,12 @@ def test_a_failure_in_a_session_suspends_the_analyst(
 def test_failures_on_stages_are_failures(
     sql: str, what: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpsql.engines.duckdb import DuckDBStage
+    from dpsql.engines.duckdb import DuckDBScratch
 
-    step = getattr(DuckDBStage, what)
+    step = getattr(DuckDBScratch, what)
     called: list[str] = []
 
-    def failing(self: DuckDBStage, *given: Any) -> object:
+    def failing(self: DuckDBScratch, *given: Any) -> object:
         position = 1 if what == "store" else 0
         called.append(what)
         sql = f"SELECT error('row 4711') FROM ({given[position]})"
@@ -136,7 +136,7 @@ def test_failures_on_stages_are_failures(
 
     with opened() as con:
         with monkeypatch.context() as patch:
-            patch.setattr(DuckDBStage, what, failing)
+            patch.setattr(DuckDBScratch, what, failing)
             with suppress(dpsql.EngineError):
                 con.sql(sql, max_groups_contributed=3)
         assert suspended(con) is bool(called)

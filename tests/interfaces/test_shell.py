@@ -35,7 +35,7 @@ from dpsql.interfaces.shell.candidates import (
 )
 from dpsql.interfaces.shell.command import KEYS_OF_PROMPT
 from dpsql.interfaces.shell.completion import candidates
-from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
+from dpsql.interfaces.shell.costs import Balance, Price, balance, price, spent_between
 from dpsql.interfaces.shell.screen import pager, writable
 from dpsql.interfaces.shell.script import ALL, BY_NAME
 from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
@@ -617,7 +617,7 @@ def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept() -> None:
 LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i) WHERE hash(i) = 7'
 
 
-@pytest.mark.parametrize("way", ["exact", "stage"])
+@pytest.mark.parametrize("way", ["exact", "scratch"])
 def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str) -> None:
     engine = DuckDBEngine()
     engine.register("t", {"x": [1, 2]})
@@ -630,8 +630,8 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str
             if way == "exact":
                 run.exact(LONG, (), ["n"])
             else:
-                with run.stage() as stage:
-                    stage.store("x", LONG)
+                with run.scratch() as scratch:
+                    scratch.store("x", LONG)
         except EngineError as error:
             failed.append(error.code)
 

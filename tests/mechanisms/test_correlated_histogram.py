@@ -589,7 +589,7 @@ def test_a_group_appears_as_often_as_stated() -> None:
     mechanism = CorrelatedTopK(3.0, 1, 5, 5, 0.01, 0)
     source, runs = SeededSource(9), 2500
     for probability in (0.5, 0.95):
-        needed = mechanism.appears_above(probability)
+        needed = mechanism.score_for_inclusion(probability)
         assert needed is not None
         for extra, fewer in ((0, False), (-6, True)):
             score = 100 + math.ceil(needed) + extra
@@ -644,7 +644,7 @@ def test_a_mechanism_made_for_a_rho_costs_it_and_no_more(k_bar: int, with_counts
             root = (2 if with_counts else 1) * math.sqrt(k_bar)
             stated = sensitivity**2 * (k_bar + root) / (8 * made.sigma**2)
             assert made.rho(3) == pytest.approx(stated)
-            assert made.fetch == k_bar + 1
+            assert made.top_rows_needed == k_bar + 1
 
 
 def test_noise_too_small_for_the_analysis_is_refused() -> None:

@@ -92,7 +92,7 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
         order = present
         if plan.score is not None and not plan.declared:
             order = present[np.argsort(-columns[plan.score][present], kind="stable")]
-            order = order[: plan.selection.fetch]
+            order = order[: plan.selection.top_rows_needed]
         measures = {plan.block.measure_column(i): c[order] for i, c in enumerate(columns)}
         measures[plan.block.key_column(0)] = order + 1
         return ExactRows(np.arange(1, len(order) + 1), measures, {"k": order})

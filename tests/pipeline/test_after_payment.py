@@ -234,7 +234,7 @@ def failures(
 def read(result: dpsql.Result) -> None:
     """Everything that an answer can be asked for."""
     result.intervals()
-    result.reading()
+    result.summary()
     result.arrow()
     assert len(result.columns) == len(result.types)
     assert repr(result)

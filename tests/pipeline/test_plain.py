@@ -155,7 +155,7 @@ def test_no_way_in_lets_an_object_answer_for_itself(
         lambda: connection.sql("SELECT 1", fresh=value),
         lambda: connection.explain(counted, mechanism=value),
         lambda: answer.intervals(value),
-        lambda: answer.reading(value),
+        lambda: answer.summary(value),
         lambda: cursor.fetchmany(value),
         lambda: cursor.executemany(QUESTION, value),
         lambda: cursor.execute("SELECT ?", value),

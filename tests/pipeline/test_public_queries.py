@@ -49,7 +49,7 @@ def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
         before = opened.budget()
         monkeypatch.setattr(Answerer, "paying_ledger", None)
         monkeypatch.setattr(DuckDBRun, "exact", None)  # these are all reads of private rows
-        monkeypatch.setattr(DuckDBRun, "stage", None)
+        monkeypatch.setattr(DuckDBRun, "scratch", None)
         answer = opened.sql(sql)
         monkeypatch.undo()
         assert answer.fetchall() == ANSWERS[sql]

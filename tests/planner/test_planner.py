@@ -234,7 +234,7 @@ def test_top_k_takes_the_mechanism_whose_kth_group_may_be_smallest(
             assert groups is None
             continue
         sampled = 1.25 if forced.bounding else 1.0
-        needed[name] = sampled * (forced.selection.appears_above(0.95) or 0.0)
+        needed[name] = sampled * (forced.selection.score_for_inclusion(0.95) or 0.0)
     assert len(needed) >= 2
     assert plan.selection.name == min(needed, key=lambda name: needed[name])
 
@@ -262,8 +262,8 @@ def test_gumbel_is_capped_where_that_lowers_its_threshold_by_a_quarter(cap: int)
     assert isinstance(free.selection, GumbelTopK)
     assert free.selection.crossing == USUAL.k_bar
     assert free.bounding is None
-    gains = replace(free.selection, groups=cap).appears_above(0.95) or 0.0
-    if cap < USUAL.k_bar and 1.25 * gains < (free.selection.appears_above(0.95) or 0.0):
+    gains = replace(free.selection, groups=cap).score_for_inclusion(0.95) or 0.0
+    if cap < USUAL.k_bar and 1.25 * gains < (free.selection.score_for_inclusion(0.95) or 0.0):
         assert capped.bounding == Bounding.sample(cap)
         assert capped.selection == replace(free.selection, groups=cap)
         assert capped.selection.crossing == cap
@@ -310,7 +310,7 @@ def test_a_chosen_k_bar_is_only_for_whoever_asks() -> None:
         assert plan_block(b).selection.name != "gumbel_top_k_chosen_k_bar"
         asked = plan_block(b, "gumbel_top_k_chosen_k_bar")
         assert isinstance(asked.selection, GumbelTopKChosenKBar)
-        assert asked.selection.fetch == 5001
+        assert asked.selection.top_rows_needed == 5001
         assert asked.loss(0).rho == 2 * asked.selection.widest.pick_rho
         (verdict,) = {
             c.verdict for c in plan_block(b).candidates if c.mechanism == asked.selection.name
@@ -350,7 +350,7 @@ def test_laplace_top_k_wins_for_one_group_per_unit_at_a_small_delta() -> None:
 
 def test_the_fixed_threshold_competes_only_where_its_base_is_that_of_the_others() -> None:
     free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=1)
-    assert once(block(free, UNITS, limit=1), "fixed_threshold").selection.fetch == 2
+    assert once(block(free, UNITS, limit=1), "fixed_threshold").selection.top_rows_needed == 2
     (alike,) = (c for c in once(block(free, UNITS, limit=1)).candidates if "fixed" in c.mechanism)
     assert "only if asked for" not in alike.verdict
     wide = replace(free, k_bar=100)

@@ -161,18 +161,18 @@ def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(
 
 def test_a_result_says_what_it_means_in_plain_words(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key")
-    assert result.reading() in " ".join(repr(result).split())
-    assert result.reading(0.5) in " ".join(
+    assert result.summary() in " ".join(repr(result).split())
+    assert result.summary(0.5) in " ".join(
         render.uncoloured(render.result_panel(result, 0.5)).split()
     )
-    assert result.reading() in Document(result._repr_html_()).text
+    assert result.summary() in Document(result._repr_html_()).text
 
 
 def test_columns_computed_by_the_tail_have_no_interval(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(DISTINCT u) * 2 AS twice FROM t")
     assert not any("±" in line for line in body(repr(result)))
     assert result.intervals() == {}
-    assert "before the outer query" in result.reading()
+    assert "before the outer query" in result.summary()
 
 
 def test_wide_tables_are_not_cut_when_printed_as_text(connection: dpsql.Connection) -> None:

@@ -382,7 +382,7 @@ def test_which_values_of_a_unit_are_counted_favours_none(salt: int) -> None:
 def test_distinct_values_can_rank_groups() -> None:
     sql = "SELECT a, count(DISTINCT s) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
     plan = planned(sql, SCHEMA, RULES, max_rows_contributed=3).plans[0]
-    assert plan.selection.fetch is not None
+    assert plan.selection.top_rows_needed is not None
     assert plan.score == 0
     assert plan.measures[0].measure.monotone
     assert plan.measures[0].measure.sensitivity(3) == 3

@@ -257,14 +257,16 @@ def test_the_largest_groups_are_cut_by_score_then_key(
         assert minimum > 1
         return
     plan = cut.plans[0]
-    if plan.selection.fetch is None:
+    if plan.selection.top_rows_needed is None:
         return
     (statement,) = cut.statements
-    unlimited = statement.replace(f" LIMIT {plan.selection.fetch}", f" LIMIT {EVERYTHING}")
+    unlimited = statement.replace(
+        f" LIMIT {plan.selection.top_rows_needed}", f" LIMIT {EVERYTHING}"
+    )
     assert unlimited != statement
     LAB.fill(rows)
     found = LAB.rows(statement)
-    assert repr(found) == repr(LAB.rows(unlimited)[: plan.selection.fetch])
+    assert repr(found) == repr(LAB.rows(unlimited)[: plan.selection.top_rows_needed])
     assert [row[0] for row in found] == list(range(1, len(found) + 1))
 
 

@@ -24,7 +24,7 @@ from support import SALT, Planned, planned
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
@@ -274,9 +274,9 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     """The weights that the release step would add noise to, in order of row id."""
     plan = found.plans[0]
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
-    with engine.run().stage() as stage:
+    with engine.run().scratch() as scratch:
         statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
-        return read_set_union(plan, statements, stage, columns).weights
+        return read_set_union(plan, statements, scratch, columns).weights
 
 
 def engine_of(rows: Sequence[tuple[int, int]]) -> DuckDBEngine:
@@ -501,11 +501,11 @@ def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
 def test_a_failing_stage_keeps_its_reservation_and_quotes_nothing(
     mechanism: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: DuckDBStage, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
+    def fail(self: DuckDBScratch, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
         return original(self, f"SELECT error('row 4711') FROM ({sql})", *parameters)
 
-    original = DuckDBStage.integers
-    monkeypatch.setattr(DuckDBStage, "integers", fail)
+    original = DuckDBScratch.integers
+    monkeypatch.setattr(DuckDBScratch, "integers", fail)
     with connection:
         with pytest.raises(dpsql.EngineError) as caught:
             connection.sql("SELECT DISTINCT a FROM r", mechanism=mechanism)

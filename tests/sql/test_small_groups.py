@@ -20,7 +20,7 @@ from sqlglot import exp
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import large_enough, threshold
-from dpsql.accuracy.wording import Part, ShownAggregate, reading
+from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
@@ -232,7 +232,7 @@ def margin(plan: BlockPlan) -> int:
 
 
 def told(plan: BlockPlan) -> str:
-    return reading([Part(plan, 3, (ShownAggregate(0, "n"),), 3)])
+    return summary([Part(plan, 3, (ShownAggregate(0, "n"),), 3)])
 
 
 def test_answers_and_plans_say_what_decides() -> None:

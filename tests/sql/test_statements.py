@@ -17,7 +17,7 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 import dpsql
 from dpsql.accounting.zcdp import ZERO
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
@@ -528,8 +528,8 @@ def test_no_statement_of_ours_reaches_an_engine(
     for owner, name in (
         (DuckDBEngine, "bind"),
         (DuckDBRun, "exact"),
-        (DuckDBStage, "store"),
-        (DuckDBStage, "exact"),
+        (DuckDBScratch, "store"),
+        (DuckDBScratch, "exact"),
     ):
         original = getattr(owner, name)
 

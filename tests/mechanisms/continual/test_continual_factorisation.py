@@ -74,7 +74,8 @@ def test_b_times_c_is_the_running_sum(factorisation: Factorisation) -> None:
     for step in range(1, factorisation.steps + 1):
         row = exact_row(factorisation, step)
         for s, column in enumerate(columns):
-            entry = sum(weight * column.get(number, 0) for number, weight in row.items())
+            products = (weight * column.get(number, 0) for number, weight in row.items())
+            entry = sum(products, Fraction(0))
             wanted = 1 if step - width <= s < step else 0
             assert abs(entry - wanted) < Fraction(1, 2**300)
 
