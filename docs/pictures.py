@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypedDict
 
 import matplotlib as mpl
 import numpy as np
@@ -20,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsql.accounting.composition import compare
 from dpsql.accounting.zcdp import rho_from_epsilon
@@ -52,7 +53,7 @@ MEASURED = RESULTS / "set_union.json"
 
 INK = "#777e87"
 BLUE, ORANGE, GREEN, RED, PURPLE = "#3b82c4", "#cf7a1f", "#2a9d6f", "#d1495b", "#9467bd"
-STYLE = {
+STYLE: dict[Any, Any] = {  # matplotlib types every name
     "axes.edgecolor": INK,
     "axes.grid": True,
     "axes.labelcolor": INK,
@@ -160,12 +161,18 @@ def correlated_variance(axes: Axes) -> None:
     axes.set_title("one unit may touch every group")
 
 
+class _Fixed(TypedDict):
+    sensitivity: int
+    delta: float
+    floor: int
+
+
 def top_k_threshold(axes: Axes) -> None:
     """What a group needs above the (k_bar+1)-th count, for one query, by mechanism."""
     epsilon, delta, k = 1.0, 1e-6, 10
     rho, rest = rho_from_epsilon(epsilon, delta / 2), delta / 2
     sizes = sorted({round(10 ** (i / 10)) for i in range(10, 41)})
-    fixed = {"sensitivity": 1, "delta": rest, "floor": 0}
+    fixed: _Fixed = {"sensitivity": 1, "delta": rest, "floor": 0}
     gumbel = [gumbel_top_k(rho, k=k, k_bar=n, **fixed) for n in sizes]
     line(axes, sizes, [m.threshold for m in gumbel if m], "Gumbel, k = 10, names", GREEN)
     shared = [correlated_top_k(rho, k=n, k_bar=n, **fixed) for n in sizes]
@@ -228,8 +235,8 @@ def thousands(*axes: Axis) -> None:
 
 def line(
     axes: Axes,
-    x: object,
-    y: object,
+    x: ArrayLike,
+    y: ArrayLike,
     label: str,
     colour: str,
     dash: str = "-",

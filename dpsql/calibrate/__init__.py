@@ -28,8 +28,8 @@ from dpsql.calibrate.request import (
     refused,
 )
 from dpsql.calibrate.values import Figures, Found, Mechanism
-from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import Sizes
+from dpsql.mechanisms.utility import UtilityBound
 
 __all__ = ["CALCULATIONS", "Calculated", "Calibration", "Request", "answer_json", "calibrate"]
 
@@ -57,7 +57,7 @@ class Calibration:
     measured: str
     drawn: Figures | None
     continuous: Figures | None
-    promise: Promise | None
+    utility_bound: UtilityBound | None
     notes: tuple[str, ...]
 
 
@@ -93,7 +93,7 @@ def calibrate(request: Request) -> Calculated:
 
 
 def answer_json(answer: Calculated) -> str:
-    """An answer as JSON text."""
+    """Write an answer as JSON text."""
     return json.dumps(asdict(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -225,6 +225,6 @@ def _calibration(
         measured=mechanism.measured,
         drawn=found.drawn,
         continuous=found.continuous,
-        promise=found.promise,
+        utility_bound=found.utility_bound,
         notes=found.notes,
     )

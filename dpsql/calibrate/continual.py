@@ -95,19 +95,20 @@ def calibrate_stream(request: Request) -> ContinualCalibration:
     assert request.delta is not None
     if request.window is not None and request.window > request.steps:
         raise refused(f"{flag('window')} must not exceed {flag('steps')}")
-    histogram, analysis, how, conversion = _histogram(request, _factorisation(request))
-    loss = histogram.loss
+    found = _calibrated(request, _factorisation(request))
+    histogram, loss = found.histogram, found.histogram.loss
     epsilon, delta = request.epsilon, request.delta
-    if conversion is not None:
-        epsilon, delta = epsilon_from_zcdp(loss.rho, conversion), loss.delta + conversion
+    if found.conversion is not None:
+        epsilon = epsilon_from_zcdp(loss.rho, found.conversion)
+        delta = loss.delta + found.conversion
     assert epsilon is not None
     asked = request.given()
     named = (*BUDGET_QUANTITIES, "steps", "window", "groups", "sensitivity")
     return ContinualCalibration(
         mechanism=histogram.name,
         parameters={parameter_name(name): asked[name] for name in named if name in asked},
-        analysis=analysis,
-        how=how,
+        analysis=found.analysis,
+        how=found.how,
         source="Rivera Cardoso & Rogers 2022, Theorem 6, with the factorisation named",
         epsilon=epsilon,
         delta=delta,
@@ -127,42 +128,61 @@ def _factorisation(request: Request) -> Factorisation:
     return SlidingWindow(request.steps, request.window)
 
 
-def _histogram(
-    request: Request, factorisation: Factorisation
-) -> tuple[ContinualHistogram, str, str, float | None]:
+@dataclass(frozen=True, slots=True)
+class _Found:
     """The mechanism, its analysis by name and in words, and the delta that converts its rho."""
-    assert request.delta is not None
-    analysis = request.analysis or ("exact" if request.rho is None else "zcdp")
-    if analysis not in ("exact", "zcdp") or (request.rho is not None and analysis == "exact"):
-        possible = "zcdp" if request.rho is not None else "exact, zcdp"
+
+    histogram: ContinualHistogram
+    analysis: str
+    how: str
+    conversion: float | None
+
+
+def _calibrated(request: Request, factorisation: Factorisation) -> _Found:
+    possible = ("exact", "zcdp") if request.rho is None else ("zcdp",)
+    analysis = request.analysis or possible[0]
+    if analysis not in possible:
         raise refused(
-            f"continual does not take {flag('analysis')} {analysis}", hint=f"Possible: {possible}."
+            f"continual does not take {flag('analysis')} {analysis}",
+            hint=f"Possible: {', '.join(possible)}.",
         )
-    groups, sensitivity = request.groups or 1, request.sensitivity or 1
-    half = request.delta / 2
-    if analysis == "exact":
-        assert request.epsilon is not None
-        histogram = continual_histogram_once(
-            request.epsilon,
-            request.delta,
-            factorisation,
-            groups=groups,
-            floor=0,
-            sensitivity=sensitivity,
-        )
-        how = "the stream by the exact analysis of Gaussian noise, half of delta for the thresholds"
-        return histogram, analysis, how, None
+    return (_once if analysis == "exact" else _through_zcdp)(request, factorisation)
+
+
+def _once(request: Request, factorisation: Factorisation) -> _Found:
+    assert request.epsilon is not None
+    assert request.delta is not None
+    histogram = continual_histogram_once(
+        request.epsilon,
+        request.delta,
+        factorisation,
+        groups=request.groups or 1,
+        floor=0,
+        sensitivity=request.sensitivity or 1,
+    )
+    how = "the stream by the exact analysis of Gaussian noise, half of delta for the thresholds"
+    return _Found(histogram, "exact", how, None)
+
+
+def _through_zcdp(request: Request, factorisation: Factorisation) -> _Found:
+    assert request.delta is not None
     if request.rho is None:
         assert request.epsilon is not None
-        rho, own, conversion = rho_from_epsilon(request.epsilon, half), request.delta - half, half
+        conversion = request.delta / 2
+        rho, own = rho_from_epsilon(request.epsilon, conversion), request.delta - conversion
         how = "zCDP at rho(epsilon, delta/2), and delta/2 for the thresholds"
     else:
         rho, own, conversion = request.rho, request.delta, request.delta
         how = "zCDP: delta for the thresholds, and as much again to convert rho to epsilon"
     histogram = continual_histogram_for_rho(
-        rho, own, factorisation, groups=groups, floor=0, sensitivity=sensitivity
+        rho,
+        own,
+        factorisation,
+        groups=request.groups or 1,
+        floor=0,
+        sensitivity=request.sensitivity or 1,
     )
-    return histogram, analysis, how, conversion
+    return _Found(histogram, "zcdp", how, conversion)
 
 
 def _step_figures(histogram: ContinualHistogram) -> Iterator[StepFigures]:

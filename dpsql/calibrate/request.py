@@ -40,23 +40,23 @@ class Request:
     noise: str | None = None
 
     def given(self) -> dict[str, float | int | str]:
-        """The options that are given, by field."""
+        """Return the options that are given, by field."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "mechanism"}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def parameter(name: str) -> str:
-    """What a field is called elsewhere in dpsql."""
+    """Tell what a field is called elsewhere in dpsql."""
     return "max_groups_contributed" if name == "groups" else name
 
 
 def flag(name: str) -> str:
-    """The option a field is given by."""
+    """Return the option a field is given by."""
     return f"--{parameter(name).replace('_', '-')}"
 
 
 def refused(reason: str, hint: str | None = None) -> ParameterError:
-    """The refusal of options that do not fit together."""
+    """Build the refusal of options that do not fit together."""
     return ParameterError(reason, code="options_do_not_fit", hint=hint)
 
 

@@ -154,7 +154,7 @@ class Statements:
             case CreateView():
                 self._defined(statement)
                 return listings.PLAN_COLUMNS if statement.explained else listings.VIEW_COLUMNS
-            case RefreshView(name, until, place):
+            case RefreshView(name, _, place):
                 with _at(place):
                     self._answerer.views.named(name)
                 return listings.REFRESH_COLUMNS
@@ -193,18 +193,20 @@ class Statements:
             case Show(ShowSubject.PARAMETERS):
                 return listings.parameter_listing(self._policy, self._layers())
             case Show(ShowSubject.VIEWS):
-                return listings.views(self._answerer.views.all())
+                return listings.view_listing(self._answerer.views.all())
             case CreateView():
                 return self._created(statement)
             case RefreshView(name, until, place):
                 with _at(place):
-                    return listings.refreshed(self._answerer.views.refresh(name, _moment(until)))
+                    return listings.refresh_listing(
+                        self._answerer.views.refresh(name, _moment(until))
+                    )
             case DropView(name, place):
                 with _at(place):
                     self._answerer.views.drop(name)
-                return listings.views(self._answerer.views.all())
+                return listings.view_listing(self._answerer.views.all())
             case Describe(table, place) if self._is_view(table):
-                return listings.describe_view(self._answerer.views.prepared(table))
+                return listings.view_column_listing(self._answerer.views.prepared(table))
             case Describe(table, place):
                 schema = self._answerer.engine.schema()
                 return listings.column_listing(self._policy, schema, table, place)
@@ -220,10 +222,10 @@ class Statements:
         """Create a view, or tell what it would be."""
         prepared = self._defined(statement)
         if statement.explained:
-            return listings.plan(explain_view(prepared))
+            return listings.plan_listing(explain_view(prepared))
         with _at(statement.place):
             self._answerer.views.create(prepared)
-        return listings.views(self._answerer.views.all())
+        return listings.view_listing(self._answerer.views.all())
 
     def _defined(self, statement: CreateView) -> PreparedView:
         layers = (layer.given for layer in self._layers())

@@ -22,13 +22,13 @@ def _lines(view: PreparedView) -> Iterator[str]:
     plan, definition = view.plan, view.plan.definition
     steps, block, loss = definition.steps, plan.block, plan.loss
     epsilon, delta = definition.parameters.epsilon, definition.parameters.delta
-    yield f"materialized view {definition.name}: {steps.count:,} steps of {steps.period}, from "
-    yield f"{steps.start:%Y-%m-%d %H:%M} ({steps.zone}), over {block.table}"
-    yield f"  price: {significant(epsilon)} epsilon and {significant(delta)} delta, once, for all"
-    yield f"  steps (rho {significant(loss.rho)}, delta {significant(loss.delta)}); refreshes are "
-    yield "  free, and nothing is refunded"
+    yield f"materialized view {definition.name} over {block.table}"
+    start = f"{steps.start:%Y-%m-%d %H:%M} {steps.zone}"
+    yield f"  {steps.count:,} steps of {steps.period}, from {start}"
+    yield f"  price: epsilon {significant(epsilon)}, delta {significant(delta)}, once for all steps"
+    yield f"  (rho {significant(loss.rho)}, delta {significant(loss.delta)}); nothing is refunded"
     yield f"  protects: {block.unit_name} ({block.unit_column}), over all steps together"
-    yield f"  contributions: at most {plan.groups:,} groups per unit over all steps, the first ones;"
+    yield f"  contributions: at most {plan.groups:,} groups per unit over all steps, the first ones"
     yield f"  at most {block.parameters.max_rows_contributed:,} rows of a unit in each"
     yield f"  mechanism: {plan.histogram.name}"
     if definition.window is not None:

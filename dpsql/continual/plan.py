@@ -37,7 +37,7 @@ from dpsql.mechanisms.continual.streams import (
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.measured import UNITS, with_units
+from dpsql.planner.noise import UNITS, with_units
 
 _BUFFERS: Final = 4
 _FINE_BITS: Final = 36  # of what one unit may add: totals of 2**27 units fit 64 bits
@@ -116,7 +116,7 @@ class ContinualSelection(Usual):
         found = self._histogram.thresholds()
         return None if found is None else float(found[self._step - 1])
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         """How large a score must be to be released at this step with this probability."""
         threshold = self.threshold
         if threshold is None:

@@ -137,7 +137,8 @@ def read_wall_time(what: str, text: str) -> datetime:
         raise ParameterError(
             f"{what} must be a date or a time without a zone, not {text[:40]!r}",
             code="bad_time",
-            hint="Write '2026-01-01' or '2026-01-01 06:00'; the zone is that of the table's time in the policy.",
+            hint="Write '2026-01-01' or '2026-01-01 06:00'; the zone is that of the table's "
+            "time in the policy.",
         )
     return found
 

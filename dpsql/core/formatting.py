@@ -17,7 +17,7 @@ DEFAULT_CONFIDENCE = 0.95
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """A figure to a few significant digits, thousands separated, without trailing zeros.
+    """Write a figure to a few significant digits, thousands separated, without trailing zeros.
 
     >>> significant(0.0043708), significant(127_881_728.4), significant(1.0)
     ('0.004371', '127,881,728', '1')
@@ -30,7 +30,7 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with the given decimals, thousands separated, and no minus before zero.
+    """Write a number with the given decimals, thousands separated, and no minus before zero.
 
     >>> fixed(1234.56, 1), fixed(-0.01, 0), fixed(float("nan"), 0)
     ('1,234.6', '0', 'nan')
@@ -51,7 +51,7 @@ def decimals_for(half_width: float) -> int:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share of a limit, in words that never round something to nothing.
+    """Write a share of a limit, in words that never round something to nothing.
 
     >>> percent(1, 8), percent(1e-6, 1), percent(0, 1)
     ('12.5%', '<0.1%', '0%')
@@ -72,7 +72,7 @@ def all_numbers(values: Sequence[object]) -> bool:
 
 
 def level(confidence: float) -> str:
-    """A confidence as people write it.
+    """Write a confidence as people write it.
 
     >>> level(0.95), level(0.999)
     ('95%', '99.9%')
@@ -81,7 +81,7 @@ def level(confidence: float) -> str:
 
 
 def ordinal(number: int) -> str:
-    """A place in an order.
+    """Write a place in an order.
 
     >>> ordinal(1), ordinal(12), ordinal(1002)
     ('1st', '12th', '1,002nd')
@@ -104,7 +104,7 @@ def printable(text: str, width: int | None = None) -> str:
 
 
 def printable_line(line: str) -> str:
-    """A line with each unprintable character as one space, so that columns stay where they are."""
+    """Replace each unprintable character of a line by one space, so that columns stay aligned."""
     return "".join(c if c.isprintable() else " " for c in line)
 
 
@@ -113,7 +113,7 @@ def _escaped(character: str) -> str:
 
 
 def cell(value: object, width: int | None = 60) -> str:
-    """A value without noise of its own: a key, or something the tail computed."""
+    """Return a value without noise of its own: a key, or something the tail computed."""
     if value is None:
         return MISSING
     if isinstance(value, float):

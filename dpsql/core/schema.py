@@ -60,7 +60,7 @@ _ALIASES: Mapping[str, str] = {
 
 
 def fold(name: str) -> str:
-    """The form under which DuckDB compares two identifiers: ASCII letters in lower case.
+    """Return the form under which DuckDB compares two identifiers: ASCII letters in lower case.
 
     Only ASCII: to DuckDB ``É`` and ``é`` are two different columns, so they are to us.
     """
@@ -116,7 +116,7 @@ class Table:
         object.__setattr__(self, "_by_name", by_name)
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
+        """Find the column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
         return self._by_name.get(fold(name))
 
 
@@ -125,13 +125,13 @@ Schema: TypeAlias = Mapping[str, Table]
 
 
 def schema_of(*tables: Table) -> Schema:
-    """The schema holding these tables, keyed by folded name."""
+    """Return the schema holding these tables, keyed by folded name."""
     return {fold(table.name): table for table in tables}
 
 
 @lru_cache(maxsize=1024)
 def base_type(type_text: str) -> str:
-    """The type without its arguments, aliases resolved: ``numeric(9, 2)`` -> ``DECIMAL``.
+    """Return the type without its arguments, aliases resolved: ``numeric(9, 2)`` -> ``DECIMAL``.
 
     Nested types keep what makes them nested, so that none of the tests below accepts them:
     ``INTEGER[]`` -> ``INTEGER[]``, ``STRUCT(a INTEGER)`` -> ``STRUCT``.

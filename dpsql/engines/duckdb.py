@@ -254,8 +254,8 @@ class DuckDBRun:
         cursor = self._cursor()
         return discreetly(lambda: MaterializedStream(cursor.sql(sql).materialize()))
 
-    def stage(self) -> DuckDBStage:
-        return DuckDBStage(self._cursor())
+    def scratch(self) -> DuckDBScratch:
+        return DuckDBScratch(self._cursor())
 
     def stream(self, table: str) -> ArrowStream:
         sql = f"SELECT * FROM {quote(self._schema[table].name)}"
@@ -276,14 +276,14 @@ def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
             cursor.interrupt()
 
 
-class DuckDBStage:
+class DuckDBScratch:
     """Temporary tables of one cursor: in memory, or in a private directory where it is short."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
         self._tables: set[str] = set()
 
-    def __enter__(self) -> DuckDBStage:
+    def __enter__(self) -> DuckDBScratch:
         return self
 
     def __exit__(self, *_: object) -> None:

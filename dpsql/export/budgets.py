@@ -35,7 +35,7 @@ ACCOUNT_COLUMNS = (
 
 
 def budget_json(report: BudgetReport) -> str:
-    """A budget as JSON: the analyst's figures, all accounts, forecasts and analyses."""
+    """Return a budget as JSON: the analyst's figures, all accounts, forecasts and analyses."""
     names = (
         *("account", "composition", "epsilon", "delta", "rho_limit", "delta_limit", "rho_spent"),
         *("delta_spent", "epsilon_spent", "queries", "unsettled"),
@@ -66,7 +66,7 @@ def account_dict(account: AccountReport) -> dict[str, Any]:
 
 
 def account_row(account: AccountReport) -> list[object]:
-    """The cells of ``ACCOUNT_COLUMNS``; limits are those of what binds."""
+    """Return the cells of ``ACCOUNT_COLUMNS``; limits are those of what binds."""
     spent, total, bound = account.spent, account.total, account.binding
     limits: list[object] = [None] * 4
     if bound is not None:
@@ -93,7 +93,7 @@ def entry_dict(entry: Entry) -> dict[str, Any]:
 
 
 def entry_row(entry: Entry) -> list[object]:
-    """The cells of ``ENTRY_COLUMNS``."""
+    """Return the cells of ``ENTRY_COLUMNS``."""
     asked, reserved = read_record(entry.plan), entry.reserved.loss
     charged: list[object] = [None] * 3
     if entry.charged is not None:
@@ -130,7 +130,7 @@ def ledger_json(
     suspensions: Sequence[Event],
     entries: Iterable[Entry],
 ) -> Iterator[str]:
-    """A whole ledger as JSON, in pieces.
+    """Return a whole ledger as JSON, in pieces.
 
     Its head, its accounts, when these were suspended, and its entries from the newest on.
     """
@@ -168,7 +168,7 @@ def to_json(value: object, indent: int | None = 2) -> str:
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A header, unless ``columns`` is empty, and the rows; None as nothing."""
+    """Return a header, unless ``columns`` is empty, and the rows; None as nothing."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if columns:

@@ -35,7 +35,7 @@ class ExportColumn:
 
 
 def encoded(result: Result, format_: str, confidence: float, intervals: bool) -> bytes:
-    """The answer in a format: a whole file. ``intervals`` asks for them as columns."""
+    """Return the answer in a format: a whole file. ``intervals`` asks for them as columns."""
     shown = confidence if intervals else None
     match format_:
         case "csv":
@@ -55,7 +55,7 @@ def encoded(result: Result, format_: str, confidence: float, intervals: bool) ->
 
 
 def exported_columns(result: Result, intervals: float | None) -> list[ExportColumn]:
-    """The columns of an answer.
+    """Return the columns of an answer.
 
     With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
     """
@@ -108,7 +108,7 @@ def result_json(result: Result, confidence: float, intervals: bool = False) -> s
 
 
 def result_json_lines(result: Result, intervals: float | None) -> str:
-    """An object for each row, on a line of its own."""
+    """Return an object for each row, on a line of its own."""
     columns = exported_columns(result, intervals)
     names = [column.name for column in columns]
     rows = zip(*(column.values for column in columns), strict=True)
@@ -126,7 +126,7 @@ def result_csv(result: Result, intervals: float | None) -> str:
 
 
 def result_markdown(result: Result, intervals: float | None) -> str:
-    """A table of GitHub's Markdown, numbers to the right."""
+    """Return a table of GitHub's Markdown, numbers to the right."""
     columns = exported_columns(result, intervals)
     rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
     cells = [[_markdown_cell(value) for value in column.values] for column in columns]
@@ -153,7 +153,7 @@ def result_arrow(result: Result, confidence: float, intervals: bool = False) -> 
 
 
 def result_parquet(result: Result, confidence: float, intervals: bool = False) -> bytes:
-    """A Parquet file. Cost and mechanisms are its metadata."""
+    """Return a Parquet file. Cost and mechanisms are its metadata."""
     import pyarrow.parquet
 
     buffer = io.BytesIO()
@@ -205,7 +205,7 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
 
 
 def explanation_json(explanation: Explanation) -> str:
-    """A plan as JSON."""
+    """Return a plan as JSON."""
     return json_text(asdict(explanation), indent=2)
 
 

@@ -125,19 +125,19 @@ class Block:
         return size
 
     def key_column(self, index: int) -> str:
-        """The internal column name of a key in exact and released rows."""
+        """Return the internal column name of a key in exact and released rows."""
         return f"{INTERNAL_PREFIX}k{index}"
 
     def aggregate_column(self, index: int) -> str:
-        """The internal column name of an aggregate in released rows."""
+        """Return the internal column name of an aggregate in released rows."""
         return f"{INTERNAL_PREFIX}a{index}"
 
     def measure_column(self, index: int) -> str:
-        """The internal column name of a measure in exact rows."""
+        """Return the internal column name of a measure in exact rows."""
         return f"{INTERNAL_PREFIX}m{index}"
 
     def noise_column(self, index: int) -> str:
-        """The internal column name of one of ``noise_columns`` in released rows."""
+        """Return the internal column name of one of ``noise_columns`` in released rows."""
         return f"{INTERNAL_PREFIX}e{index}"
 
     def support_columns(self, index: int) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ class Standing:
         )
 
     def affordable(self, amount: Amount) -> int | None:
-        """How many charges of ``amount`` fit into what is left; None if any number does."""
+        """Tell how many charges of ``amount`` fit into what is left; None if any number does."""
         if self.left is None:
             return None
         pairs = zip(self.left.units, amount.units, strict=True)
@@ -267,7 +267,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """The head written as ``text``. Raises :class:`ParameterError`."""
+        """Return the head written as ``text``. Raises :class:`ParameterError`."""
         seq, _, digest = text.strip().partition(":")
         try:
             head = cls(int(seq), bytes.fromhex(digest))
@@ -313,7 +313,7 @@ def line_of(path: str) -> tuple[str, ...]:
 
 
 def check_limits(path: str, limits: Sequence[Account]) -> dict[str, Account]:
-    """The policy's limits by path: each on the account or an ancestor, each account once."""
+    """Return the policy's limits by path: each on the account or an ancestor, each account once."""
     if not all(isinstance(account, Account) for account in limits):
         _refuse("limits are given as Account values")
     found = {account.path: account for account in limits}

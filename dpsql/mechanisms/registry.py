@@ -172,7 +172,7 @@ GAUSSIAN_SPARSE_HISTOGRAM: MechanismEntry[SparseHistogram] = MechanismEntry(
 
 
 def weights(sizes: Sizes) -> Weights:
-    """Units that weigh as much as ``groups`` groups, in as many as are kept of that."""
+    """Weigh units as much as ``groups`` groups, in as many as are kept of that."""
     return Weights(sizes.groups, kept_groups(sizes.groups))
 
 
@@ -314,7 +314,7 @@ ENTRIES: tuple[MechanismEntry[Selection], ...] = (
 
 
 def names(family: Family | None = None, *, one_shot: bool = True) -> tuple[str, ...]:
-    """The names that a query can ask for; those without one-shot mechanisms if not ``one_shot``."""
+    """List the names that a query can ask for, one-shot mechanisms only if ``one_shot``."""
     return tuple(
         entry.name
         for entry in ENTRIES

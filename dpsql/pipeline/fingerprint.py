@@ -49,6 +49,8 @@ def _canonical(value: object) -> str:
 
     Every part says where it ends: text is quoted, all else is a name, a number or in brackets.
     """
+    if type(value) is str:  # as most are
+        return repr(value)
     match value:
         case None:
             return "-"

@@ -55,7 +55,7 @@ class Question:
 
     @property
     def sound(self) -> bool:
-        """True if text and mechanism are of their types: nothing promises that they are."""
+        """Tell whether text and mechanism are texts: callers can pass anything."""
         return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
 
     @property

@@ -43,7 +43,7 @@ _Sparse: TypeAlias = SparseHistogram | WeightedSparseHistogram
 
 
 def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too.
+    """List positive counts by Gaussian or Laplace noise; for one publication exact ones too.
 
     With weighted units only Gaussian noise will do, and groups need enough weight to be named.
     """

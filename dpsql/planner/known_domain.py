@@ -38,7 +38,7 @@ _NONE_LEFT_OUT = "LIMIT leaves out none of the declared groups"
 
 
 def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Noise on declared groups, with and without a cap on the groups of a unit."""
+    """List noise on declared groups, with and without a cap on the groups of a unit."""
     size = block.domain_size
     if size > MAX_DOMAIN:
         raise QueryRefused(

@@ -38,22 +38,22 @@ def measured(block: Block) -> tuple[Measure, ...]:
 
 
 def composed_noise(block: Block, rho: float) -> NoiseOf:
-    """Noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
+    """Build noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
     return _smallest(block, rho, gaussian, laplace, shared=correlated_gaussian)
 
 
 def gaussian_noise(block: Block, rho: float) -> NoiseOf:
-    """Independent Gaussian noise that costs ``rho`` under zCDP, whose price is one of l2 alone."""
+    """Build independent Gaussian noise of ``rho`` under zCDP, whose price is one of l2 alone."""
     return _smallest(block, rho, gaussian)
 
 
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
-    """Gaussian noise that takes ``distance`` out of what one publication may (see additive)."""
+    """Build Gaussian noise that takes ``distance`` of what one publication may (see additive)."""
     return _smallest(block, distance, one_shot_gaussian, shared=one_shot_correlated_gaussian)
 
 
 def pure_laplace_noise(block: Block, epsilon: float) -> NoiseOf:
-    """Laplace noise that is ``epsilon``-DP."""
+    """Build Laplace noise that is ``epsilon``-DP."""
     return _smallest(block, epsilon, one_shot_laplace)
 
 

@@ -42,7 +42,7 @@ _EXACT_GAIN = 1.5  # more than what the exact analysis of a single publication e
 
 
 def top_k_options(block: Block, top_k: TopK, budget: QueryBudget) -> list[Option]:
-    """The mechanisms that look at the k_bar + 1 largest groups only."""
+    """List the mechanisms that look at the k_bar + 1 largest groups only."""
     obstacle = _obstacle(block, top_k)
     if obstacle is not None:
         kinds = names(Family.TOP_K, one_shot=budget.one_shot)
@@ -231,7 +231,7 @@ class _TopK:
         bounding = None if cap is None else Bounding.sample(cap)
         plan = BlockPlan(self.block, selection, values, self.score, groups, bounding, conversion)
         variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
-        needed = selection.appears_above(0.95)
+        needed = selection.score_for_inclusion(0.95)
         assert needed is not None
         rank = needed if cap is None else needed * _CAP_GAIN
         return Option(selection.name, plan, rank, variant=variant)

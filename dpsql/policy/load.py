@@ -22,7 +22,7 @@ MAX_VALUE_SIGNS: Final = 15_000
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
+    """Return the policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
 
     A ledger that it names by a relative path is in the file's own directory.
     """
@@ -46,7 +46,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
 
 def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
-    """The policy in a text; ``source_name`` is what errors call it.
+    """Return the policy in a text; ``source_name`` is what errors call it.
 
     Raises PolicyError with the first problem as its place and every problem in its hint:
     ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or
@@ -79,7 +79,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
 
 
 def file_schema() -> dict[str, Any]:
-    """The JSON schema of a policies file, as pydantic writes it."""
+    """Return the JSON schema of a policies file, as pydantic writes it."""
     return PoliciesFile.model_json_schema()
 
 

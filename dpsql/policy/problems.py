@@ -72,7 +72,7 @@ _CONSTRAINTS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def null_problems(tree: Tree) -> Iterator[Problem]:
-    """Every known name with nothing after it, except groups that may be empty."""
+    """Collect every known name with nothing after it, except groups that may be empty."""
     for path in tree.names:
         section = _SECTIONS.get(_pattern(path[:-1]))
         unknown = section is not None and path[-1] not in section.model_fields
@@ -86,7 +86,7 @@ def null_problems(tree: Tree) -> Iterator[Problem]:
 
 
 def unprotected_problems(tree: Tree) -> Iterator[Problem]:
-    """Every table that has neither a unit nor a link, and is not public."""
+    """Collect every table that has neither a unit nor a link, and is not public."""
     document = tree.value if isinstance(tree.value, dict) else {}
     tables, links = document.get("tables"), document.get("links")
     found = map(link_of, links if isinstance(links, list) else ())

@@ -15,13 +15,13 @@ from dpsql.calibrate.continual import ContinualCalibration
 from dpsql.calibrate.conversions import Conversion
 from dpsql.calibrate.values import Figures
 from dpsql.core.formatting import significant
-from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.utility import UtilityBound
 from dpsql.render.tables import indented, pairs, titled
 
 
 @singledispatch
 def answer_panel(answer: Calculated) -> RenderableType:
-    """What ``dpsql calibrate`` prints."""
+    """Draw what ``dpsql calibrate`` prints."""
     raise TypeError(f"no panel for {type(answer).__name__}")
 
 
@@ -29,8 +29,8 @@ def answer_panel(answer: Calculated) -> RenderableType:
 def _(answer: Calibration) -> RenderableType:
     facts = [("Guarantee", _guarantee(answer)), ("In a session", _session(answer))]
     facts += [("Analysis", f"{answer.analysis}: {answer.how}"), ("Source", answer.source)]
-    if answer.promise is not None:
-        facts += [("Promise", text) for text in _promised(answer.promise, answer.parameters)]
+    if answer.utility_bound is not None:
+        facts += [("Utility", text) for text in _utility(answer.utility_bound, answer.parameters)]
     facts += [("Note", note) for note in answer.notes]
     return Group(
         _title(answer.mechanism, answer.parameters),
@@ -104,14 +104,14 @@ def _session(answer: Calibration) -> str:
     return f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)} as one query under zCDP"
 
 
-def _promised(promise: Promise, parameters: dict[str, float | int | str]) -> list[str]:
+def _utility(bound: UtilityBound, parameters: dict[str, float | int | str]) -> list[str]:
     """In words; h_(j) is the j-th largest true count."""
     k = int(parameters["k"])
     base = f"h_({int(parameters.get('k_bar', k)) + 1})"
-    often = f"with probability {1 - promise.beta:.6g}"
-    found = [f"{often} every returned group counts at least h_({k}) - {promise.shortfall:,.4g}"]
-    if promise.gap is not None:
-        found.append(f"{often} {k} come back if h_({k}) is at least {base} + {promise.gap:,.4g}")
+    often = f"with probability {1 - bound.beta:.6g}"
+    found = [f"{often} every returned group counts at least h_({k}) - {bound.shortfall:,.4g}"]
+    if bound.gap is not None:
+        found.append(f"{often} {k} come back if h_({k}) is at least {base} + {bound.gap:,.4g}")
     return found
 
 

@@ -70,7 +70,11 @@ def test_rows_that_disappear_stay_counted(place: Path) -> None:
 
 
 def test_groups_are_taken_for_good_in_the_order_of_steps(place: Path) -> None:
-    steps = [[(1, "a", 1, 1)], [(1, "a", 1, 1), (1, "b", 1, 1)], [(1, x, 1, 1) for x in "0abz"]]
+    steps: list[list[Row]] = [
+        [(1, "a", 1, 1)],
+        [(1, "a", 1, 1), (1, "b", 1, 1)],
+        [(1, x, 1, 1) for x in "0abz"],
+    ]
     assert set(absorb(place, steps)[2]) == {"a", "b"}
 
 

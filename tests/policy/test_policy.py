@@ -251,7 +251,7 @@ WRONG_LINKS: list[tuple[dict[str, PrivacyUnit | None], list[tuple[str, Link]], s
 
 @pytest.mark.parametrize(("units", "links", "reason", "line"), WRONG_LINKS)
 def test_links_that_lead_to_no_unit_are_refused_in_files_and_in_python(
-    units, links, reason, line
+    units: dict[str, PrivacyUnit | None], links: list[tuple[str, Link]], reason: str, line: int
 ) -> None:
     """Of one policy, written in both ways: the same reason, and in the file also its line."""
     linked = dict(links)

@@ -62,7 +62,8 @@ def tree(text: str) -> exp.Expr:
 
 
 def scan(name: str, *columns: str) -> Scan:
-    return Scan(Table(name, tuple(Column(*column.split()) for column in columns)))
+    split = (column.split(maxsplit=1) for column in columns)
+    return Scan(Table(name, tuple(Column(each, type_) for each, type_ in split)))
 
 
 def t() -> Scan:
@@ -358,7 +359,7 @@ def test_a_node_that_nobody_writes_is_no_text() -> None:
 
     class Other(RowSet):
         __slots__ = ()
-        sources = ()  # type: ignore[assignment]
+        sources = ()
 
         def _columns(self) -> tuple[Column, ...]:
             return ()
@@ -437,10 +438,10 @@ def pairs(sql: str) -> Iterator[tuple[str, str]]:
             from_clause(other.block.source.rows, STRICT),
         )
         yield f"SELECT * FROM {texts[0]}", f"SELECT * FROM {texts[1]}"
-    for one, other in zip(ours.statements, theirs.statements, strict=True):
+    for here, there in zip(ours.statements, theirs.statements, strict=True):
         # Row numbers are in the order in which rows come, which is left open.
         numbered = "SELECT * EXCLUDE (__dpsql_rid) FROM ({}) AS q"
-        yield numbered.format(one), numbered.format(other)
+        yield numbered.format(here), numbered.format(there)
 
 
 def test_another_engine_writes_all_in_its_own_way() -> None:

@@ -95,7 +95,7 @@ def _epsilon(amount: Amount, conversion: float) -> str:
     loss = amount.loss
     if loss.rho and not conversion:
         return f"ρ {significant(loss.rho, 3)}"
-    return f"ε {significant(loss.worth(conversion), 3)}"
+    return f"ε {significant(loss.epsilon_at(conversion), 3)}"
 
 
 def _plot(call: Invocation) -> None:

@@ -35,6 +35,15 @@ GroupValue = (
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_NANOSECONDS = {
+    "D": 86_400 * 10**9,
+    "h": 3_600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 1_000,
+    "ns": 1,
+}
 
 
 def encode_group(values: Sequence[GroupValue]) -> bytes:
@@ -48,18 +57,39 @@ def encode_group(values: Sequence[GroupValue]) -> bytes:
     """
     parts = [len(values).to_bytes(4, "big")]
     for value in values:
-        tag, payload = _encoded(value.item() if isinstance(value, np.generic) else value)
+        tag, payload = _encoded(value)
         parts += (tag, len(payload).to_bytes(8, "big"), payload)
     return b"".join(parts)
 
 
 def _encoded(value: object) -> tuple[bytes, bytes]:
-    encode = _ENCODERS.get(type(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return _numpy_time(value)
+    plain = value.item() if isinstance(value, np.generic) else value
+    encode = _ENCODERS.get(type(plain))
     if encode is None:
-        raise ParameterError(
-            f"groups of type {type(value).__name__} have no keyed noise", code="bad_parameter"
-        )
-    return encode(value)
+        raise _not_encoded(value)
+    return encode(plain)
+
+
+def _not_encoded(value: object) -> ParameterError:
+    return ParameterError(
+        f"groups of type {type(value).__name__} have no keyed noise", code="bad_parameter"
+    )
+
+
+def _numpy_time(value: np.datetime64 | np.timedelta64) -> tuple[bytes, bytes]:
+    """As the standard library's types: a day is a date, all else is counted in nanoseconds."""
+    if np.isnat(value):
+        return b"0", b""
+    unit, count = np.datetime_data(value.dtype)
+    number = int(value.astype(np.int64)) * count
+    if isinstance(value, np.datetime64) and unit == "D":
+        return b"D", _integer(number + _EPOCH.toordinal())
+    if unit not in _NANOSECONDS:
+        raise _not_encoded(value)
+    tag = b"s" if isinstance(value, np.datetime64) else b"v"
+    return tag, _integer(number * _NANOSECONDS[unit])
 
 
 def _integer(value: int) -> bytes:
@@ -86,12 +116,12 @@ def _decimal(value: decimal.Decimal) -> bytes:
 
 
 def _datetime(value: datetime.datetime) -> tuple[bytes, bytes]:
-    """Microseconds since 1970, of the clock or, with a zone, of the instant."""
+    """Nanoseconds since 1970, of the clock or, with a zone, of the instant."""
     offset = value.utcoffset()
     clock = (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
     if offset is None:
-        return b"s", _integer(clock)
-    return b"S", _integer(clock - offset // _MICROSECOND)
+        return b"s", _integer(clock * 1_000)
+    return b"S", _integer((clock - offset // _MICROSECOND) * 1_000)
 
 
 def _time(value: datetime.time) -> tuple[bytes, bytes]:
@@ -116,6 +146,6 @@ _ENCODERS: dict[type, Callable[..., tuple[bytes, bytes]]] = {
     datetime.datetime: _datetime,
     datetime.date: lambda value: (b"D", _integer(value.toordinal())),
     datetime.time: _time,
-    datetime.timedelta: lambda value: (b"v", _integer(value // _MICROSECOND)),
+    datetime.timedelta: lambda value: (b"v", _integer(value // _MICROSECOND * 1_000)),
     uuid.UUID: lambda value: (b"U", value.bytes),
 }

@@ -64,11 +64,11 @@ class Energy(Protocol):
         ...
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Energies in float64, relative error at most 4 units in the last place."""
+        """Compute energies in float64 for integers of any shape, to 4 units in the last place."""
         ...
 
     def exact_energy(self, x: int) -> Fraction:
-        """The energy of one integer, exactly."""
+        """Compute the energy of one integer, exactly."""
         ...
 
 
@@ -140,7 +140,7 @@ class LatticeSampler:
         return np.repeat(cells, runs)
 
     def sample(self, n: int, source: EntropySource) -> NDArray[np.int64]:
-        """``n`` independent draws, exactly distributed."""
+        """Draw ``n`` independent values, exactly distributed: an int64 array of shape (n,)."""
         out = np.empty(n, dtype=np.int64)
         for begin in range(0, n, _BLOCK):
             self._fill(out[begin : begin + _BLOCK], source)
@@ -229,7 +229,7 @@ class LatticeSampler:
 
 
 def uniform_below(factor: Fraction, energy: Fraction, floor: int, source: EntropySource) -> bool:
-    """Whether ``floor + V < factor * exp(-energy)`` for a fresh V uniform on [0, 1), exactly.
+    """Tell whether ``floor + V < factor * exp(-energy)`` for a fresh V uniform on [0, 1), exactly.
 
     V's bits are drawn only until the two sides separate: they are equal with probability zero.
     """

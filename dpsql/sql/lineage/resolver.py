@@ -1,4 +1,4 @@
-"""Whose rows they are: the relations of FROM clauses, subqueries, CTEs and set operations.
+"""Follows the privacy unit through FROM clauses, subqueries, CTEs and set operations.
 
 The privacy unit is followed from the catalog through the syntax tree, never by a column's name:
 

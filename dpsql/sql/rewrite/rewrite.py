@@ -103,12 +103,12 @@ class _Rewriter:
 
     def sql(self) -> str:
         groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
-        if self.plan.selection.fetch is not None:
+        if self.plan.selection.top_rows_needed is not None:
             assert self.plan.score is not None
             score = self.dialect.descending(self.rows.measures[self.plan.score])
             terms = [score, *self.rows.ascending(self.rows.keys)]
             ordered = f"{groups} ORDER BY {', '.join(terms)}"
-            groups = self.dialect.limited(ordered, self.plan.selection.fetch)
+            groups = self.dialect.limited(ordered, self.plan.selection.top_rows_needed)
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
         row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"

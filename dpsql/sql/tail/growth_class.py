@@ -2,7 +2,7 @@
 
 A tail may be any query, and DuckDB does not count the memory of values that are being computed: a
 list of a billion numbers, a text that doubles from subquery to subquery. Expressions that are
-known to give values of bounded size are listed here; nothing is refused for the want of it.
+known to give values of bounded size are listed here; a tail with others runs in a sandbox.
 """
 
 from __future__ import annotations

@@ -29,6 +29,11 @@ EQUAL: list[tuple[GroupValue, GroupValue]] = [
     (np.int64(7), 7),
     (np.float64(0.5), 0.5),
     (np.str_("a"), "a"),
+    (np.datetime64("2026-01-01T12:00", "m"), dt.datetime(2026, 1, 1, 12)),
+    (np.datetime64("2026-01-01T12:00", "ns"), np.datetime64("2026-01-01T12:00", "us")),
+    (np.datetime64("2026-01-01", "D"), dt.date(2026, 1, 1)),
+    (np.timedelta64(-3, "s"), dt.timedelta(seconds=-3)),
+    (np.datetime64("NaT"), None),
 ]
 DIFFERENT: list[GroupValue] = [
     None, "", "0", "a", "a\0", "é", "e\u0301", "nan", "NULL", "\ud800", b"", b"a", True, False,
@@ -38,7 +43,8 @@ DIFFERENT: list[GroupValue] = [
     dt.date(1970, 1, 1), dt.date(1, 1, 1), dt.datetime(1970, 1, 1), dt.datetime(1, 1, 1),
     dt.datetime(1970, 1, 1, tzinfo=UTC), dt.time(0), dt.time(0, tzinfo=UTC),
     dt.time(0, tzinfo=EAST), dt.timedelta(0),
-    dt.timedelta(microseconds=-1), uuid.UUID(int=0), uuid.UUID(int=1),
+    dt.timedelta(microseconds=-1), np.datetime64(1, "ns"), np.datetime64(2**62, "us"),
+    uuid.UUID(int=0), uuid.UUID(int=1),
 ]  # fmt: skip
 
 
@@ -75,6 +81,6 @@ def test_what_is_not_recognised_is_refused() -> None:
     class Odd(str):
         __slots__ = ()
 
-    for value in ([1], (1,), {"a": 1}, 1j, Odd("a"), object()):
+    for value in ([1], (1,), {"a": 1}, 1j, Odd("a"), object(), np.timedelta64(1, "Y")):
         with pytest.raises(ParameterError):
             encode_group((value,))  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ SMALL: tuple[Factorisation, ...] = (
 )
 
 
-def columns_of_c(factorisation: Factorisation, draws: int) -> list[dict[int, Fraction]]:
+def columns_of_c(factorisation: Factorisation) -> list[dict[int, Fraction]]:
     """C by columns, each by the number of the draw that belongs to a row of it."""
     steps, unit = factorisation.steps, 1 << factorisation.bits
     if isinstance(factorisation, Toeplitz):
@@ -70,18 +70,19 @@ def exact_row(factorisation: Factorisation, step: int, bits: int = 400) -> dict[
 @pytest.mark.parametrize("factorisation", SMALL, ids=repr)
 def test_b_times_c_is_the_running_sum(factorisation: Factorisation) -> None:
     width = factorisation.span if isinstance(factorisation, Toeplitz) else factorisation.steps
-    columns = columns_of_c(factorisation, 0)
+    columns = columns_of_c(factorisation)
     for step in range(1, factorisation.steps + 1):
         row = exact_row(factorisation, step)
         for s, column in enumerate(columns):
-            entry = sum(weight * column.get(number, 0) for number, weight in row.items())
+            products = (weight * column.get(number, 0) for number, weight in row.items())
+            entry = sum(products, Fraction(0))
             wanted = 1 if step - width <= s < step else 0
             assert abs(entry - wanted) < Fraction(1, 2**300)
 
 
 @pytest.mark.parametrize("factorisation", SMALL, ids=repr)
 def test_norms_are_those_of_the_exact_matrices(factorisation: Factorisation) -> None:
-    columns = columns_of_c(factorisation, 0)
+    columns = columns_of_c(factorisation)
     norms = [sum(entry**2 for entry in column.values()) for column in columns]
     assert factorisation.norm_squared == max(norms)
     for step, bound in enumerate(factorisation.row_norms(), start=1):

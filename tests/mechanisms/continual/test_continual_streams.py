@@ -35,6 +35,7 @@ from dpsql.mechanisms.continual.streams import (
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 
 KEY = StreamKey(bytes(range(32)))
+NOTHING = np.zeros(0, dtype=np.int64)
 RHO = rho_from_epsilon(1.0, 5e-7)
 
 
@@ -397,8 +398,8 @@ def test_a_group_of_one_unit_is_ever_shown_as_rarely_as_computed(
         lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 0),
         lambda: ContinualNoise(SquareRoot(5), 1e-9, 1, 1),
         lambda: ContinualNoise(SquareRoot(5), math.nan, 1, 1),
-        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(0, np.zeros(0), [], KEY),
-        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(6, np.zeros(0), [], KEY),
+        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(0, NOTHING, [], KEY),
+        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(6, NOTHING, [], KEY),
         lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).std(6),
         lambda: ContinualHistogram(ContinualNoise(SquareRoot(5), 1.0, 1, 1), 0.0, 0),
         lambda: ContinualHistogram(ContinualNoise(SquareRoot(5), 1.0, 1, 1), 0.1, None),
