@@ -80,20 +80,21 @@ class StepNoise:
         raise AssertionError("the noise of a view comes from its key")
 
 
+@dataclass(frozen=True, slots=True)
 class ContinualSelection(Usual):
-    """Which groups of a view come out, as a ``Selection``: to say so in words and in SQL."""
+    """Which groups of a view come out, as a ``Selection``: to say so in words and in SQL.
 
-    __slots__ = ("_declared", "_histogram", "_step")
+    ``domain`` is the number of declared groups, None if keys are unknown.
+    """
 
-    def __init__(self, histogram: ContinualHistogram, step: int, declared: int | None) -> None:
-        self._histogram = histogram
-        self._step = step
-        self._declared = declared
+    histogram: ContinualHistogram
+    step: int
+    domain: int | None
 
     @property
     def name(self) -> str:
         """The mechanism's standard name."""
-        return self._histogram.name
+        return self.histogram.name
 
     @property
     def source(self) -> str:
@@ -103,18 +104,18 @@ class ContinualSelection(Usual):
     @property
     def delta(self) -> float:
         """The probability of a differentiating outcome over all steps."""
-        return self._histogram.delta
+        return self.histogram.delta
 
     @property
     def declared(self) -> int | None:
         """How many declared groups it answers, or None if keys are unknown."""
-        return self._declared
+        return self.domain
 
     @property
     def threshold(self) -> float | None:
         """What a noisy score must exceed at this step."""
-        found = self._histogram.thresholds()
-        return None if found is None else float(found[self._step - 1])
+        found = self.histogram.thresholds()
+        return None if found is None else float(found[self.step - 1])
 
     def score_for_inclusion(self, probability: float) -> float | None:
         """How large a score must be to be released at this step with this probability."""
@@ -123,7 +124,7 @@ class ContinualSelection(Usual):
             return None
         if probability <= 0.5:
             return threshold + 1
-        return threshold + 1 + self._histogram.margin(self._step, 2 * probability - 1)
+        return threshold + 1 + self.histogram.margin(self.step, 2 * probability - 1)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
         """Nothing: the noise of a view comes from its key."""
