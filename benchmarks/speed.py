@@ -21,8 +21,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -153,7 +155,7 @@ def big_queries(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, runs: i
 
 def small_overheads(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection) -> dict[str, float]:
     """Milliseconds that dpsql adds to small queries: median of differences of paired runs."""
-    queries = {
+    queries: dict[str, tuple[str, dict[str, Any]]] = {
         "top-10, unlimited groups": ("LIMIT 10", {"max_groups_contributed": "unlimited"}),
         "top-10, 10 groups per unit": ("LIMIT 10", {"max_groups_contributed": 10}),
         "histogram, 10 groups per unit": ("", {"max_groups_contributed": 10}),
@@ -167,7 +169,7 @@ def small_overheads(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection) -> 
         numbers = count()
 
         def private(
-            sql: str = sql, parameters: dict[str, object] = parameters, new: bool = new
+            sql: str = sql, parameters: dict[str, Any] = parameters, new: bool = new
         ) -> object:
             text = f"{sql} -- {next(numbers)}" if new else sql  # noqa: B023 (used at once)
             return con.sql(text, fresh=True, **parameters).fetchall()
@@ -225,7 +227,7 @@ def draws_per_second() -> dict[str, float]:
     for scale in (1.0, 30.0, 1e3, 1e4, 1e6, 1e9):
         noise, source = DiscreteGaussian(scale), OSEntropy()
         noise.sample(1000, source)
-        figures[f"{scale:g}"] = 5 / seconds(lambda n=noise, s=source: n.sample(5_000_000, s))
+        figures[f"{scale:g}"] = 5 / seconds(partial(noise.sample, 5_000_000, source))
     return figures
 
 

@@ -19,7 +19,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -34,7 +36,7 @@ sys.path.insert(0, str(ROOT / "tests" / "tpch"))
 from tpch_queries import QUERIES, RUNNING, TpchQuery, text  # noqa: E402
 from tpch_world import ANALYST, POLICY, database, exact, plain  # noqa: E402
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,19 @@ def errors(query: TpchQuery, rows: Iterable[Row], right: dict[Row, Row]) -> Iter
         expected = right.get(row[: query.keys], ())
         for value, truth in zip(row[query.keys :], expected[query.keys :], strict=False):
             if value is not None and truth:
-                yield abs(float(value) - float(truth)) / abs(float(truth))  # type: ignore[arg-type]
+                yield abs(float(value) - float(truth)) / abs(float(truth))
+
+
+def _rows(con: dpsql.Connection, query: TpchQuery, values: dict[str, object]) -> list[Row]:
+    chosen: Any = query.parameters
+    return con.sql(query.asked, values, **chosen).fetchall()
 
 
 def measure(query: TpchQuery, path: Path, duck: duckdb.DuckDBPyConnection, runs: int) -> Measured:
     """Alternate plain DuckDB and dpsql, so that whatever else the machine does meets both."""
     exact(duck, query.reference)
-    theirs, ours, released, wrong = [], [], [], []
+    theirs, ours, released = [], [], []
+    wrong: list[float] = []
     right: dict[Row, Row] = {}
     for _ in range(runs):
         taken, rows = seconds(lambda: exact(duck, query.reference))
@@ -95,9 +103,7 @@ def measure(query: TpchQuery, path: Path, duck: duckdb.DuckDBPyConnection, runs:
                 ((values["average"],),) = con.sql(
                     text("edited", query.first), max_rows_contributed=1
                 ).fetchall()
-            taken, answer = seconds(
-                lambda c=con, v=values: c.sql(query.asked, v, **query.parameters).fetchall()
-            )
+            taken, answer = seconds(partial(_rows, con, query, values))
         ours.append(taken)
         released.append(sum(row[: query.keys] in right for row in answer))  # type: ignore[attr-defined]
         wrong += errors(query, answer, right)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import numpy as np
@@ -113,7 +114,11 @@ POLICY = Policy(
 
 
 def worth(
-    con: dpsql.Connection, true: dict[str, int], bounding: str, groups: int, runs: int
+    con: dpsql.Connection,
+    true: dict[str, int],
+    bounding: Literal["sample", "weight"],
+    groups: int,
+    runs: int,
 ) -> Worth:
     counts, errors, times = [], [], []
     for _ in range(runs):

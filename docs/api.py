@@ -179,7 +179,8 @@ def _signature(name: str, function: Any) -> str:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    many = {inspect.Parameter.VAR_POSITIONAL.name: "*", inspect.Parameter.VAR_KEYWORD.name: "**"}
+    stars = many.get(parameter.kind.name, "")
     annotation = "" if parameter.annotation is parameter.empty else _type(parameter.annotation)
     written = f"{stars}{parameter.name}" + (f": {annotation}" if annotation else "")
     if parameter.default is parameter.empty:
@@ -227,7 +228,7 @@ def _errors() -> Iterator[str]:
         if inspect.isclass(kind) and issubclass(kind, errors.Error | errors.Warning | UserWarning):
             first, *more = text(kind).split("\n\n")
             meaning = " ".join([first, *more])
-            yield f"| `{name}` | `{kind.__base__.__name__}` | {meaning} |"
+            yield f"| `{name}` | `{kind.__bases__[0].__name__}` | {meaning} |"
 
 
 if __name__ == "__main__":

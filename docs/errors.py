@@ -79,7 +79,9 @@ def page() -> str:
     shown = refusals()
     kinds = {code.kind for code in CODES.values()} - set(QUERY_CLASSES)
     parts = [INTRODUCTION]
-    for kind in (*QUERY_CLASSES, *sorted(kinds, key=lambda kind: kind.__name__)):
+    others = sorted(kinds, key=lambda kind: kind.__name__)
+    order: tuple[type[dpsql.Error], ...] = (*QUERY_CLASSES, *others)
+    for kind in order:
         parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
         codes = sorted(code for code, known in CODES.items() if known.kind is kind)
         if kind in QUERY_CLASSES:

@@ -74,7 +74,7 @@ def arrows() -> Counter[tuple[str, str]]:
 
 def places() -> dict[str, tuple[float, float]]:
     """The middle of every package's box."""
-    found = {}
+    found: dict[str, tuple[float, float]] = {}
     for row, layer in enumerate(LAYERS):
         for place, name in enumerate(layer):
             x = WIDTH / 2 + (place - (len(layer) - 1) / 2) * (BOX + 70)

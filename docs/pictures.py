@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypedDict
 
 import matplotlib as mpl
 import numpy as np
@@ -20,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsql.accounting.composition import compare
 from dpsql.accounting.zcdp import rho_from_epsilon
@@ -28,6 +29,12 @@ from dpsql.connection.connection import connect
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.mechanisms.additive import correlated_gaussian, gaussian
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.continual.factorisation import (
+    SlidingWindow,
+    SquareRoot,
+    TreeFromBelow,
+    best_tree,
+)
 from dpsql.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
     correlated_tau,
@@ -46,7 +53,7 @@ MEASURED = RESULTS / "set_union.json"
 
 INK = "#777e87"
 BLUE, ORANGE, GREEN, RED, PURPLE = "#3b82c4", "#cf7a1f", "#2a9d6f", "#d1495b", "#9467bd"
-STYLE = {
+STYLE: dict[Any, Any] = {  # matplotlib types every name
     "axes.edgecolor": INK,
     "axes.grid": True,
     "axes.labelcolor": INK,
@@ -154,12 +161,18 @@ def correlated_variance(axes: Axes) -> None:
     axes.set_title("one unit may touch every group")
 
 
+class _Fixed(TypedDict):
+    sensitivity: int
+    delta: float
+    floor: int
+
+
 def top_k_threshold(axes: Axes) -> None:
     """What a group needs above the (k_bar+1)-th count, for one query, by mechanism."""
     epsilon, delta, k = 1.0, 1e-6, 10
     rho, rest = rho_from_epsilon(epsilon, delta / 2), delta / 2
     sizes = sorted({round(10 ** (i / 10)) for i in range(10, 41)})
-    fixed = {"sensitivity": 1, "delta": rest, "floor": 0}
+    fixed: _Fixed = {"sensitivity": 1, "delta": rest, "floor": 0}
     gumbel = [gumbel_top_k(rho, k=k, k_bar=n, **fixed) for n in sizes]
     line(axes, sizes, [m.threshold for m in gumbel if m], "Gumbel, k = 10, names", GREEN)
     shared = [correlated_top_k(rho, k=n, k_bar=n, **fixed) for n in sizes]
@@ -198,6 +211,22 @@ def composition(axes: Axes) -> None:
     axes.set_title("ε = 0.1 each, δ = 10⁻⁶ in all")
 
 
+def continual_noise(axes: Axes) -> None:
+    """The noise of every step of a year, by factorisation, in single answers of the same cost."""
+    steps = np.arange(1, 366, dtype=np.float64)
+    for label, colour, factorisation in (
+        ("tree, base 5", ORANGE, best_tree(365)),
+        ("tree from below", RED, TreeFromBelow(365)),
+        ("Toeplitz", BLUE, SquareRoot(365)),
+        ("Toeplitz, 30 steps", GREEN, SlidingWindow(365, 30)),
+    ):
+        line(axes, steps, factorisation.relative_std(), label, colour)
+    axes.set_xlabel("step")
+    axes.set_ylabel("std, in single answers' std")
+    axes.set_ylim(0, 8)
+    axes.set_title("365 steps; one answer at each of its own costs 19.1")
+
+
 def thousands(*axes: Axis) -> None:
     """Plain numbers on an axis, not powers of ten."""
     for axis in axes:
@@ -206,8 +235,8 @@ def thousands(*axes: Axis) -> None:
 
 def line(
     axes: Axes,
-    x: object,
-    y: object,
+    x: ArrayLike,
+    y: ArrayLike,
     label: str,
     colour: str,
     dash: str = "-",
@@ -263,6 +292,7 @@ def an_answer(axes: Axes) -> None:
 
 
 PICTURES: dict[str, Callable[[Axes], None]] = {
+    "continual-noise.svg": continual_noise,
     "an-answer.svg": an_answer,
     "threshold-by-noise.svg": threshold_by_noise,
     "set-union-size.svg": set_union_size,

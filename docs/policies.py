@@ -115,7 +115,7 @@ SECTIONS = {
 def schema() -> dict[str, Any]:
     """The JSON schema for editors: the models' own, without what only Python knows."""
     found: dict[str, Any] = _plain(file_schema())
-    found["$defs"] = {name.lstrip("_"): inner for name, inner in found["$defs"].items()}
+    found["$defs"] = {name.removesuffix("Section"): inner for name, inner in found["$defs"].items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dpsql policies",
@@ -142,7 +142,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, str):
-        return value.replace("#/$defs/_", "#/$defs/")
+        return value.removesuffix("Section") if value.startswith("#/$defs/") else value
     if not isinstance(value, dict):
         return value
     return {

@@ -20,6 +20,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -128,7 +129,10 @@ class Terminal:
 
         Raises ``AssertionError`` with the screen if that does not happen.
         """
-        holds = (lambda: condition in self.text) if isinstance(condition, str) else condition
+
+        def holds() -> bool:
+            return condition in self.text if isinstance(condition, str) else condition()
+
         deadline = time.monotonic() + seconds
         while True:
             more = self._read(_QUIET)
@@ -277,10 +281,14 @@ def block(name: str) -> re.Pattern[str]:
     return re.compile(rf"(<!-- screen: {name} -->\n```text\n)(.*?)(\n?```\n)", re.DOTALL)
 
 
+def _filled(text: str, found: re.Match[str]) -> str:
+    return f"{found[1]}{text}\n```\n"
+
+
 def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for name, text in taken().items():
-        page, places = block(name).subn(lambda found, text=text: f"{found[1]}{text}\n```\n", page)
+        page, places = block(name).subn(partial(_filled, text), page)
         assert places == 1, f"the page has no place for the screen {name}"
     PAGE.write_text(page, encoding="utf-8")
 

@@ -68,7 +68,9 @@ def chart(stars: dpsql.Result) -> None:
     """The histogram with its error bars, as a file. The Axes is matplotlib's: go on from there."""
     axes = stars.plot(x="stars", y="ratings")
     axes.set_title("Ratings, at most 50 of each kind per user")
-    axes.figure.savefig(CHART)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(CHART)
     print(f"\nWrote {CHART}.")
 
 

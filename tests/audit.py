@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]
 
 
@@ -47,7 +48,7 @@ class Lab:
         for _, *row in self.rows(statement):
             key = tuple(map(normal, row[:keys]))
             assert key not in found, "a group appears twice"
-            found[key] = tuple(int(value or 0) for value in row[keys:])  # type: ignore[call-overload]
+            found[key] = tuple(int(value or 0) for value in row[keys:])
         return found
 
 

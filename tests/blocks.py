@@ -10,6 +10,7 @@ from sqlglot import exp
 from dpsql.core.schema import Column, Table
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.ir.query import Block, Key, Query, Source, TopK
+from dpsql.ir.relations import Scan
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.expressions.lattices import lattice_for
 
@@ -46,10 +47,11 @@ def block(
     aggregates = tuple(aggregate_of(i, measure) for i, measure in enumerate(measures))
     if average:
         aggregates = (Aggregate(AggregateKind.AVG, (0, 1), "avg"),)
+    table = Table("t", (Column("person", "BIGINT"), Column("k", "BIGINT")))
     return Block(
         name="__dpsql_b0",
         table="t",
-        source=Source('"t"', Table("t", (Column("person", "BIGINT"), Column("k", "BIGINT"))), True),
+        source=Source(Scan(table), table),
         unit_name="person",
         unit_column="person",
         condition=None,

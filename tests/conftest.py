@@ -63,7 +63,7 @@ def _make_known(self: Error, *args: Any, **named: Any) -> None:
         raise AssertionError(_strays[-1])
 
 
-Error.__init__ = _make_known
+Error.__init__ = _make_known  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(trylast=True)  # fixtures are torn down before

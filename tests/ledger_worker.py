@@ -15,6 +15,7 @@ import resource
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from dpsql.accounting.zcdp import Amount
@@ -195,7 +196,13 @@ def refuse_fsync() -> None:
     assert libc.prctl(22, 2, ctypes.byref(filter_), 0, 0) == 0  # seccomp, with a filter
 
 
-TASKS = {"crash": crash, "crowd": crowd, "starve": starve, "stream": stream, "race": race}
+TASKS: dict[str, Callable[..., None]] = {
+    "crash": crash,
+    "crowd": crowd,
+    "starve": starve,
+    "stream": stream,
+    "race": race,
+}
 
 
 def fork(task: list[Any]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from support import SALT, Planned, binding
 
@@ -75,7 +76,7 @@ CREATE = [
 BIND = binding(SCHEMA)
 
 
-def planned_here(sql: str, *, dialect: Dialect = DUCKDB, **parameters: object) -> Planned:
+def planned_here(sql: str, *, dialect: Dialect = DUCKDB, **parameters: Any) -> Planned:
     """Parse, validate, plan and rewrite over these tables."""
     resolved = resolve(RULES, Overrides.of(parameters))
     query = validate(parse(sql), sql, RULES, SCHEMA, resolved, BIND, dialect)

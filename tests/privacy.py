@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0
 EPSILONS = (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
 
 Counts = tuple[int, ...]
-Law = Mapping[Hashable, NDArray[np.float64]]
+Law = Mapping[Any, NDArray[np.float64]]
 """Probabilities of outcomes: a discrete part, and for each an array over the noisy values."""
 
 
@@ -96,7 +97,7 @@ def positive_counts_law(mechanism: PositiveCounts, counts: Counts, grid: NDArray
         out = np.where((grid > mechanism.threshold) & present, pmf, 0.0)
         shown.append(out)
         hidden.append(1.0 - out.sum())
-    law = {}
+    law: dict[Hashable, NDArray[np.float64]] = {}
     for released in _subsets(range(len(counts))):
         values = np.ones(())
         for i in range(len(counts)):
@@ -120,7 +121,7 @@ def gaussian_top_k_law(
     threshold = np.exp(log_pmf(noise, grid - center))
     pmf = {i: np.exp(log_pmf(noise, grid - counts[i])) for i in top}
     cdf = {i: np.exp(log_cdf(noise, grid - counts[i])) for i in top}
-    law = {}
+    law: dict[Hashable, NDArray[np.float64]] = {}
     for released in _subsets(top):
         hidden = threshold.copy()
         for i in set(top) - set(released):
@@ -260,7 +261,7 @@ def upper_bound(successes: int, trials: int, risk: float = IMPOSSIBLE) -> float:
     return 1 - lower_bound(trials - successes, trials, risk)
 
 
-def chi_square_p(observed: Counter[Hashable], law: Mapping[Hashable, float]) -> float:
+def chi_square_p(observed: Counter[Any], law: Mapping[Any, float]) -> float:
     """p-value of observed outcomes against their probabilities; rare outcomes are pooled."""
     trials = sum(observed.values())
     common = [key for key, p in law.items() if p * trials >= 10]

@@ -14,7 +14,7 @@ from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
 from dpsql.connection.answering import Answerer
-from dpsql.engines.duckdb import DuckDBRun, DuckDBStage
+from dpsql.engines.duckdb import DuckDBRun, DuckDBScratch
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.tail import TailRunner
@@ -24,9 +24,9 @@ STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),
     (Ledger, "reserve", "reserve"),
     (DuckDBRun, "exact", "engine"),
-    (DuckDBStage, "store", "stage"),
-    (DuckDBStage, "exact", "stage read"),
-    (DuckDBStage, "keys", "keys"),
+    (DuckDBScratch, "store", "stage"),
+    (DuckDBScratch, "exact", "stage read"),
+    (DuckDBScratch, "keys", "keys"),
     (Ledger, "settle", "settle"),
     (TailRunner, "run", "tail"),
     (Result, "fetchall", "fetch"),

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from attacks import GRID
@@ -92,7 +93,7 @@ FILL = (
 )
 
 
-def connect(directory: Path, *statements: str, **parameters: object) -> dpsql.Connection:
+def connect(directory: Path, *statements: str, **parameters: Any) -> dpsql.Connection:
     """A connection to the small world in ``directory``, filled with FILL unless told otherwise."""
     with world_file(directory / "world.duckdb", *(statements or FILL)) as path:
         return dpsql.connect(path, policy(), directory / "budget.db", ANALYST, **parameters)
@@ -145,7 +146,7 @@ def planned(
     mechanism: str | None = None,
     salt: int = SALT,
     dialect: Dialect = DUCKDB,
-    **parameters: object,
+    **parameters: Any,
 ) -> Planned:
     """Parse, validate, plan and rewrite with a fixed salt."""
     resolved = resolve(rules, Overrides.of(parameters))

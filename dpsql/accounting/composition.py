@@ -61,7 +61,7 @@ class Comparison:
 
 
 def compare(epsilon: float, queries: int, delta: float) -> tuple[Composed, ...]:
-    """The total epsilon of ``queries`` adaptive queries of ``epsilon`` each, by every theorem.
+    """Compute the total epsilon of ``queries`` adaptive queries of ``epsilon``, by every theorem.
 
     The order is fixed: basic, advanced, optimal, zCDP with the simple and the tight conversion;
     then bounded-range composition and zCDP for bounded-range selections. Each entry is its
@@ -128,13 +128,13 @@ def comparisons(
 
 
 def basic(epsilon: float, queries: int) -> float:
-    """The sum of the epsilons, at delta = 0."""
+    """Compute the sum of the epsilons, at delta = 0."""
     _check(epsilon, queries)
     return queries * epsilon * _UP
 
 
 def advanced(epsilon: float, queries: int, delta: float) -> float:
-    """Advanced composition with the exact mean of the loss, or basic composition if that is less.
+    """Compose by the exact mean of the loss (advanced), or by the sum (basic) if that is less.
 
     ``min(m e, m e tanh(e/2) + e sqrt(2 m ln(1/delta)))`` for m queries of e each: the terms for
     general pure DP in Durfee & Rogers 2019, Theorem 3 and equation (3). The first summand bounds
@@ -147,7 +147,7 @@ def advanced(epsilon: float, queries: int, delta: float) -> float:
 
 
 def bounded_range(epsilon: float, queries: int, delta: float) -> float:
-    """Composition of epsilon-bounded-range selections (Durfee & Rogers 2019, Lemma 4.4).
+    """Compose epsilon-bounded-range selections (Durfee & Rogers 2019, Lemma 4.4).
 
     ``m e^2/2 + e sqrt(m ln(1/delta)/2)`` for m selections of e each, or :func:`advanced` where
     that is less: the loss of each lies in an interval of length e, so its deviation is half of
@@ -160,7 +160,7 @@ def bounded_range(epsilon: float, queries: int, delta: float) -> float:
 
 
 def optimal(epsilon: float, queries: int, delta: float) -> float:
-    """The least epsilon at which all adaptive compositions of epsilon-DP queries are DP.
+    """Find the least epsilon at which all adaptive compositions of epsilon-DP queries are DP.
 
     Randomized response dominates every epsilon-DP query, and an adaptive composition of such
     queries is dominated by as many independent ones (Kairouz, Oh & Viswanath 2015; Murtagh & Vadhan
@@ -195,7 +195,7 @@ def optimal(epsilon: float, queries: int, delta: float) -> float:
 
 
 def rho_of_pure(epsilon: float) -> float:
-    """The rho for which every epsilon-DP query is rho-zCDP: ``epsilon tanh(epsilon/2)``.
+    """Compute the rho for which every epsilon-DP query is rho-zCDP: ``epsilon tanh(epsilon/2)``.
 
     Exact for randomized response, which dominates every epsilon-DP query: its Renyi divergence is
     D_a = ln(cosh((a - 1/2) epsilon) / cosh(epsilon/2)) / (a - 1), and ln cosh(sqrt s) is concave
@@ -207,7 +207,7 @@ def rho_of_pure(epsilon: float) -> float:
 
 
 def rho_of_bounded_range(epsilon: float) -> float:
-    """The rho of an epsilon-bounded-range query: ``epsilon^2/8``, or that of pure DP if less.
+    """Compute rho of an epsilon-bounded-range query: ``epsilon^2/8``, or that of pure DP if less.
 
     Cesar & Rogers 2021, as in Rogers 2024, Theorem 5: a loss in an interval of length epsilon is
     sub-Gaussian with variance epsilon^2/4. Epsilon-bounded-range queries are epsilon-DP as well.
@@ -216,7 +216,7 @@ def rho_of_bounded_range(epsilon: float) -> float:
 
 
 def queries_that_fit(limit: PrivacyLoss, reserved: PrivacyLoss, settled: PrivacyLoss) -> int:
-    """How many equal queries fit a limit when each reserves, runs, and settles before the next.
+    """Count the equal queries that fit a limit if each reserves, runs, and settles in turn.
 
     Raises :class:`ParameterError` if a query settles nothing, or more than it reserved.
     """

@@ -96,8 +96,8 @@ class PrivacyLoss:
             self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
         )
 
-    def worth(self, delta_conversion: float) -> float:
-        """The epsilon of this loss by itself, at delta plus ``delta_conversion``.
+    def epsilon_at(self, delta_conversion: float) -> float:
+        """Compute the epsilon of this loss by itself, at delta plus ``delta_conversion``.
 
         Without any rho nothing is converted, and ``delta_conversion`` may be 0.
         """
@@ -129,7 +129,7 @@ class Amount:
 
     @classmethod
     def charge(cls, loss: PrivacyLoss) -> Amount:
-        """What to charge for ``loss``: each part rounded up, exactly."""
+        """Compute what to charge for ``loss``: each part rounded up, exactly."""
         return cls(
             _units_up(loss.rho, RHO_BITS),
             _units_up(loss.epsilon, EPSILON_BITS),
@@ -138,7 +138,7 @@ class Amount:
 
     @classmethod
     def limit(cls, loss: PrivacyLoss) -> Amount:
-        """What may be charged where ``loss`` is permitted: each part rounded down, exactly."""
+        """Compute what may be charged where ``loss`` is permitted: each part rounded down."""
         return cls(
             _units_down(loss.rho, RHO_BITS),
             _units_down(loss.epsilon, EPSILON_BITS),
@@ -176,7 +176,7 @@ def check_units(name: str, units: int) -> None:
 
 
 def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:
-    """The epsilon for which rho-zCDP implies (epsilon, ``delta_conversion``)-DP; never too small.
+    """Find the epsilon for which rho-zCDP implies (epsilon, ``delta_conversion``)-DP, rounded up.
 
     The least, over the order alpha > 1, of
     ``alpha rho + ln(1 - 1/alpha) - (ln delta_conversion + ln alpha) / (alpha - 1)``
@@ -193,7 +193,7 @@ def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:
 
 
 def rho_from_epsilon(epsilon: float, delta_conversion: float) -> float:
-    """The largest rho whose zCDP implies (``epsilon``, ``delta_conversion``)-DP, rounded down.
+    """Find the largest rho whose zCDP implies (``epsilon``, ``delta_conversion``)-DP, rounded down.
 
     ``epsilon_from_zcdp(result, delta_conversion) <= epsilon`` always holds.
 
@@ -219,7 +219,7 @@ def rho_from_epsilon(epsilon: float, delta_conversion: float) -> float:
 
 
 def epsilon_simple(rho: float, delta: float) -> float:
-    """``rho + 2 sqrt(rho ln(1/delta))``, the looser textbook conversion, for comparison tables.
+    """Compute ``rho + 2 sqrt(rho ln(1/delta))``, the looser textbook conversion, to compare with.
 
     Bun & Steinke 2016, Prop. 1.3. Raises as :func:`epsilon_from_zcdp`. Nothing is charged by it.
     """
@@ -244,7 +244,7 @@ class Budget:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, composition: Composition) -> Budget:
-        """The budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
+        """Build the budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
 
         Raises :class:`ParameterError` unless epsilon is finite and > 0 and 0 < delta < 1, or when
         either is too small or too large for the ledger to count.
@@ -278,8 +278,8 @@ class Budget:
         return Amount.limit(self.most)
 
     def epsilon_spent(self, spent: PrivacyLoss) -> float:
-        """The epsilon that ``spent`` amounts to: a plain sum, or rho converted."""
-        worth = spent.worth(self.delta_conversion)
+        """Compute the epsilon that ``spent`` amounts to: a plain sum, or rho converted."""
+        worth = spent.epsilon_at(self.delta_conversion)
         # Spending all of rho is spending all of epsilon; rounding must not report a hair more.
         inside = spent.rho <= self.most.rho and spent.epsilon <= self.most.epsilon
         return min(worth, self.epsilon) if inside else worth

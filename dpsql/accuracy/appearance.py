@@ -38,14 +38,17 @@ class Appearance:
 
 
 def appearance(plan: BlockPlan) -> Appearance | None:
-    """Which groups appear how often, or None if the data do not decide.
+    """Tell which groups appear how often, or None if the data do not decide.
 
     Sizes of whole units and sums of integers are whole. For the policies of set unions these are
     estimates (see ``SetUnion.share``).
     """
     if plan.answers_all:
         return large_enough(plan)
-    half, surely = plan.selection.appears_above(_HALF), plan.selection.appears_above(_SURELY)
+    half, surely = (
+        plan.selection.score_for_inclusion(_HALF),
+        plan.selection.score_for_inclusion(_SURELY),
+    )
     if half is None or surely is None:
         return None
     step, whole = _step(plan), _is_whole(plan)
@@ -58,7 +61,7 @@ def appearance(plan: BlockPlan) -> Appearance | None:
 
 
 def large_enough(plan: BlockPlan) -> Appearance | None:
-    """How many units a declared group needs not to be left out, or None if none is."""
+    """Tell how many units a declared group needs not to be left out, or None if none is."""
     least, surely = plan.units_needed(_HALF), plan.units_needed(_SURELY)
     if least is None or surely is None:
         return None
@@ -66,7 +69,7 @@ def large_enough(plan: BlockPlan) -> Appearance | None:
 
 
 def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
-    """The threshold on an aggregate, or None where another value decides, or nothing does."""
+    """Find the threshold on an aggregate, or None where another value decides, or nothing."""
     fixed, least = plan.selection.threshold, plan.units_needed(_HALF)
     if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
         return Threshold(least - 1, None)

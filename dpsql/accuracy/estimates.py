@@ -35,20 +35,20 @@ class PlausibleRange:
 
     @classmethod
     def around(cls, values: FloatArray, margin: float) -> PlausibleRange:
-        """All values within ``margin``."""
+        """Take in all values within ``margin``."""
         return cls(values - margin, values + margin)
 
     def clip(self, low: float, high: float) -> PlausibleRange:
-        """The part within fixed limits."""
+        """Cut off what lies outside of fixed limits."""
         return PlausibleRange(np.clip(self.low, low, high), np.clip(self.high, low, high))
 
     def over(self, divisor: PlausibleRange) -> PlausibleRange:
-        """All quotients by positive numbers."""
+        """Divide all values by positive numbers."""
         low = np.minimum(self.low / divisor.low, self.low / divisor.high)
         return PlausibleRange(low, np.maximum(self.high / divisor.low, self.high / divisor.high))
 
     def squared(self) -> PlausibleRange:
-        """All squares."""
+        """Square all values."""
         one, other = self.low**2, self.high**2
         crossing = (self.low <= 0) & (self.high >= 0)
         return PlausibleRange(
@@ -59,7 +59,7 @@ class PlausibleRange:
 def estimate(
     aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[FloatArray]
 ) -> FloatArray:
-    """An aggregate from its noisy measures, in the units of the answer."""
+    """Compute an aggregate from its noisy measures, in the units of the answer."""
     exact = [PlausibleRange(part, part) for part in parts]
     return estimate_range(aggregate, measures, exact).low
 
@@ -67,7 +67,7 @@ def estimate(
 def estimate_range(
     aggregate: Aggregate, measures: Sequence[Measure], parts: Sequence[PlausibleRange]
 ) -> PlausibleRange:
-    """All values that an aggregate may have if its measures are in these ranges."""
+    """Compute all values that an aggregate may have if its measures are in these ranges."""
     lattices = [measures[index].lattice for index in aggregate.measures]
     return _ESTIMATES[aggregate.kind](lattices, parts)
 

@@ -27,7 +27,7 @@ MOST_CONFIDENCE = 1 - 1e-12
 
 
 def check_confidence(confidence: object, place: Place | None = None) -> float:
-    """The confidence as a float.
+    """Check a confidence and return it as a float.
 
     Raises ``ParameterError`` unless 0 < confidence < 1, and above ``MOST_CONFIDENCE``.
     """
@@ -45,7 +45,7 @@ def check_confidence(confidence: object, place: Place | None = None) -> float:
 def interval_of(
     plan: BlockPlan, released: int, index: int, columns: Sequence[FloatArray], confidence: float
 ) -> Interval:
-    """The intervals of one aggregate of a block, of which ``released`` groups came out.
+    """Compute the intervals of one aggregate of a block, of which ``released`` groups came out.
 
     ``columns`` are the noisy measures of an aggregate that is computed from several (its support
     columns), or else the aggregate itself. Each interval covers, with at least this probability,
@@ -67,7 +67,7 @@ def interval_of(
 
 
 def noise_scale(plan: BlockPlan, index: int) -> float:
-    """The scale of the noise on an aggregate that is one noisy measure, in the answer's units."""
+    """Compute the scale of the noise on an aggregate of one measure, in the answer's units."""
     (measure,) = plan.block.aggregates[index].measures
     return plan.noise_of(measure).scale * plan.measures[measure].measure.step
 

@@ -10,7 +10,7 @@ that the group appears, for every group that appears at least half the time. Let
 D > a, D being the noise of the comparison and a < 0, and let g(d) be the chance that the interval
 fails given D = d. D is symmetric, and g is even and grows with the size of d. So g is at least as
 large on average where D <= a as it is everywhere, and at most as large where D > a. Groups below
-that tend to be counted too high. Checked by ``tests/accuracy/test_reading.py``.
+that tend to be counted too high. Checked by ``tests/accuracy/test_wording.py``.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Part:
     rows: int
 
 
-def reading(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
-    """One or two sentences for each private block, on a line of their own.
+def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
+    """Write one or two sentences for each private block, on a line of their own.
 
     ``stored`` is True for an answer that was paid for before.
     """

@@ -203,7 +203,7 @@ def budget_report(
     compare: bool = False,
     asking: Sequence[ForecastQuestion] = (),
 ) -> BudgetReport:
-    """Where an analyst's account stands; without a ledger, nothing has been spent.
+    """Tell where an analyst's account stands; without a ledger, nothing has been spent.
 
     Forecasts are made for the policy's defaults, for the last question again, and for those of
     ``asking``. ``compare`` adds other analyses, which reads all of the account's entries.

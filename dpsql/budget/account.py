@@ -119,7 +119,7 @@ def account_report(
     conversion: float = CONVERSION,
     composition: Composition | None = None,
 ) -> AccountReport:
-    """The report of one account.
+    """Return the report of one account.
 
     ``windows`` are all it ever had; ``policy`` is what the policy gives it, the first of the
     standing's limits. Where no limit says how to convert rho, ``conversion`` is used, and where
@@ -153,7 +153,7 @@ def account_report(
 
 
 def any_account(path: str, policy: Budget | None, ledger: Ledger) -> AccountReport:
-    """The report of an account by its path alone.
+    """Return the report of an account by its path alone.
 
     Without a budget of the policy, the policy's limit is that of the account's last charge.
     """
@@ -167,18 +167,18 @@ def any_account(path: str, policy: Budget | None, ledger: Ledger) -> AccountRepo
 
 
 def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> Spending:
-    """What was spent, as epsilon at its own delta; or at that of ``budget``, in which it fits."""
+    """Convert what was spent to epsilon at its own delta, or at that of ``budget`` if it fits."""
     loss = spent.amount.loss
     if budget is None:
         delta = loss.delta + (conversion if loss.rho > 0.0 else 0.0)
-        epsilon = loss.worth(conversion)
+        epsilon = loss.epsilon_at(conversion)
     else:
         delta, epsilon = budget.delta, budget.epsilon_spent(loss)
     return Spending(loss, epsilon, delta, spent.queries, spent.unsettled)
 
 
 def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:
-    """What a limit in ledger units amounts to, of which no more is known.
+    """Tell what a limit in ledger units amounts to, of which no more is known.
 
     A policy keeps as much delta for converting rho as it gives to questions; so does this.
     """
@@ -186,7 +186,7 @@ def budget_of(limit: Amount, conversion: float, composition: Composition) -> Bud
     if not limit.rho and (limit.epsilon or composition is Composition.BASIC):
         return Budget(most.epsilon, most.delta, Composition.BASIC, 0.0, most)
     aside = most.delta if 0.0 < most.delta < 1.0 else conversion
-    return Budget(most.worth(aside), most.delta + aside, Composition.ZCDP, aside, most)
+    return Budget(most.epsilon_at(aside), most.delta + aside, Composition.ZCDP, aside, most)
 
 
 def _limits(

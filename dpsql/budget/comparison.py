@@ -65,7 +65,7 @@ class Charged:
 
 
 def charged(entries: Iterable[Entry], conversion: float) -> Charged:
-    """The questions of ``entries`` by themselves, each at what it reserved.
+    """Return the questions of ``entries`` by themselves, each at what it reserved.
 
     Rho is converted with the delta that the question set aside for it, or with ``conversion`` where
     the ledger does not say: any choice is a true statement about the question. An epsilon-DP
@@ -81,7 +81,7 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
             aside = 0.0
         elif not 0.0 < aside < 1.0:
             aside = conversion
-        epsilons[math.ceil(loss.worth(aside) * _GRID) / _GRID] += 1
+        epsilons[math.ceil(loss.epsilon_at(aside) * _GRID) / _GRID] += 1
         deltas += loss.delta + aside
         rho += loss.rho + loss.epsilon * math.tanh(loss.epsilon / 2.0)
         rho_delta += loss.delta
@@ -111,7 +111,7 @@ def analyses(questions: Charged, slack: float) -> tuple[Analysis, ...]:
 
 
 def basic_of(epsilons: Mapping[float, int]) -> float:
-    """The sum: basic composition."""
+    """Return the sum: basic composition."""
     return sum(count * epsilon for epsilon, count in epsilons.items()) * _UP
 
 
@@ -127,7 +127,7 @@ def advanced_of(epsilons: Mapping[float, int], slack: float) -> float:
 
 
 def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
-    """The least epsilon, at ``slack``, of fixed randomized responses with these epsilons.
+    """Find the least epsilon, at ``slack``, of fixed randomized responses with these epsilons.
 
     They are multiples of 10**-6 by :func:`charged`. Where a common step of theirs is too fine to
     compute with, each is rounded up to a coarser one, which only makes the result larger. With one
@@ -186,7 +186,7 @@ def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> 
 
 
 def counted(spent: PrivacyLoss, epsilon: float, delta: float) -> Analysis:
-    """The ledger's own figure: what it has charged, of which refunds are a part."""
+    """Return the ledger's own figure: what it has charged, of which refunds are a part."""
     if spent.rho > 0.0:
         return Analysis("ledger", epsilon, delta, "zCDP of what was charged", promised=True)
     return Analysis("ledger", epsilon, delta, "sum of what was charged", promised=True)

@@ -60,7 +60,7 @@ class ForecastQuestion:
 
 
 def question_at(parameters: Parameters, composition: Composition) -> ForecastQuestion:
-    """The dearest question of one private block with these parameters.
+    """Find the dearest question of one private block with these parameters.
 
     Under zCDP, one whose keys are declared spends no delta. A statement of several private blocks
     pays for each.
@@ -75,18 +75,14 @@ def question_at(parameters: Parameters, composition: Composition) -> ForecastQue
 
 
 def question_again(entry: Entry, asked: LoggedQuery) -> ForecastQuestion:
-    """The question of an entry, asked once more of fresh noise."""
+    """Return the question of an entry, asked once more of fresh noise."""
     return ForecastQuestion(
-        AGAIN,
-        asked.kind,
-        asked.settings,
-        entry.reserved,
-        _same(asked.shape, entry.reserved),
+        AGAIN, asked.kind, asked.settings, entry.reserved, _same(asked.shape, entry.reserved)
     )
 
 
 def question_of(explanation: Explanation) -> ForecastQuestion:
-    """A question that was explained and not asked; its setting is what it reserves."""
+    """Return a question that was explained and not asked; its setting is what it reserves."""
     shape = tuple((block.table, block.mechanism) for block in explanation.blocks)
     tops = ((b.table, "" if b.limit is None else f"top-{b.limit} of ") for b in explanation.blocks)
     kind = " + ".join(dict.fromkeys(f"{top}{table}" for table, top in tops))
@@ -102,7 +98,7 @@ def forecast(
     entries: Iterable[tuple[Entry, LoggedQuery]],
     queries: int,
 ) -> Forecast:
-    """How many more such questions fit every limit of every account in ``standings``.
+    """Tell how many more such questions fit every limit of every account in ``standings``.
 
     ``entries`` are earlier ones of the account, and what they asked, among which those like it are
     looked for; ``queries`` is how many it was charged for so far, in its window.
@@ -136,7 +132,7 @@ def _same(
 
 
 def _mean(costs: Sequence[Amount]) -> Amount | None:
-    """The mean, each part rounded up; None of nothing."""
+    """Average some losses, each part rounded up; None if there are none."""
     if not costs:
         return None
     sums = (sum(units) for units in zip(*(cost.units for cost in costs), strict=True))

@@ -64,18 +64,18 @@ class OwnAccount:
     ledger: Ledger | None
 
     def standing(self) -> OwnStanding:
-        """Where the account that pays stands, and the analyst's above it."""
+        """Tell where the account that pays stands, and the analyst's above it."""
         dataset, *own = self._line()
         suspended = max(each.suspended or "" for each in (dataset, *own))
         return OwnStanding(tuple(own), self._total(dataset, own[0]), suspended)
 
     def windows(self, path: str) -> tuple[Window, ...]:
-        """All windows of one of the own accounts, oldest first."""
+        """Collect all windows of one of the own accounts, oldest first."""
         assert f"{path}/".startswith(f"{self.payer.analyst}/"), "others pay from that account too"
         return () if self.ledger is None else self.ledger.windows(path)
 
     def history(self, limit: int) -> tuple[Entry, ...]:
-        """The analyst's latest entries, in any session, newest first.
+        """Return the analyst's latest entries, in any session, newest first.
 
         Their numbers are those of the ledger, not to be shown: they tell how much others asked.
         """

@@ -19,7 +19,7 @@ from dpsql.policy.model import Policy
 
 
 def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:
-    """Where every account of the ledger stands, sorted by path.
+    """Tell where every account of the ledger stands, sorted by path.
 
     Limits of the policy are those of ``policy`` where it has any, else those of the last charge.
     """
@@ -33,14 +33,14 @@ def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[Accou
 def latest_entries(
     ledger: Ledger, account: str | None, limit: int, before: int | None = None
 ) -> tuple[Entry, ...]:
-    """The latest entries of an account and those below it, or of all; newest first."""
+    """Return the latest entries of an account and those below it, or of all; newest first."""
     if account is not None:
         return ledger.history(account, limit, before)
     return tuple(islice(_entries(ledger, before, limit), limit))
 
 
 def all_entries(ledger: Ledger, until: Head) -> Iterator[Entry]:
-    """All entries of a ledger up to a head, newest first, read as they are asked for."""
+    """Collect all entries of a ledger up to a head, newest first, read as they are asked for."""
     return _entries(ledger, until.seq + 1, RECENT)
 
 

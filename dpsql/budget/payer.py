@@ -28,7 +28,7 @@ class Payer:
 
 
 def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
-    """Who pays: the analyst's account, or the account of a session of its own below that.
+    """Name who pays: the analyst's account, or the account of a session of its own below that.
 
     Accounts are named after the dataset, so that another policies file buys no budget. A session
     has no limit in the policy; what it spends is spent by the analyst, and by the dataset.
@@ -43,7 +43,7 @@ def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
 
 
 def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
-    """The budgets that the policy gives the dataset, if it has a total, and the analyst.
+    """Return the budgets that the policy gives the dataset, if it has a total, and the analyst.
 
     Raises as :func:`payer` does.
     """

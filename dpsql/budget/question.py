@@ -37,7 +37,7 @@ class AskedBlock:
     conversion_delta: float = 0.0
 
     def number(self, name: str) -> float | None:
-        """A privacy parameter that is a number; None if there is none."""
+        """Return a privacy parameter that is a number; None if there is none."""
         value = self.parameters.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             return None
@@ -85,7 +85,7 @@ class LoggedQuery:
 
 
 def plan_record(plan: PrivacyPlan, statement: str = "", values: PlaceholderValues = ()) -> str:
-    """A question as the ledger keeps it: JSON text that :func:`read_record` reads."""
+    """Return a question as the ledger keeps it: JSON text that :func:`read_record` reads."""
     shown = values.items() if isinstance(values, Mapping) else enumerate(values, start=1)
     kept = [f"{name} = {value!r}" for name, value in islice(shown, MAX_LOGGED_VALUES)]
     record = {
@@ -97,7 +97,7 @@ def plan_record(plan: PrivacyPlan, statement: str = "", values: PlaceholderValue
 
 
 def read_record(text: str) -> LoggedQuery:
-    """What the plan of a ledger's entry says, as far as it says anything; never an error.
+    """Tell what the plan of a ledger's entry says, as far as it says anything; never an error.
 
     Older versions kept the list of blocks alone, other callers of a ledger keep what they like.
     """

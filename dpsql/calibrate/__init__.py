@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.composition import Comparison
 from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.calibrate.continual import ContinualCalibration, calibrate_stream
 from dpsql.calibrate.conversions import Conversion, compare_compositions, convert
 from dpsql.calibrate.registry import find_mechanism
 from dpsql.calibrate.request import (
@@ -27,8 +28,8 @@ from dpsql.calibrate.request import (
     refused,
 )
 from dpsql.calibrate.values import Figures, Found, Mechanism
-from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import Sizes
+from dpsql.mechanisms.utility import UtilityBound
 
 __all__ = ["CALCULATIONS", "Calculated", "Calibration", "Request", "answer_json", "calibrate"]
 
@@ -56,17 +57,18 @@ class Calibration:
     measured: str
     drawn: Figures | None
     continuous: Figures | None
-    promise: Promise | None
+    utility_bound: UtilityBound | None
     notes: tuple[str, ...]
 
 
-Calculated = Calibration | Conversion | Comparison
+Calculated = Calibration | ContinualCalibration | Conversion | Comparison
 
 CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
+    "continual": calibrate_stream,
     "rho": convert,
     "composition": compare_compositions,
 }
-"""What can be asked for instead of a mechanism."""
+"""What can be asked for instead of a mechanism that answers once."""
 
 
 def calibrate(request: Request) -> Calculated:
@@ -91,7 +93,7 @@ def calibrate(request: Request) -> Calculated:
 
 
 def answer_json(answer: Calculated) -> str:
-    """An answer as JSON text."""
+    """Write an answer as JSON text."""
     return json.dumps(asdict(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -223,6 +225,6 @@ def _calibration(
         measured=mechanism.measured,
         drawn=found.drawn,
         continuous=found.continuous,
-        promise=found.promise,
+        utility_bound=found.utility_bound,
         notes=found.notes,
     )

@@ -24,7 +24,7 @@ class Conversion:
 
 
 def convert(request: Request) -> Conversion:
-    """The tight conversion, either way: the epsilon of a rho, or the largest rho for an epsilon."""
+    """Convert tightly, either way: to the epsilon of a rho, or the largest rho for an epsilon."""
     check_options(request, "rho", needed=("delta",), allowed=("epsilon", "rho"))
     check_one_budget(request, "rho")
     assert request.delta is not None
@@ -42,7 +42,7 @@ def convert(request: Request) -> Conversion:
 
 
 def compare_compositions(request: Request) -> Comparison:
-    """The total epsilon of equal queries, by each composition theorem."""
+    """Return the total epsilon of equal queries, by each composition theorem."""
     check_options(request, "composition", needed=("epsilon", "queries", "delta"), allowed=())
     assert request.epsilon is not None
     assert request.queries is not None

@@ -58,7 +58,7 @@ def _correlated_top_k(mechanism: CorrelatedTopK, sizes: Sizes) -> Found:
 
 def half_steps(mechanism: CorrelatedTopK) -> Figures:
     noise = CorrelatedGaussian(mechanism.sigma, mechanism.sensitivity)
-    often = mechanism.appears_above(OFTEN)
+    often = mechanism.score_for_inclusion(OFTEN)
     assert often is not None
     return Figures(
         distribution="correlated gaussian, half-integers",

@@ -19,7 +19,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
 
 
 def find_mechanism(name: str, noise: str | None = None) -> Mechanism:
-    """The mechanism of that name or alias, or the one of a family with that noise.
+    """Find the mechanism of that name or alias, or the one of a family with that noise.
 
     Underscores count as hyphens. Raises ParameterError if there is none.
     """

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from dpsql.accounting.zcdp import DELTA_UNIT
 from dpsql.errors import ParameterError
+from dpsql.mechanisms.continual.factorisation import MAX_STEPS
 from dpsql.mechanisms.registry import ANY_GROUPS
 
 MAX_BUDGET = 30.0
@@ -33,27 +34,29 @@ class Request:
     k_bar: int | None = None
     sensitivity: int | None = None
     queries: int | None = None
+    steps: int | None = None
+    window: int | None = None
     analysis: str | None = None
     noise: str | None = None
 
     def given(self) -> dict[str, float | int | str]:
-        """The options that are given, by field."""
+        """Return the options that are given, by field."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "mechanism"}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def parameter(name: str) -> str:
-    """What a field is called elsewhere in dpsql."""
+    """Tell what a field is called elsewhere in dpsql."""
     return "max_groups_contributed" if name == "groups" else name
 
 
 def flag(name: str) -> str:
-    """The option a field is given by."""
+    """Return the option a field is given by."""
     return f"--{parameter(name).replace('_', '-')}"
 
 
 def refused(reason: str, hint: str | None = None) -> ParameterError:
-    """The refusal of options that do not fit together."""
+    """Build the refusal of options that do not fit together."""
     return ParameterError(reason, code="options_do_not_fit", hint=hint)
 
 
@@ -69,6 +72,9 @@ def check_numbers(request: Request) -> None:
         elif name in (*SIZES, "queries"):
             rule = f"a whole number from 1 to {MAX_SIZE:,}"
             fits = isinstance(value, int) and 1 <= value <= MAX_SIZE
+        elif name in ("steps", "window"):
+            rule = f"a whole number from 1 to {MAX_STEPS:,}"
+            fits = isinstance(value, int) and 1 <= value <= MAX_STEPS
         else:
             continue
         if not fits or isinstance(value, bool):

@@ -41,7 +41,7 @@ def _gaussian_top_k(mechanism: GaussianTopK, sizes: Sizes) -> Found:
 
 def _gumbel_top_k(mechanism: GumbelTopK, sizes: Sizes) -> Found:
     found = found_of(mechanism, sizes, _ranking(mechanism, mechanism), _picks(mechanism))
-    return replace(found, source=f"{found.source}; promise: Durfee & Rogers 2019, Lemma 8.1")
+    return replace(found, source=f"{found.source}; utility: Durfee & Rogers 2019, Lemma 8.1")
 
 
 def _gumbel_top_k_chosen_k_bar(mechanism: GumbelTopKChosenKBar, sizes: Sizes) -> Found:
@@ -56,7 +56,7 @@ def _gumbel_top_k_chosen_k_bar(mechanism: GumbelTopKChosenKBar, sizes: Sizes) ->
 
 def _ranking(mechanism: GumbelTopK, whole: GumbelTopK | GumbelTopKChosenKBar) -> Figures:
     scale = mechanism.sensitivity / mechanism.epsilon
-    half, often = whole.appears_above(0.5), whole.appears_above(OFTEN)
+    half, often = whole.score_for_inclusion(0.5), whole.score_for_inclusion(OFTEN)
     assert half is not None
     assert often is not None
     return Figures(

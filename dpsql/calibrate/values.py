@@ -10,11 +10,11 @@ from typing import TypeVar
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.promise import Promise
 from dpsql.mechanisms.registry import MechanismEntry, Sizes
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 from dpsql.mechanisms.selection import Selection
+from dpsql.mechanisms.utility import UtilityBound
 
 OFTEN = 0.95
 """How often a group of size ``appears_95`` is released."""
@@ -61,7 +61,7 @@ class Found:
     drawn: Figures | None = None
     continuous: Figures | None = None
     loss: PrivacyLoss | None = None
-    promise: Promise | None = None
+    utility_bound: UtilityBound | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -147,13 +147,13 @@ def registered(
 
 
 def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) -> Found:
-    """What a mechanism says of itself, beside the figures of its noise."""
+    """Tell what a mechanism says of itself, beside the figures of its noise."""
     rho = selection.rho(None)
     return Found(
         source=selection.source,
         drawn=drawn,
         loss=None if math.isinf(rho) else PrivacyLoss(rho, selection.delta),
-        promise=selection.promise(sizes.k),
+        utility_bound=selection.utility_bound(sizes.k),
         notes=notes,
     )
 
@@ -162,7 +162,7 @@ def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) ->
 
 
 def on_integers_with_tail(noise: IndependentNoise, threshold: int, tail: int) -> Figures:
-    """Integer noise; ``tail`` is the smallest t that the noise exceeds at most 5% of the time.
+    """Describe integer noise; ``tail`` is the smallest t it exceeds at most 5% of the time.
 
     A count c comes out iff Z > T - c. The noise is symmetric, so that happens half the time or
     more iff c > T, and 95% of the time or more iff P[Z >= c - T] <= 5%.
@@ -179,7 +179,7 @@ def on_integers_with_tail(noise: IndependentNoise, threshold: int, tail: int) ->
 
 
 def on_integers(noise: LatticeNoise, threshold: int) -> Figures:
-    """Integer noise on a count, released iff noisy > ``threshold``."""
+    """Describe integer noise on a count, released iff noisy > ``threshold``."""
     assert isinstance(noise, DiscreteGaussian | DiscreteLaplace)
     return on_integers_with_tail(
         IndependentNoise(noise, 1), threshold, noise.quantile_sf(1 - OFTEN)
@@ -187,7 +187,7 @@ def on_integers(noise: LatticeNoise, threshold: int) -> Figures:
 
 
 def in_steps(noise: LatticeNoise, threshold: int, steps: int) -> Figures:
-    """Integer noise in steps of 1/``steps`` of what one unit weighs."""
+    """Describe integer noise in steps of 1/``steps`` of what one unit weighs."""
     found = on_integers(noise, threshold)
     assert found.appears_half is not None
     assert found.appears_95 is not None
@@ -205,7 +205,7 @@ def in_steps(noise: LatticeNoise, threshold: int, steps: int) -> Figures:
 
 
 def on_reals(distribution: str, sigma: float, tau: float, std: float) -> Figures:
-    """Real noise on a whole count, released iff noisy > 1 + ``tau``."""
+    """Describe real noise on a whole count, released iff noisy > 1 + ``tau``."""
     return Figures(
         distribution=distribution,
         parameter="sigma",
@@ -219,7 +219,7 @@ def on_reals(distribution: str, sigma: float, tau: float, std: float) -> Figures
 
 
 def budget_too_large(name: str) -> ParameterError:
-    """The refusal of a budget for which the mechanism's analysis would need more noise."""
+    """Build the refusal of a budget for which the mechanism's analysis would need more noise."""
     return ParameterError(
         f"the budget is too large for the analysis of {name}",
         code="noise_scale",
@@ -228,7 +228,7 @@ def budget_too_large(name: str) -> ParameterError:
 
 
 def budget_too_small(name: str) -> ParameterError:
-    """The refusal of a budget that cannot pay for so many picks."""
+    """Build the refusal of a budget that cannot pay for so many picks."""
     return ParameterError(
         "the budget is too small for this --k", code="noise_scale", hint="Lower --k."
     )

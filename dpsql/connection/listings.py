@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,36 +16,21 @@ from dpsql.policy.model import Policy, TablePolicy
 from dpsql.policy.parameters import NOT_GIVEN, PARAMETER_NAMES, UNLIMITED, Overrides, suggestion
 from dpsql.policy.resolve import resolve
 
-_TEXT, _NUMBER = "VARCHAR", "DOUBLE"
-BUDGET_COLUMNS: Final = (
-    Column("account", _TEXT),
-    Column("quantity", _TEXT),
-    Column("spent", _NUMBER),
-    Column("remaining", _NUMBER),
-    Column("limit", _NUMBER),
-)
-TABLE_COLUMNS: Final = (
-    Column("name", _TEXT),
-    Column("access", _TEXT),
-    Column("privacy_unit", _TEXT),
-)
-PARAMETER_COLUMNS: Final = (
-    Column("parameter", _TEXT),
-    Column("value", _TEXT),
-    Column("source", _TEXT),
-    Column("limit", _TEXT),
-)
-COLUMN_COLUMNS: Final = (
-    Column("column_name", _TEXT),
-    Column("column_type", _TEXT),
-    Column("access", _TEXT),
-    Column("lower", _NUMBER),
-    Column("upper", _NUMBER),
-    Column("domain", _TEXT),
-)
+
+def _columns(*names: str, numbers: Collection[str] = ()) -> tuple[Column, ...]:
+    return tuple(Column(name, "DOUBLE" if name in numbers else "VARCHAR") for name in names)
 
 
-PLAN_COLUMNS: Final = (Column("plan", _TEXT),)
+BUDGET_COLUMNS: Final = _columns(
+    *("account", "quantity", "spent", "remaining", "limit"), numbers=("spent", "remaining", "limit")
+)
+TABLE_COLUMNS: Final = _columns("name", "access", "privacy_unit")
+PARAMETER_COLUMNS: Final = _columns("parameter", "value", "source", "limit")
+COLUMN_COLUMNS: Final = _columns(
+    *("column_name", "column_type", "access", "lower", "upper", "domain"),
+    numbers=("lower", "upper"),
+)
+PLAN_COLUMNS: Final = _columns("plan")
 """The columns of what each statement lists; ``PLAN_COLUMNS`` is that of EXPLAIN."""
 
 

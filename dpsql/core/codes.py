@@ -119,7 +119,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "window_over_private_rows": "A window function over private rows: it looks at other rows.",
     },
     SQLSyntaxError: {
-        "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own.",
+        "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own."
     },
     UnknownName: {
         "ambiguous_column": "A name that several joined tables have as a column.",
@@ -128,11 +128,9 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unknown_table": "A table that the policy does not list, whether it exists or not.",
     },
     BudgetExceeded: {
-        "budget_exceeded": "The account, or the total of all, cannot pay the worst case.",
+        "budget_exceeded": "The account, or the total of all, cannot pay the worst case."
     },
-    DataError: {
-        "tail_failed": "The part over released rows failed. The release was paid for.",
-    },
+    DataError: {"tail_failed": "The part over released rows failed. The release was paid for."},
     EngineError: {
         "engine_failed": "The engine failed; its message is withheld, as it may quote data. The "
         "account is suspended until the owner has looked.",
@@ -252,12 +250,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "needs to be safe.",
         "ledger_version": "The ledger is of another version, which this dpsql does not read.",
     },
-    NotSupportedError: {
-        "executemany": "It would pay for every answer and show only the last.",
-    },
-    OperationalError: {
-        "set_union_too_large": "More privacy units or keys than a set union takes.",
-    },
+    NotSupportedError: {"executemany": "It would pay for every answer and show only the last."},
+    OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
     ParameterError: {
         "bad_limit": "A selection of a negative number of places.",
         "bad_offsets": "Offsets of a selection that are not one finite number per score.",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
+from datetime import date, time
 from decimal import Decimal
+from typing import Any
 
 MAX_DECIMALS = 6
 MISSING = "NULL"
@@ -14,7 +17,7 @@ DEFAULT_CONFIDENCE = 0.95
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """A figure to a few significant digits, thousands separated, without trailing zeros.
+    """Write a figure to a few significant digits, thousands separated, without trailing zeros.
 
     >>> significant(0.0043708), significant(127_881_728.4), significant(1.0)
     ('0.004371', '127,881,728', '1')
@@ -27,7 +30,7 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with the given decimals, thousands separated, and no minus before zero.
+    """Write a number with the given decimals, thousands separated, and no minus before zero.
 
     >>> fixed(1234.56, 1), fixed(-0.01, 0), fixed(float("nan"), 0)
     ('1,234.6', '0', 'nan')
@@ -48,7 +51,7 @@ def decimals_for(half_width: float) -> int:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share of a limit, in words that never round something to nothing.
+    """Write a share of a limit, in words that never round something to nothing.
 
     >>> percent(1, 8), percent(1e-6, 1), percent(0, 1)
     ('12.5%', '<0.1%', '0%')
@@ -69,7 +72,7 @@ def all_numbers(values: Sequence[object]) -> bool:
 
 
 def level(confidence: float) -> str:
-    """A confidence as people write it.
+    """Write a confidence as people write it.
 
     >>> level(0.95), level(0.999)
     ('95%', '99.9%')
@@ -78,7 +81,7 @@ def level(confidence: float) -> str:
 
 
 def ordinal(number: int) -> str:
-    """A place in an order.
+    """Write a place in an order.
 
     >>> ordinal(1), ordinal(12), ordinal(1002)
     ('1st', '12th', '1,002nd')
@@ -101,7 +104,7 @@ def printable(text: str, width: int | None = None) -> str:
 
 
 def printable_line(line: str) -> str:
-    """A line with each unprintable character as one space, so that columns stay where they are."""
+    """Replace each unprintable character of a line by one space, so that columns stay aligned."""
     return "".join(c if c.isprintable() else " " for c in line)
 
 
@@ -110,7 +113,7 @@ def _escaped(character: str) -> str:
 
 
 def cell(value: object, width: int | None = 60) -> str:
-    """A value without noise of its own: a key, or something the tail computed."""
+    """Return a value without noise of its own: a key, or something the tail computed."""
     if value is None:
         return MISSING
     if isinstance(value, float):
@@ -132,3 +135,33 @@ def common_decimals(lows: Iterable[float], highs: Iterable[float]) -> int:
     """Decimals for a noisy column: those its narrowest interval deserves."""
     widths = [(high - low) / 2 for low, high in zip(lows, highs, strict=True)]
     return max((decimals_for(width) for width in widths), default=0)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """JSON of a value; NaN and infinities as null, dates in ISO 8601, bytes in hexadecimal."""
+    return json.dumps(_json_value(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _json_value(value: Any) -> Any:
+    """A value JSON can hold: NaN and infinities as null, dates in ISO 8601, exact decimals."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(inner) for inner in value]
+    if isinstance(value, Decimal):
+        # A number where a double holds it exactly as written, else its digits.
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
+    return plain_cell(value)
+
+
+def plain_cell(value: object) -> object:
+    """A value as text: dates in ISO 8601, bytes in hexadecimal; numbers and None as they are."""
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, int | float | str) else str(value)

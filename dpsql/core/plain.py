@@ -36,7 +36,7 @@ class NotPlain(Exception):
 
 
 def plain(value: object) -> Plain:
-    """The value of an object, as one of a built-in type. Raises ``NotPlain``.
+    """Return the value of an object, as one of a built-in type. Raises ``NotPlain``.
 
     Nothing of the object's own runs.
     """
@@ -54,13 +54,13 @@ def plain(value: object) -> Plain:
 
 
 def type_name(value: object) -> str:
-    """The name of an object's class, cut where it is long; for messages."""
+    """Return the name of an object's class, cut where it is long; for messages."""
     name: str = type.__dict__["__name__"].__get__(type(value))
     return name if len(name) <= 40 else name[:37] + "..."
 
 
 def plain_text(name: str, value: object) -> str:
-    """A text given as an argument. Raises ``ParameterError`` (``bad_parameter``) for others."""
+    """Return a text given as an argument. Raises ``ParameterError`` (``bad_parameter``)."""
     try:
         text = plain(value)
     except NotPlain:
@@ -71,7 +71,7 @@ def plain_text(name: str, value: object) -> str:
 
 
 def plain_number(value: object) -> float | None:
-    """A number given as an argument, as a float, or None for what is none (TRUE is none)."""
+    """Return a number given as an argument, as a float, or None for what is none (TRUE is none)."""
     try:
         number = plain(value)
     except NotPlain:
@@ -85,7 +85,7 @@ def plain_number(value: object) -> float | None:
 
 
 def plain_whole(value: object) -> int | None:
-    """A whole number given as an argument, or None for what is none (TRUE is none)."""
+    """Return a whole number given as an argument, or None for what is none (TRUE is none)."""
     try:
         number = plain(value)
     except NotPlain:
@@ -94,7 +94,7 @@ def plain_whole(value: object) -> int | None:
 
 
 def plain_items(values: object, most: int) -> tuple[object, ...] | dict[str, object]:
-    """The members of a sequence, or of a mapping from texts, as they were passed.
+    """Return the members of a sequence, or of a mapping from texts, as they were passed.
 
     Raises ``ProgrammingError``: ``bad_values`` if it is neither, cannot be read, or has keys that
     are no texts; ``too_many_values`` for more than ``most``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def quote(name: str) -> str:
-    """A quoted identifier.
+    """Write a quoted identifier.
 
     >>> quote('a"b')
     '"a""b"'
@@ -13,7 +13,7 @@ def quote(name: str) -> str:
 
 
 def literal(value: object) -> str:
-    """The text of a value as a string literal.
+    """Write the text of a value as a string literal.
 
     >>> literal("it's")
     "'it''s'"

@@ -10,6 +10,7 @@ import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -59,7 +60,7 @@ _ALIASES: Mapping[str, str] = {
 
 
 def fold(name: str) -> str:
-    """The form under which DuckDB compares two identifiers: ASCII letters in lower case.
+    """Return the form under which DuckDB compares two identifiers: ASCII letters in lower case.
 
     Only ASCII: to DuckDB ``É`` and ``é`` are two different columns, so they are to us.
     """
@@ -115,7 +116,7 @@ class Table:
         object.__setattr__(self, "_by_name", by_name)
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
+        """Find the column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
         return self._by_name.get(fold(name))
 
 
@@ -124,13 +125,13 @@ Schema: TypeAlias = Mapping[str, Table]
 
 
 def schema_of(*tables: Table) -> Schema:
-    """The schema holding these tables, keyed by folded name."""
+    """Return the schema holding these tables, keyed by folded name."""
     return {fold(table.name): table for table in tables}
 
 
 @lru_cache(maxsize=1024)
 def base_type(type_text: str) -> str:
-    """The type without its arguments, aliases resolved: ``numeric(9, 2)`` -> ``DECIMAL``.
+    """Return the type without its arguments, aliases resolved: ``numeric(9, 2)`` -> ``DECIMAL``.
 
     Nested types keep what makes them nested, so that none of the tests below accepts them:
     ``INTEGER[]`` -> ``INTEGER[]``, ``STRUCT(a INTEGER)`` -> ``STRUCT``.
@@ -189,22 +190,34 @@ def same_values(one: str, other: str) -> bool:
     return kinds <= INTEGER_BITS.keys() and not kinds & {"HUGEINT", "UHUGEINT"}
 
 
-def canonical(sql: str, type_text: str) -> str:
-    """DuckDB's SQL for one spelling of all values that compare as equal to the value of ``sql``.
+class Spellings(Enum):
+    """How many ways there are to write values that compare as equal.
 
-    Grouping keeps the spelling that it meets first (0.0 or -0.0, NaN with or without a sign, 30
-    days or a month), which depends on all rows and on the plan that the engine chose for them.
+    Grouping keeps the spelling that it meets first, which depends on all rows and on the plan that
+    the engine chose for them.
     """
-    if is_float(type_text):
-        return (
-            f"CASE WHEN isnan({sql}) THEN CAST('NaN' AS {base_type(type_text)}) ELSE {sql} + 0 END"
-        )
-    return f"normalized_interval({sql})" if base_type(type_text) == "INTERVAL" else sql
+
+    ONE = "one"
+    FLOATS = "floats"  # 0.0 and -0.0, NaN with or without a sign
+    DURATIONS = "durations"  # 30 days or a month
+    NESTED = "nested"  # of values inside a value, which nothing changes
+
+
+_SEVERAL = frozenset({"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"})
+
+
+def spellings_of(type_text: str) -> Spellings:
+    """Tell which values of a type are equal and look different."""
+    kind = base_type(type_text)
+    if is_float(kind):
+        return Spellings.FLOATS
+    if kind == "INTERVAL":
+        return Spellings.DURATIONS
+    nested = kind.endswith("]") or kind in ("STRUCT", "MAP", "UNION", "VARIANT")
+    parts = re.split(r"[^A-Z0-9]+", type_text.upper())
+    return Spellings.ONE if not nested or _SEVERAL.isdisjoint(parts) else Spellings.NESTED
 
 
 def has_one_spelling(type_text: str) -> bool:
-    """False for nested types that hold values which :func:`canonical` would have to change."""
-    kind = base_type(type_text)
-    nested = kind.endswith("]") or kind in ("STRUCT", "MAP", "UNION", "VARIANT")
-    parts = re.split(r"[^A-Z0-9]+", type_text.upper())
-    return not (nested and not {"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"}.isdisjoint(parts))
+    """False for nested types whose values have several, of which no dialect can make one."""
+    return spellings_of(type_text) is not Spellings.NESTED

@@ -62,13 +62,13 @@ class Definition:
     remarks: tuple[Remark, ...] = ()
 
 
-class Stage(Protocol):
+class Scratch(Protocol):
     """Where one query keeps intermediate private rows as tables, until it is left.
 
-    The tables are this stage's alone. Every method raises ``EngineError`` with a fixed text.
+    The tables are its own. Every method raises ``EngineError`` with a fixed text.
     """
 
-    def __enter__(self) -> Stage: ...
+    def __enter__(self) -> Scratch: ...
 
     def __exit__(self, *_: object) -> None:
         """Drop what is left of the tables."""
@@ -99,8 +99,8 @@ class PrivateReader(Protocol):
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
-    def stage(self) -> Stage:
-        """A stage for a query that reads private rows in several steps."""
+    def scratch(self) -> Scratch:
+        """Scratch space for a query that reads private rows in several steps."""
 
 
 class Run(PrivateReader, Protocol):

@@ -40,10 +40,7 @@ class Deadline:
 
 
 def _watch(
-    seconds: float,
-    interrupt: Callable[[], object],
-    over: threading.Event,
-    expired: threading.Event,
+    seconds: float, interrupt: Callable[[], object], over: threading.Event, expired: threading.Event
 ) -> None:
     if over.wait(seconds):
         return

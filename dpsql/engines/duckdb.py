@@ -28,7 +28,6 @@ from dpsql.core.schema import (
     Schema,
     Table,
     base_type,
-    canonical,
     fold,
     schema_of,
 )
@@ -37,6 +36,7 @@ from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.lockdown import allow, lock_down
+from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
 from dpsql.engines.views import DATA, definition
@@ -222,10 +222,7 @@ class DuckDBRun:
     """
 
     def __init__(
-        self,
-        cursor: Callable[[], duckdb.DuckDBPyConnection],
-        schema: Schema,
-        seconds: float | None,
+        self, cursor: Callable[[], duckdb.DuckDBPyConnection], schema: Schema, seconds: float | None
     ) -> None:
         self._new_cursor = cursor
         self._schema = schema
@@ -253,8 +250,8 @@ class DuckDBRun:
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
 
-    def stage(self) -> DuckDBStage:
-        return DuckDBStage(self._cursor())
+    def scratch(self) -> DuckDBScratch:
+        return DuckDBScratch(self._cursor())
 
     def stream(self, table: str) -> ArrowStream:
         sql = f"SELECT * FROM {quote(self._schema[table].name)}"
@@ -275,14 +272,14 @@ def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
             cursor.interrupt()
 
 
-class DuckDBStage:
+class DuckDBScratch:
     """Temporary tables of one cursor: in memory, or in a private directory where it is short."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
         self._tables: set[str] = set()
 
-    def __enter__(self) -> DuckDBStage:
+    def __enter__(self) -> DuckDBScratch:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -386,7 +383,7 @@ def _from_arrow(
     rows: duckdb.DuckDBPyRelation, keys: Sequence[Column], measures: Sequence[str]
 ) -> ExactRows:
     numbers = rows.select(*map(quote, [ROW_ID, *measures])).fetchnumpy()
-    spelled = [f"{canonical(quote(k.name), k.type)} AS {quote(k.name)}" for k in keys]
+    spelled = [f"{one_spelling(quote(k.name), k.type)} AS {quote(k.name)}" for k in keys]
     stream = MaterializedStream(rows.select(", ".join([quote(ROW_ID), *spelled])))
     return replace(_from_numpy(numbers, (), measures), keys=stream)
 

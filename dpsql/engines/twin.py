@@ -18,11 +18,11 @@ from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column, Schema
 from dpsql.engines.base import Examined
 from dpsql.engines.constants import failing_part, type_text
+from dpsql.engines.deadline import Deadline
 from dpsql.engines.edges import edge_sql, edges_of
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
-from dpsql.engines.watch import Watch
 from dpsql.errors import QueryRefused
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
@@ -54,7 +54,6 @@ class Twin:
         for table in self._empty:
             columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
             self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
-        self._watch = Watch(_SECONDS, self._connection.interrupt)
         lock_down(self._connection, _REORDERING)
 
     def bind(self, sql: str) -> tuple[Column, ...]:
@@ -110,7 +109,7 @@ class Twin:
         if not _ONE_TABLE.fullmatch(source):
             computed += f" LIMIT {_TRIED}"
         try:
-            with self._watch.over():
+            with Deadline(_SECONDS, self._connection.interrupt):
                 self._connection.execute(computed).fetchnumpy()
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Join fewer tables, on fewer columns.") from None

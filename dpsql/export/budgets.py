@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
 from itertools import islice
@@ -16,6 +15,7 @@ from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
 from dpsql.budget.question import read_record
+from dpsql.core.formatting import json_text
 from dpsql.ledger import Entry, Event, Head, Verification, cause_of
 
 PIECE = 1000
@@ -36,14 +36,14 @@ ACCOUNT_COLUMNS = (
 
 
 def budget_json(report: BudgetReport) -> str:
-    """A budget as JSON: the analyst's figures, all accounts, forecasts and analyses."""
+    """Return a budget as JSON: the analyst's figures, all accounts, forecasts and analyses."""
     names = (
         *("account", "composition", "epsilon", "delta", "rho_limit", "delta_limit", "rho_spent"),
         *("delta_spent", "epsilon_spent", "queries", "unsettled"),
         *("epsilon_remaining", "rho_remaining", "delta_remaining"),
     )
     return to_json(
-        {name: getattr(report, name) for name in names}
+        _named(report, *names)
         | {"analyst": report.analyst, "suspended": report.suspended or None}
         | {"promise": None if report.promise is None else asdict(report.promise)}
         | {"total": report.total}
@@ -58,22 +58,17 @@ def account_dict(account: AccountReport) -> dict[str, Any]:
     """One account's figures; ``left`` is null without limits."""
     left = account.left
     return {
-        "path": account.path,
-        "composition": account.composition,
+        **_named(account, "path", "composition"),
         "limits": [_limit(limit, account) for limit in account.limits],
         "spent": _spending(account.spent),
         "total": _spending(account.total),
         "left": None if left is None else _loss(left),
-        "renews": account.renews or None,
-        "period": account.period or None,
-        "opened": account.opened or None,
-        "windows": account.windows,
-        "suspended": account.suspended or None,
+        **_named(account, "renews", "period", "opened", "windows", "suspended", empty=None),
     }
 
 
 def account_row(account: AccountReport) -> list[object]:
-    """The cells of ``ACCOUNT_COLUMNS``; limits are those of what binds."""
+    """Return the cells of ``ACCOUNT_COLUMNS``; limits are those of what binds."""
     spent, total, bound = account.spent, account.total, account.binding
     limits: list[object] = [None] * 4
     if bound is not None:
@@ -94,24 +89,19 @@ def entry_dict(entry: Entry) -> dict[str, Any]:
     is.
     """
     return {
-        "entry": entry.entry,
         "kind": "query" if entry.stream is None else "stream",
-        "created": entry.created,
-        "who": entry.who,
-        "account": entry.account,
-        "query": entry.query,
+        **_named(entry, "entry", "created", "who", "account", "query"),
         "plan": _plan(entry.plan),
         "reserved": _amount(entry.reserved),
         "settled": entry.settled,
         "charged": None if entry.charged is None else _amount(entry.charged),
-        "stored": entry.stored,
-        "failed": entry.failed,
+        **_named(entry, "stored", "failed"),
         "stream": None if entry.stream is None else asdict(entry.stream),
     }
 
 
 def entry_row(entry: Entry) -> list[object]:
-    """The cells of ``ENTRY_COLUMNS``."""
+    """Return the cells of ``ENTRY_COLUMNS``."""
     asked, reserved = read_record(entry.plan), entry.reserved.loss
     charged: list[object] = [None] * 3
     if entry.charged is not None:
@@ -132,27 +122,16 @@ def suspension_dict(event: Event) -> dict[str, Any]:
 
     ``entry`` is the question that failed, if one did; or ``stream`` that of the ``step`` that did.
     """
-    return {
-        "event": event.seq,
-        "kind": event.kind,
-        "time": event.time,
-        "who": event.who,
-        "account": event.account,
-        "entry": event.entry,
-        "stream": event.stream,
-        "step": event.step or None,
-        "cause": cause_of(event),
-    }
+    told = _named(event, "kind", "time", "who", "account", "entry", "stream")
+    return {"event": event.seq, **told, "step": event.step or None, "cause": cause_of(event)}
 
 
 def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:
     """What verification found; ``place`` is the number of the first broken event, if it is one."""
     return {
-        "sound": found.sound,
-        "events": found.events,
+        **_named(found, "sound", "events"),
         "head": None if found.head is None else str(found.head),
-        "broken": found.broken,
-        "place": found.place,
+        **_named(found, "broken", "place"),
         "anchors": [str(anchor) for anchor in anchors],
     }
 
@@ -163,7 +142,7 @@ def ledger_json(
     suspensions: Sequence[Event],
     entries: Iterable[Entry],
 ) -> Iterator[str]:
-    """A whole ledger as JSON, in pieces.
+    """Return a whole ledger as JSON, in pieces.
 
     Its head, its accounts, when these were suspended, and its entries from the newest on.
     """
@@ -197,12 +176,11 @@ def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 def to_json(value: object, indent: int | None = 2) -> str:
     """JSON text of a value; what is not finite is null."""
-    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-    return _unicode(text)
+    return _unicode(json_text(value, indent))
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A header, unless ``columns`` is empty, and the rows; None as nothing."""
+    """Return a header, unless ``columns`` is empty, and the rows; None as nothing."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if columns:
@@ -225,22 +203,15 @@ def _limit(limit: Limit, account: AccountReport) -> dict[str, Any]:
     budget = limit.budget
     return {
         "source": limit.source,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "composition": budget.composition,
+        **_named(budget, "epsilon", "delta", "composition"),
         "binds": limit is account.binding,
         "queries": _loss(budget.limit.loss),
     }
 
 
 def _spending(spent: Spending) -> dict[str, Any]:
-    return {
-        "epsilon": spent.epsilon,
-        "at_delta": spent.delta,
-        "charged": _loss(spent.loss),
-        "queries": spent.queries,
-        "unsettled": spent.unsettled,
-    }
+    costs = {"epsilon": spent.epsilon, "at_delta": spent.delta, "charged": _loss(spent.loss)}
+    return costs | _named(spent, "queries", "unsettled")
 
 
 def _forecast(found: Forecast) -> dict[str, Any]:
@@ -250,6 +221,12 @@ def _forecast(found: Forecast) -> dict[str, Any]:
         "reserved": _loss(found.reserved),
         "usual": None if usual is None else _loss(usual),
     }
+
+
+def _named(value: object, *names: str, empty: object = "") -> dict[str, Any]:
+    """Attributes by name; ``empty`` stands for empty texts."""
+    found = {name: getattr(value, name) for name in names}
+    return {name: empty if each == "" else each for name, each in found.items()}
 
 
 def _loss(loss: PrivacyLoss) -> dict[str, float]:
@@ -272,13 +249,3 @@ def _cell(value: object) -> object:
 def _unicode(text: str) -> str:
     """Lone surrogates, which no file can hold, as escapes: in JSON they mean the same."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value

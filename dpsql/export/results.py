@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from dataclasses import asdict, dataclass
-from datetime import date, time
-from decimal import Decimal
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import PrivacyLoss
-from dpsql.core.formatting import MISSING, all_numbers, printable
+from dpsql.core.formatting import MISSING, all_numbers, json_text, plain_cell, printable
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 
@@ -38,7 +35,7 @@ class ExportColumn:
 
 
 def encoded(result: Result, format_: str, confidence: float, intervals: bool) -> bytes:
-    """The answer in a format: a whole file. ``intervals`` asks for them as columns."""
+    """Return the answer in a format: a whole file. ``intervals`` asks for them as columns."""
     shown = confidence if intervals else None
     match format_:
         case "csv":
@@ -58,7 +55,7 @@ def encoded(result: Result, format_: str, confidence: float, intervals: bool) ->
 
 
 def exported_columns(result: Result, intervals: float | None) -> list[ExportColumn]:
-    """The columns of an answer.
+    """Return the columns of an answer.
 
     With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
     """
@@ -107,15 +104,15 @@ def result_json(result: Result, confidence: float, intervals: bool = False) -> s
         },
         **_circumstances(result, confidence),
     }
-    return "{\n" + ",\n".join(f"  {_json(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
+    return "{\n" + ",\n".join(f"  {json_text(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
 
 
 def result_json_lines(result: Result, intervals: float | None) -> str:
-    """An object for each row, on a line of its own."""
+    """Return an object for each row, on a line of its own."""
     columns = exported_columns(result, intervals)
     names = [column.name for column in columns]
     rows = zip(*(column.values for column in columns), strict=True)
-    return "".join(f"{_json(dict(zip(names, row, strict=True)))}\n" for row in rows)
+    return "".join(f"{json_text(dict(zip(names, row, strict=True)))}\n" for row in rows)
 
 
 def result_csv(result: Result, intervals: float | None) -> str:
@@ -124,12 +121,12 @@ def result_csv(result: Result, intervals: float | None) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(column.name for column in columns)
-    writer.writerows(zip(*(map(_text, column.values) for column in columns), strict=True))
+    writer.writerows(zip(*(map(plain_cell, column.values) for column in columns), strict=True))
     return buffer.getvalue()
 
 
 def result_markdown(result: Result, intervals: float | None) -> str:
-    """A table of GitHub's Markdown, numbers to the right."""
+    """Return a table of GitHub's Markdown, numbers to the right."""
     columns = exported_columns(result, intervals)
     rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
     cells = [[_markdown_cell(value) for value in column.values] for column in columns]
@@ -140,7 +137,7 @@ def result_markdown(result: Result, intervals: float | None) -> str:
 
 def _markdown_cell(value: object) -> str:
     """A value as one line that Markdown shows as it is."""
-    text = MISSING if value is None else printable(str(_text(value)))
+    text = MISSING if value is None else printable(str(plain_cell(value)))
     return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
@@ -156,7 +153,7 @@ def result_arrow(result: Result, confidence: float, intervals: bool = False) -> 
 
 
 def result_parquet(result: Result, confidence: float, intervals: bool = False) -> bytes:
-    """A Parquet file. Cost and mechanisms are its metadata."""
+    """Return a Parquet file. Cost and mechanisms are its metadata."""
     import pyarrow.parquet
 
     buffer = io.BytesIO()
@@ -176,7 +173,7 @@ def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.
         for end in ends.get(name, ()):
             number = pyarrow.int64() if end.type == "BIGINT" else pyarrow.float64()
             columns[end.name] = pyarrow.array(end.values, number)
-    metadata = {METADATA_KEY: _json(_circumstances(result, confidence)).encode()}
+    metadata = {METADATA_KEY: json_text(_circumstances(result, confidence)).encode()}
     return pyarrow.table(columns, metadata=metadata)
 
 
@@ -208,8 +205,8 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
 
 
 def explanation_json(explanation: Explanation) -> str:
-    """A plan as JSON."""
-    return _json(asdict(explanation), indent=2)
+    """Return a plan as JSON."""
+    return json_text(asdict(explanation), indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:
@@ -225,36 +222,8 @@ def _ends(result: Result, name: str, ends: NDArray[np.float64]) -> list[object]:
 def _outline(value: object) -> str:
     """A value with its entries on lines of their own, so that rows can be read."""
     if isinstance(value, dict) and value:
-        lines = [f"    {_json(key)}: {_json(inner)}" for key, inner in value.items()]
+        lines = [f"    {json_text(key)}: {json_text(inner)}" for key, inner in value.items()]
         return "{\n" + ",\n".join(lines) + "\n  }"
     if isinstance(value, list) and value and isinstance(value[0], tuple):
-        return "[\n" + ",\n".join(f"    {_json(row)}" for row in value) + "\n  ]"
-    return _json(value)
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    """A value JSON can hold: NaN and infinities as null, dates in ISO 8601, exact decimals."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, Decimal):
-        # A number where a double holds it exactly as written, else its digits.
-        return float(value) if Decimal(repr(float(value))) == value else str(value)
-    return _text(value)
-
-
-def _text(value: object) -> object:
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.hex()
-    return value if value is None or isinstance(value, int | float | str) else str(value)
+        return "[\n" + ",\n".join(f"    {json_text(row)}" for row in value) + "\n  ]"
+    return json_text(value)

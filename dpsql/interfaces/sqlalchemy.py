@@ -194,26 +194,6 @@ class DpsqlDialect(default.DefaultDialect):
         self._table(connection, table_name, schema, **kw)
         return {"constrained_columns": [], "name": None}
 
-    def get_foreign_keys(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[interfaces.ReflectedForeignKeyConstraint]:
-        return self._none(connection, table_name, schema, **kw)
-
-    def get_indexes(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[interfaces.ReflectedIndex]:
-        return self._none(connection, table_name, schema, **kw)
-
-    def get_unique_constraints(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[interfaces.ReflectedUniqueConstraint]:
-        return self._none(connection, table_name, schema, **kw)
-
-    def get_check_constraints(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[interfaces.ReflectedCheckConstraint]:
-        return self._none(connection, table_name, schema, **kw)
-
     @reflection.cache
     def _tables(
         self, connection: Connection, schema: str | None = None, **kw: Any
@@ -230,11 +210,13 @@ class DpsqlDialect(default.DefaultDialect):
         raise exc.NoSuchTableError(name)
 
     def _none(
-        self, connection: Connection, table_name: str, schema: str | None, **kw: Any
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         """A policy knows of no such thing; but the table has to exist."""
         self._table(connection, table_name, schema, **kw)
         return []
+
+    get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _none
 
 
 def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record: object) -> None:

@@ -116,7 +116,7 @@ class Lattice:
         return max(self.high - self.midpoint, self.midpoint - self.low)
 
     def squares(self, max_rows_contributed: int) -> Lattice:
-        """The lattice of squared distances from the midpoint."""
+        """Return the lattice of squared distances from the midpoint."""
         high, quantum = self.half_width**2, self.quantum**2
         coarsening = coarsening_for(max_rows_contributed * high)
         upper = high * quantum
@@ -130,7 +130,7 @@ class Lattice:
 
 
 def coarsening_for(fine_sensitivity: int) -> int:
-    """The power of two that brings a sensitivity down to RELEASED_BITS."""
+    """Return the power of two that brings a sensitivity down to RELEASED_BITS."""
     return 1 << max(0, (max(1, fine_sensitivity) - 1).bit_length() - RELEASED_BITS)
 
 
@@ -163,12 +163,12 @@ class Measure:
     weights: WeightGrid | None = None
 
     def weighted(self, steps: int, max_rows_contributed: int) -> Measure:
-        """The same measure of weighted units, a whole weight being ``steps``."""
+        """Return the same measure of weighted units, a whole weight being ``steps``."""
         products = self.reach(max_rows_contributed) * steps
         return replace(self, weights=WeightGrid(steps, coarsening_for(products)))
 
     def contribution(self, max_rows_contributed: int) -> tuple[int, int]:
-        """The least and the most that one unit adds to one group, in steps of the quantum."""
+        """Find the least and the most that one unit adds to one group, in steps of the quantum."""
         if self.per_group is not None:
             return min(0, self.per_group[0]), max(0, self.per_group[1])
         if self.kind in (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS):
@@ -181,12 +181,12 @@ class Measure:
         return -rows * lattice.half_width, rows * lattice.half_width
 
     def reach(self, max_rows_contributed: int) -> int:
-        """The most that one unit moves one group, in steps of the lattice's quantum."""
+        """Find the most that one unit moves one group, in steps of the lattice's quantum."""
         low, high = self.contribution(max_rows_contributed)
         return max(-low, high)
 
     def sensitivity(self, max_rows_contributed: int) -> int:
-        """How far one unit can move this measure in one group (Δ∞), in released steps.
+        """Tell how far one unit can move this measure in one group (Δ∞), in released steps.
 
         With weights it also bounds the l2 norm over all groups: a unit whose weights have the l2
         norm of g whole ones moves them by at most sqrt(g) times as much.

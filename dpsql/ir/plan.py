@@ -120,7 +120,7 @@ class BlockPlan:
         return kinds.index(MeasureKind.UNITS)
 
     def units_needed(self, probability: float) -> float | None:
-        """How many units a declared group needs not to be left out with this probability.
+        """Tell how many units a declared group needs not to be left out with this probability.
 
         At least 1/2: noise is symmetric. None if no group is left out for its size.
         """
@@ -144,7 +144,7 @@ class BlockPlan:
         return self.block.top_k.limit if self.groups is None and self.block.top_k else None
 
     def loss(self, released: int | None) -> PrivacyLoss:
-        """The cost when ``released`` groups came out; None asks for the worst case.
+        """Return the cost when ``released`` groups came out; None asks for the worst case.
 
         A function of the released output alone: this is what makes settling private.
         """
@@ -165,13 +165,13 @@ class BlockPlan:
         return not aggregate.kind.composed and self.measures[aggregate.measures[0]].measure.integral
 
     def noise_of(self, measure: int) -> Additive:
-        """The noise that ends up on a measure's released values."""
+        """Build the noise that ends up on a measure's released values."""
         noise = self.measures[measure].noise or self.selection.score_noise
         assert noise is not None
         return noise
 
     def spread_groups(self, released: int) -> int:
-        """How many groups share noise: those released, where they are the bound."""
+        """Tell how many groups share noise: those released, where they are the bound."""
         return released if self.groups is None else self.groups
 
 
@@ -218,5 +218,5 @@ class PrivacyPlan:
         return sum(block.conversion_delta for block in self.blocks)
 
     def epsilon(self, loss: PrivacyLoss) -> float:
-        """What a loss of this statement would be worth alone, with ``conversion_delta``."""
-        return loss.worth(self.conversion_delta)
+        """Tell what a loss of this statement would be worth alone, with ``conversion_delta``."""
+        return loss.epsilon_at(self.conversion_delta)

@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
+from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
 
@@ -37,14 +38,15 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The rows a block reads: a FROM clause of generated SQL, and the columns it has there.
+    """The rows a block reads, and those of their columns that it may name."""
 
-    ``catalog`` is True for one table as it stands in the catalog.
-    """
-
-    sql: str
+    rows: RowSet
     table: Table
-    catalog: bool
+
+    @property
+    def catalog(self) -> bool:
+        """True for one table as it stands in the catalog."""
+        return isinstance(self.rows, Scan)
 
 
 class NoiseFigure(Enum):
@@ -123,19 +125,19 @@ class Block:
         return size
 
     def key_column(self, index: int) -> str:
-        """The internal column name of a key in exact and released rows."""
+        """Return the internal column name of a key in exact and released rows."""
         return f"{INTERNAL_PREFIX}k{index}"
 
     def aggregate_column(self, index: int) -> str:
-        """The internal column name of an aggregate in released rows."""
+        """Return the internal column name of an aggregate in released rows."""
         return f"{INTERNAL_PREFIX}a{index}"
 
     def measure_column(self, index: int) -> str:
-        """The internal column name of a measure in exact rows."""
+        """Return the internal column name of a measure in exact rows."""
         return f"{INTERNAL_PREFIX}m{index}"
 
     def noise_column(self, index: int) -> str:
-        """The internal column name of one of ``noise_columns`` in released rows."""
+        """Return the internal column name of one of ``noise_columns`` in released rows."""
         return f"{INTERNAL_PREFIX}e{index}"
 
     def support_columns(self, index: int) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ class AccountNode(NamedTuple):
 
 
 def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
-    """The accounts among ``paths`` that exist, by path; they decide nothing yet."""
+    """Return the accounts among ``paths`` that exist, by path; they decide nothing yet."""
     rows = sql.execute(_nodes_of(len(paths)), paths)
     return {row[0]: _node(row) for row in rows}
 
@@ -392,7 +392,7 @@ def _insert(journal: Journal, pane: Pane) -> None:
 def standings(
     sql: Backend, path: str, limits: Mapping[str, Account] | None
 ) -> tuple[Standing, ...]:
-    """Where the account and those above it stand, from the dataset down.
+    """Tell where the account and those above it stand, from the dataset down.
 
     ``limits`` are the policy's; None stands for those of the last charge.
     """
@@ -402,7 +402,7 @@ def standings(
 
 
 def windows_of(sql: Backend, path: str) -> tuple[Window, ...]:
-    """All windows of an account, oldest first."""
+    """Collect all windows of an account, oldest first."""
     rows = sql.execute(
         "SELECT at, period, windows.rho, windows.epsilon, windows.delta, queries, unsettled "
         "FROM windows JOIN events ON seq = opened WHERE path = ? ORDER BY opened",
@@ -412,7 +412,7 @@ def windows_of(sql: Backend, path: str) -> tuple[Window, ...]:
 
 
 def total_of(windows: Sequence[Window]) -> Spent:
-    """What was spent over all windows; sums beyond what can be counted stay at the largest."""
+    """Tell what was spent over all windows; sums beyond what can be counted stay at the largest."""
     sums = [
         min(MAX_LEDGER_UNITS, sum(units))
         for units in zip(*(each.spent.amount.units for each in windows), strict=True)
@@ -471,7 +471,7 @@ def _told(journal: Journal, node: AccountNode, policy: Amount | None) -> Account
 
 
 def units_of(limit: Amount | None) -> tuple[int | None, ...]:
-    """The columns of a limit, which are NULL without one."""
+    """Return the columns of a limit, which are NULL without one."""
     return (None, None, None) if limit is None else limit.units
 
 

@@ -47,7 +47,7 @@ class Backend(Protocol):
         """Microseconds since 1970 on the clock of the machine that keeps the ledger."""
 
     def damage(self) -> str | None:
-        """What the database itself finds wrong with its files, in fixed words."""
+        """Tell what the database itself finds wrong with its files, in fixed words."""
 
     def forget_deleted(self) -> None:
         """After deletions: make the database overwrite what they left in its files."""
@@ -64,7 +64,7 @@ class Home(Protocol):
         """True if connecting has created the ledger."""
 
     def connect(self) -> Backend:
-        """A connection to the ledger that is there."""
+        """Return a connection to the ledger that is there."""
 
     def require_same(self) -> None:
         """Raise :class:`LedgerError` if what is there now is not what was opened."""

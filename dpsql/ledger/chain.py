@@ -105,7 +105,7 @@ def cause_of(event: Event) -> str | None:
 
 
 def hash_of(previous: bytes, fields: tuple[Any, ...]) -> bytes:
-    """The hash of an event with these ``FIELDS`` that follows an event of hash ``previous``.
+    """Return the hash of an event with these ``FIELDS`` that follows an event of hash ``previous``.
 
     Raises TypeError or ValueError if a field has a type that no event has.
     """
@@ -134,5 +134,5 @@ def iso(at: int) -> str:
 
 
 def microseconds(moment: datetime) -> int:
-    """The inverse of :func:`iso`, for a datetime with a time zone."""
+    """Return the inverse of :func:`iso`, for a datetime with a time zone."""
     return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -144,5 +144,5 @@ def require_whole(sql: Backend) -> None:
 
 
 def head(sql: Backend) -> Head:
-    """The head as it is stored."""
+    """Return the head as it is stored."""
     return Head(*sql.execute("SELECT seq, hash FROM head")[0])

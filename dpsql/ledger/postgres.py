@@ -103,7 +103,7 @@ class PostgresBackend:
             raise _foreign()
 
     def begin_read(self) -> None:
-        """The first statement fixes the state that is read."""
+        """Let the first statement fix the state that is read."""
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
@@ -124,7 +124,7 @@ class PostgresBackend:
             self.execute("ROLLBACK")
 
     def now(self) -> int:
-        """The server's clock: one for all machines."""
+        """Return the server's clock: one for all machines."""
         rows = self.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
         return int(rows[0][0])
 
@@ -178,7 +178,7 @@ class PostgresHome:
         return backend
 
     def require_same(self) -> None:
-        """A database cannot be exchanged under an open connection."""
+        """Do nothing: a database cannot be exchanged under an open connection."""
 
     def _prepare(self, backend: PostgresBackend) -> None:
         _make_durable(backend, self._patience)

@@ -37,7 +37,7 @@ ORDER BY releases.entry DESC LIMIT 1
 
 
 def digest_of(payload: bytes) -> bytes:
-    """What the chain keeps of an answer."""
+    """Tell what the chain keeps of an answer."""
     return hashlib.sha256(payload).digest()
 
 
@@ -135,7 +135,7 @@ def forget_parts(sql: Backend, stream: int) -> None:
 
 
 def latest(sql: Backend, account: str, query: str) -> Stored | None:
-    """The latest kept answer to a question that the account, or one below it, has asked.
+    """Return the latest kept answer to a question that the account, or one below it, has asked.
 
     Raises :class:`LedgerError` if it is not what was stored.
     """

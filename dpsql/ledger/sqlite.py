@@ -54,12 +54,12 @@ _REASONS: dict[int, tuple[str, str, str]] = {
 
 
 def sqlite_error(error: sqlite3.Error) -> LedgerError:
-    """What a SQLite error means for the ledger, in fixed words. Raise it ``from None``."""
+    """Tell what a SQLite error means for the ledger, in fixed words. Raise it ``from None``."""
     return known_error(getattr(error, "sqlite_errorcode", 0) & 0xFF)
 
 
 def known_error(primary: int) -> LedgerError:
-    """What one of SQLite's primary result codes means for the ledger."""
+    """Tell what one of SQLite's primary result codes means for the ledger."""
     code, reason, hint = _REASONS.get(
         primary,
         ("ledger_failed", "the ledger refused the operation", "check the ledger file"),
@@ -79,7 +79,7 @@ class SQLiteBackend:
         self.execute("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:
-        """The first statement fixes the state that is read."""
+        """Let the first statement fix the state that is read."""
         self.execute("BEGIN")
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
@@ -130,7 +130,7 @@ def run_statements(connection: sqlite3.Connection, script: str) -> None:
 
 
 def stored_schema(connection: sqlite3.Connection) -> tuple[tuple[str, str, str | None], ...]:
-    """The tables, indexes and triggers of a file: type, name and text."""
+    """Return the tables, indexes and triggers of a file: type, name and text."""
     return tuple(
         connection.execute(
             "SELECT type, name, sql FROM sqlite_schema "

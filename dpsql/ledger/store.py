@@ -236,7 +236,7 @@ class Ledger:
         self._link.write(failed)
 
     def stored(self, account: str, query: str) -> Stored | None:
-        """The latest kept answer to ``query`` that ``account`` or one below it has; free.
+        """Return the latest kept answer to ``query`` that ``account`` or one below it has; free.
 
         None if there is none, or if the owner has deleted it. Ask for the analyst's own account:
         one above it would find what others were told.
@@ -414,17 +414,17 @@ class Ledger:
     # -- reports ------------------------------------------------------------------------------
 
     def spent(self, account: str) -> Spent:
-        """What counts against the account's limits: all it spent in its current window."""
+        """Tell what counts against the account's limits: all it spent in its current window."""
         return self._standing(account).window.spent
 
     def total(self, account: str) -> Spent:
-        """What the account has spent over all its windows."""
+        """Tell what the account has spent over all its windows."""
         return self._standing(account).total
 
     def standing(
         self, account: str, limits: Sequence[Account] | None = None
     ) -> tuple[Standing, ...]:
-        """Where the account and those above it stand, from the dataset down.
+        """Tell where the account and those above it stand, from the dataset down.
 
         ``limits`` are the policy's, as in :meth:`reserve`; left out, those of the last charge.
         """
@@ -435,18 +435,18 @@ class Ledger:
     def estimate(
         self, account: str, amount: Amount, limits: Sequence[Account] | None = None
     ) -> int | None:
-        """How many charges of ``amount`` the account can still pay; None without any limit."""
+        """Tell how many charges of ``amount`` the account can still pay; None without any limit."""
         check_charge(amount)
         counts = (each.affordable(amount) for each in self.standing(account, limits))
         return min((count for count in counts if count is not None), default=None)
 
     def windows(self, account: str) -> tuple[Window, ...]:
-        """All windows of the account, oldest first."""
+        """Collect all windows of the account, oldest first."""
         check_path(account)
         return self._link.read(lambda sql: windows_of(sql, account))
 
     def accounts(self) -> tuple[str, ...]:
-        """The paths of all accounts, sorted."""
+        """Return the paths of all accounts, sorted."""
         return self._link.read(
             lambda sql: tuple(sorted(path for (path,) in sql.execute("SELECT path FROM accounts")))
         )
@@ -454,7 +454,7 @@ class Ledger:
     def history(
         self, account: str, limit: int = 100, before: int | None = None
     ) -> tuple[Entry, ...]:
-        """The latest ``limit`` entries of the account and those below it, newest first.
+        """Return the latest ``limit`` entries of the account and those below it, newest first.
 
         ``before`` is the number of an entry: only older ones are told.
         """
@@ -481,7 +481,7 @@ class Ledger:
     # -- the chain ----------------------------------------------------------------------------
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """All events of the chain after number ``after``, oldest first."""
+        """Collect all events of the chain after number ``after``, oldest first."""
         check_units("after", after)
         while True:
             rows = self._link.read(partial(_events_after, after=after))
@@ -503,7 +503,7 @@ class Ledger:
         return self._link.read(lambda sql: verify(sql, tuple(anchors)))
 
     def owner(self, who: str) -> Owner:
-        """The actions of the data owner, which go into the chain under the name ``who``."""
+        """Return the actions of the data owner, which go into the chain under the name ``who``."""
         check_name("name of the owner", who)
         return Owner(self._link, who)
 

@@ -46,7 +46,7 @@ class Tied(Protocol):
 
 
 def text_of(states: Sequence[State]) -> str:
-    """The states as an event says them."""
+    """Return the states as an event says them."""
     return _ENCODER.encode(states)
 
 
@@ -79,7 +79,7 @@ def require_hashed(sql: Backend, path: str, events: Collection[int]) -> None:
 
 
 def untied(path: str) -> LedgerError:
-    """The error of a row that does not follow from the events."""
+    """Build the error of a row that does not follow from the events."""
     return LedgerError(
         f"what the ledger says of the account {path} does not follow from its events",
         code="ledger_corrupt",

@@ -18,7 +18,7 @@ _LENGTH = {Renewal.DAY: len("2026-01-31"), Renewal.MONTH: len("2026-01")}
 
 
 def period(renews: Renewal | None, at: int) -> str:
-    """The day or month that ``at`` lies in, such as ``2026-01``; empty without renewal."""
+    """Return the day or month that ``at`` lies in, such as ``2026-01``; empty without renewal."""
     return "" if renews is None else iso(at)[: _LENGTH[renews]]
 
 

@@ -40,16 +40,19 @@ class Additive(Protocol):
         """The noise parameter in steps (sigma, or the Laplace scale b)."""
 
     def rho(self, groups: int) -> float:
-        """zCDP parameter when one unit may change the values of ``groups`` groups."""
+        """Compute the zCDP parameter when one unit may change the values of ``groups`` groups."""
 
     def std(self, groups: int) -> float:
         """Standard deviation of one noisy value, in steps."""
 
     def margin(self, confidence: float, groups: int) -> float:
-        """The smallest m, in steps, with P[|noise| <= m] >= confidence."""
+        """Find the smallest m, in steps, with P[|noise| <= m] >= confidence."""
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
-        """Noisy values, one independent draw (and the shared one) per call."""
+        """Add noise to true values, drawn anew by each call.
+
+        Takes an int64 array of shape (groups,) and returns a float64 one, both in lattice steps.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class IndependentNoise:
         return float(self.noise.margin(confidence))
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
+        """Add a draw of its own to each value of an array of shape (groups,)."""
         return (values + self.noise.sample(len(values), source)).astype(np.float64)
 
 
@@ -123,6 +127,7 @@ class CorrelatedGaussian:
         return difference_quantile_sf(own.sigma, shared.sigma, tail) / 2
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
+        """Add half of a draw of its own and of a shared one to each value, of shape (groups,)."""
         groups = len(values)
         if groups == 0:
             return np.empty(0, dtype=np.float64)
@@ -136,7 +141,7 @@ class CorrelatedGaussian:
 
 @lru_cache(maxsize=1024)
 def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Gaussian noise that costs at most ``rho`` over ``groups`` groups."""
+    """Build independent Gaussian noise that costs at most ``rho`` over ``groups`` groups."""
     sigma = gaussian_sigma_for_rho(rho, groups * sensitivity**2)
     noise = IndependentNoise(DiscreteGaussian(sigma), sensitivity)
     return _within(noise, rho, groups)
@@ -144,14 +149,14 @@ def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
 
 @lru_cache(maxsize=1024)
 def laplace(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Laplace noise that costs at most ``rho`` over ``groups`` groups."""
+    """Build independent Laplace noise that costs at most ``rho`` over ``groups`` groups."""
     scale = laplace_scale_for_rho(rho / groups, sensitivity)
     return _within(IndependentNoise(DiscreteLaplace(scale), sensitivity), rho, groups)
 
 
 @lru_cache(maxsize=1024)
 def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> CorrelatedGaussian:
-    """Correlated Gaussian noise that costs at most ``rho`` if all ``groups`` groups may change."""
+    """Build correlated Gaussian noise of at most ``rho`` if all ``groups`` groups may change."""
     sigma = sensitivity * math.sqrt((groups + math.sqrt(groups)) / (8 * rho))
     noise = CorrelatedGaussian(sigma, sensitivity)
     while noise.rho(groups) > rho:
@@ -164,7 +169,7 @@ def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> Correlated
 
 @lru_cache(maxsize=1024)
 def one_shot_distance(epsilon: float, delta: float) -> float:
-    """The squared l2 distance, in standard deviations, that Gaussian noise may have to hide.
+    """Compute the squared l2 distance, in standard deviations, that Gaussian noise may hide.
 
     Gaussian noises of which one unit shifts the means by this much in all, each in units of its own
     standard deviation, are together (epsilon, delta)-DP (Balle & Wang 2018, Theorem 8). Raises
@@ -175,7 +180,7 @@ def one_shot_distance(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Gaussian noise that takes ``distance`` (squared) out of ``one_shot_distance``.
+    """Build independent Gaussian noise that takes ``distance`` of ``one_shot_distance``.
 
     A discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
     ``calibration.lattice_gaussian_delta``). Checked by ``tests/mechanisms/test_one_shot_noise.py``.
@@ -188,7 +193,7 @@ def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> Indepen
 def one_shot_correlated_gaussian(
     distance: float, sensitivity: int, groups: int
 ) -> CorrelatedGaussian:
-    """Correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
+    """Build correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
 
     In half-steps the noises of the groups and the shared one each move by at most Δ∞. Checked by
     ``tests/mechanisms/test_one_shot_noise.py``.
@@ -213,7 +218,7 @@ def one_shot_correlated_gaussian(
 
 
 def one_shot_laplace(epsilon: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
+    """Build independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
 
     Each of them loses at most sensitivity/scale. Checked by
     ``tests/mechanisms/test_one_shot_noise.py``.

@@ -50,13 +50,16 @@ _each = np.frompyfunc(gaussian_delta, 2, 1)
 def gaussian_deltas(
     epsilon: float | NDArray[np.float64], distance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Bound each of many deltas, as :func:`gaussian_delta` does one."""
+    """Bound each of many deltas, as :func:`gaussian_delta` does one.
+
+    Takes floats or float64 arrays of shape (cases,), and returns one of that shape.
+    """
     return np.asarray(_each(epsilon, distance), dtype=np.float64)
 
 
 @lru_cache(maxsize=1024)
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The smallest sigma for which N(0, sigma**2) noise is (epsilon, delta)-DP.
+    """Find the smallest sigma for which N(0, sigma**2) noise is (epsilon, delta)-DP.
 
     ``sensitivity`` is in l2; sigma is in its units, never below the exact root and above it by a
     relative 1e-7 at most for epsilon >= 0.001. For the integers see ``lattice_gaussian_sigma``.
@@ -108,7 +111,7 @@ def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> 
 
 
 def lattice_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """A sigma for which discrete Gaussian noise on integer vectors is (epsilon, delta)-DP.
+    """Find a sigma for which discrete Gaussian noise on integer vectors is (epsilon, delta)-DP.
 
     The continuous one of ``analytic_gaussian_sigma`` plus a variance of 4 lattice steps,
     negligible when a lattice step is small. Arguments and errors are those of the continuous one.

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.topk import GumbelTopK
+from dpsql.mechanisms.utility import BETA, UtilityBound
 
 MAX_CHOICES = 1_000_000
 
@@ -60,8 +60,8 @@ class GumbelTopKChosenKBar(Usual):
         return self.widest.delta
 
     @property
-    def fetch(self) -> int | None:
-        return self.widest.fetch
+    def top_rows_needed(self) -> int | None:
+        return self.widest.top_rows_needed
 
     @property
     def choices(self) -> int:
@@ -71,17 +71,20 @@ class GumbelTopKChosenKBar(Usual):
     def rho(self, released: int | None) -> float:
         return self.widest.pick_rho + self.widest.rho(released)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         """Counted from the base of the widest, which a draw of another k_bar seldom worsens."""
         rest = (1 - probability) / 2
-        above = self.widest.appears_above(1 - rest)
+        above = self.widest.score_for_inclusion(1 - rest)
         return None if above is None else above + self._worse(rest)
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
-        """That of the widest at half of ``beta``; the gap counts from the widest's base."""
-        found = self.widest.promise(k, beta / 2)
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
+        """Bound the utility by that of the largest k_bar, at half of ``beta``.
+
+        The other half pays for the choice of k_bar. The gap counts from the base of the largest.
+        """
+        found = self.widest.utility_bound(k, beta / 2)
         assert found.gap is not None
-        return Promise(beta, found.shortfall, found.gap + self._worse(beta / 2))
+        return UtilityBound(beta, found.shortfall, found.gap + self._worse(beta / 2))
 
     def _worse(self, probability: float) -> float:
         """How much higher than the widest's the chosen threshold is, but for ``probability``."""
@@ -91,7 +94,7 @@ class GumbelTopKChosenKBar(Usual):
         return max(0.0, odds) * self.widest.sensitivity / self.widest.epsilon
 
     def choose(self, scores: NDArray[np.int64], source: EntropySource) -> int:
-        """Draw k_bar."""
+        """Draw k_bar by the true scores: an int64 array of shape (groups,), largest first."""
         k, last = self.widest.k, self.widest.k_bar
         bases = np.full(self.choices, self.widest.floor, dtype=np.int64)
         found = scores[k : last + 1]
@@ -108,7 +111,7 @@ class GumbelTopKChosenKBar(Usual):
 def gumbel_top_k_chosen_k_bar(
     rho: float, *, sensitivity: int, k: int, k_bar: int, delta: float, floor: int
 ) -> GumbelTopKChosenKBar | None:
-    """The mechanism that costs at most ``rho``, choice included, or None if rho is too small."""
+    """Build the mechanism of at most ``rho``, choice included, or None if rho is too small."""
     epsilon = math.sqrt(8 * rho / (k + 1)) * (1 - 1e-11) + 2 * math.log1p(-delta)
     if epsilon <= 1e-9:
         return None

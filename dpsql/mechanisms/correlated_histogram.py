@@ -51,7 +51,7 @@ class CorrelatedAnalysis(Enum):
 
 
 def half_distance(old: Integers, sparsity: int) -> Floats:
-    """gamma(j): the l2 change that j existing counts, each up by at most one, amount to."""
+    """Compute gamma(j): the l2 change that j existing counts, each up by at most one, amount to."""
     distance: Floats = np.minimum(np.sqrt(old), 0.5 * np.sqrt(old + math.sqrt(sparsity)))
     return distance
 
@@ -63,7 +63,7 @@ def correlated_delta(
     sparsity: int,
     analysis: CorrelatedAnalysis = CorrelatedAnalysis.INTEGRATED,
 ) -> float:
-    """The delta, at ``epsilon``, of count + Z_i + Z > 1 + tau with Var Z_i = σ², Var Z = σ²/√k.
+    """Compute delta, at ``epsilon``, of count + Z_i + Z > 1 + tau; Var Z_i = σ², Var Z = σ²/√k.
 
     For histograms with at most ``sparsity`` groups whose counts a unit changes in one direction, by
     at most one each (Theorems 3.3 and 3.5). Raises ParameterError for parameters out of range.
@@ -118,7 +118,7 @@ def correlated_tau(
     sparsity: int,
     analysis: CorrelatedAnalysis = CorrelatedAnalysis.INTEGRATED,
 ) -> float:
-    """The smallest tau with which noise ``sigma`` is (epsilon, delta)-DP.
+    """Find the smallest tau with which noise ``sigma`` is (epsilon, delta)-DP.
 
     Raises ParameterError if no threshold is enough, because the noise alone exceeds delta.
     """
@@ -154,7 +154,7 @@ def calibrate_correlated(
     sparsity: int,
     analysis: CorrelatedAnalysis = CorrelatedAnalysis.INTEGRATED,
 ) -> NoiseAndThreshold:
-    """The noise with the smallest tau among those that are (epsilon, delta)-DP, and that tau."""
+    """Find the (epsilon, delta)-DP noise with the smallest tau, and that tau."""
     check_parameters(epsilon, sparsity, delta)
     distance = float(half_distance(np.array([sparsity]), sparsity)[0])
     least = analytic_gaussian_sigma(epsilon, delta, distance)

@@ -20,7 +20,6 @@ from dpsql.mechanisms.calibration import (
     analytic_gaussian_sigma,
     gaussian_deltas,
 )
-from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected
@@ -33,6 +32,7 @@ from dpsql.mechanisms.sparse_histogram import (
     worst_over,
 )
 from dpsql.mechanisms.topk import split_base
+from dpsql.mechanisms.utility import BETA, UtilityBound
 
 _ROUNDING = 1e-9  # relative; exceeds the rounding errors of the sums below
 _TABLE_SIGMA = 2048.0  # up to here the lattice is summed point by point
@@ -40,7 +40,7 @@ _REACH = 14.0  # P[Z > 14 sigma] is below 1e-43
 
 
 def fresh_released(own: float, shared: float, fresh: int, x: int) -> float:
-    """An upper bound on P[max of ``fresh`` Z_i + Z > x], Z_i ~ N_Z(0, own²), Z ~ N_Z(0, shared²).
+    """Bound P[max of ``fresh`` Z_i + Z > x] from above, Z_i ~ N_Z(0, own²), Z ~ N_Z(0, shared²).
 
     Summed over Z, where it is tight to a relative 1e-9 for own <= 2048. Above, Z comes in blocks
     that count as if at their upper end, and P[Z_i > y] is bounded by the integral from y + 1/2
@@ -73,7 +73,7 @@ def _tails(noise: DiscreteGaussian, y: Integers) -> Floats:
 
 @lru_cache(maxsize=1024)
 def fresh_quantile(own: float, shared: float, fresh: int, delta: float) -> int:
-    """The smallest integer x for which :func:`fresh_released` is at most ``delta``."""
+    """Find the smallest integer x for which :func:`fresh_released` is at most ``delta``."""
     if not 0 < delta < 0.5:
         raise ParameterError("delta must lie strictly between 0 and 1/2", code="bad_probability")
     guess = math.hypot(own, shared) * normal_quantile_sf(math.log(delta / fresh))
@@ -206,16 +206,16 @@ class CorrelatedTopK(AboveBase):
         cost = self.k_bar * own.rho(self.sensitivity) + self.copies * shared.rho(self.sensitivity)
         return cost * (1 + 2.0**-50)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         return self.threshold if probability <= 0.5 else self._surely(1 - probability)
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
         """Of the k largest noisy excesses: a union over pairs, whose shared noise cancels."""
         own, pairs = 2 * self.sigma, k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
         # A group x + 1 below is 2x + 2 half-steps below, and comes first if Z - Z' is as much.
         ahead = difference_quantile_sf(own, own, share / pairs) - 1 if pairs else 0
-        return Promise(beta, shortfall=float(-(-ahead // 2)), gap=self._surely(share / k))
+        return UtilityBound(beta, shortfall=float(-(-ahead // 2)), gap=self._surely(share / k))
 
     def _surely(self, probability: float) -> float:
         """The excess over the base that stays hidden with at most this probability."""
@@ -248,7 +248,7 @@ def correlated_top_k(
     floor: int,
     with_counts: bool = True,
 ) -> CorrelatedTopK | None:
-    """The mechanism that costs at most ``rho``, or None if rho is too large for its analysis."""
+    """Build the mechanism of at most ``rho``, or None if rho is too large for its analysis."""
     checked_positive(rho, "rho")
     shared = (2 if with_counts else 1) * math.sqrt(k_bar)
     sigma = sensitivity * math.sqrt((k_bar + shared) / (8 * rho))
@@ -315,7 +315,7 @@ def one_shot_top_k(
     floor: int,
     with_counts: bool = True,
 ) -> CorrelatedTopK:
-    """The mechanism of which one release is (epsilon, delta)-DP, with a threshold near the lowest.
+    """Build the mechanism whose release is (epsilon, delta)-DP, its threshold near the lowest.
 
     The noise alone and the threshold alone may each take nearly all of delta, as no neighbours are
     worst for both. For the analysis' sake sigma is never below about 1.5 k_bar^(1/4), so a large

@@ -33,7 +33,7 @@ class KnownDomain(Usual):
     def rho(self, released: int | None) -> float:
         return 0.0
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         return None
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
@@ -78,7 +78,7 @@ class PositiveCounts(Usual):
     def rho(self, released: int | None) -> float:
         return self.noise.rho(self.groups)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + 1 + self.noise.noise.quantile_sf(1 - probability)

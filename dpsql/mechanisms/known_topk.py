@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
 from dpsql.mechanisms.sampling.noise import EntropySource, gumbel_order
 from dpsql.mechanisms.sampling.numeric import checked_positive
 from dpsql.mechanisms.selection import Selected, Usual
+from dpsql.mechanisms.utility import BETA, UtilityBound, intruder_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class KnownDomainTopK(Usual):
     def rho(self, released: int | None) -> float:
         return self.picks * self.pick_rho
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         """Counted from the (k+1)-th largest score: the last pick, all others at that score."""
         others = self.size - self.picks
         if others == 0:
@@ -75,22 +75,25 @@ class KnownDomainTopK(Usual):
         odds = math.log(others) + math.log(probability / (1 - probability))
         return max(0.0, odds) * self.sensitivity / self.epsilon
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
-        """Of the first k groups in order: draws that avoid all others. k of them always come."""
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
+        """Bound the first k groups in order by draws that avoid all others. k always come out."""
         others = self.size - k
         if others <= 0:
-            return Promise(beta, 0.0, None)
+            return UtilityBound(beta, 0.0, None)
         odds = math.log(others / intruder_weight(k, beta))
-        return Promise(beta, self.sensitivity / self.epsilon * odds, None)
+        return UtilityBound(beta, self.sensitivity / self.epsilon * odds, None)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw from the dense vector of all declared groups' scores."""
+        """Draw the k largest from the scores of all declared groups.
+
+        ``scores``: int64 array of shape (declared groups,), absent ones included.
+        """
         order = gumbel_order(scores, self.epsilon / self.sensitivity, None, self.k, source)
         return Selected(order, None)
 
 
 def known_domain_top_k(rho: float, *, sensitivity: int, k: int, size: int) -> KnownDomainTopK:
-    """The mechanism that costs at most ``rho``."""
+    """Build the mechanism that costs at most ``rho``."""
     checked_positive(rho, "rho")
     epsilon = math.sqrt(8 * rho / min(k, size)) * (1 - 1e-11)
     return KnownDomainTopK(epsilon, sensitivity, k, size)

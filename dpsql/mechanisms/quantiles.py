@@ -32,6 +32,7 @@ _BATCH = 2**20  # stretches of the grid at a time
 class Histograms:
     """How many rows of each group lie on which point of the grid.
 
+    ``points`` and ``counts`` are int64 arrays of shape (entries,), ``ends`` one of shape (groups,).
     Entries of a group stand together, points ascending, counts positive; ``ends`` holds the index
     after each group's last entry.
     """
@@ -41,7 +42,7 @@ class Histograms:
     counts: NDArray[np.int64]
 
     def batches(self) -> Iterator[Histograms]:
-        """The same groups in order, some at a time."""
+        """Split the groups into batches, in order."""
         stretches = 2 * self.ends + np.arange(1, len(self.ends) + 1)
         first = 0
         while first < len(self.ends):
@@ -94,12 +95,12 @@ class ExponentialQuantile:
         return 1 / self.rate
 
     def rho(self, groups: int) -> float:
-        """zCDP parameter when one unit may change ``groups`` groups, rounded up."""
+        """Compute the zCDP parameter when one unit may change ``groups`` groups, rounded up."""
         reach = Fraction(self.rate) * self.rows * _range(self.fraction)
         return rounded_up(groups * reach**2 / 8)
 
     def margin(self, confidence: float) -> float:
-        """A distance in ranks that an answer exceeds with probability at most 1 - confidence.
+        """Find a distance in ranks that answers exceed with probability at most 1 - confidence.
 
         At least one point has distance 0, and each further than t has a weight below exp(-rate*t).
         It holds for all data; where values lie densely, the error is some ln(size) times smaller.
@@ -107,7 +108,10 @@ class ExponentialQuantile:
         return math.log(self.size / (1 - confidence)) / self.rate
 
     def draw(self, histograms: Histograms, source: EntropySource) -> NDArray[np.int64]:
-        """A point for each group, from exactly the stated distribution."""
+        """Draw a point of the grid for each group, from exactly the stated distribution.
+
+        Returns an int64 array of shape (groups,).
+        """
         drawn = [self._draw(batch, source) for batch in histograms.batches()]
         return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
 
@@ -152,7 +156,7 @@ class ExponentialQuantile:
 def exponential_quantile(
     rho: float, fraction: Fraction, *, rows: int, groups: int, size: int
 ) -> ExponentialQuantile:
-    """The most accurate quantile of at most ``rho``, for units that add ``rows`` to each of
+    """Find the most accurate quantile of at most ``rho``, for units that add ``rows`` to each of
     ``groups`` groups.
 
     Raises ParameterError if ``rho`` is not finite and positive.

@@ -20,12 +20,7 @@ from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.set_union import (
-    SetUnion,
-    Weighting,
-    set_union_for_rho,
-    set_union_one_shot,
-)
+from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_for_rho, set_union_one_shot
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, fixed_threshold
@@ -177,7 +172,7 @@ GAUSSIAN_SPARSE_HISTOGRAM: MechanismEntry[SparseHistogram] = MechanismEntry(
 
 
 def weights(sizes: Sizes) -> Weights:
-    """Units that weigh as much as ``groups`` groups, in as many as are kept of that."""
+    """Weigh units as much as ``groups`` groups, in as many as are kept of that."""
     return Weights(sizes.groups, kept_groups(sizes.groups))
 
 
@@ -319,7 +314,7 @@ ENTRIES: tuple[MechanismEntry[Selection], ...] = (
 
 
 def names(family: Family | None = None, *, one_shot: bool = True) -> tuple[str, ...]:
-    """The names that a query can ask for; those without one-shot mechanisms if not ``one_shot``."""
+    """List the names that a query can ask for, one-shot mechanisms only if ``one_shot``."""
     return tuple(
         entry.name
         for entry in ENTRIES

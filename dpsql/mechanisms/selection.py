@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import Additive, Steps
-from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.mechanisms.utility import BETA, UtilityBound
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
     """The released groups, by index into the scores, and their noisy scores if those are released.
 
-    For mechanisms whose output is an ordering, ``indices`` are in the released order.
+    Arrays of shape (released,). For mechanisms whose output is an ordering, ``indices`` are in the
+    released order.
     """
 
     indices: NDArray[np.intp]
@@ -48,7 +49,7 @@ class Selection(Protocol):
         """The noise on the scores it releases, or None if it releases names only."""
 
     @property
-    def fetch(self) -> int | None:
+    def top_rows_needed(self) -> int | None:
         """How many of the largest groups the engine must return, or None for all."""
 
     @property
@@ -67,6 +68,13 @@ class Selection(Protocol):
         """
 
     @property
+    def needs_pairs(self) -> bool:
+        """True if it needs no measures, but which unit has which keys: the distinct pairs of both.
+
+        They are read in steps, before any key is.
+        """
+
+    @property
     def leaves_out(self) -> bool:
         """True if of the groups that clear the threshold only the largest by noisy score appear."""
 
@@ -79,22 +87,22 @@ class Selection(Protocol):
 
     @property
     def estimated(self) -> bool:
-        """True if ``appears_above`` depends on the data, and is an estimate."""
+        """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
 
     def rho(self, released: int | None) -> float:
-        """zCDP cost when ``released`` groups came out; None asks for the worst case."""
+        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
 
-    def promise(self, k: int, beta: float = BETA) -> Promise | None:
-        """What holds of the first k groups that come out, but for ``beta``; None if not a top-k."""
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
+        """Bound how good the first k groups are, but for ``beta``; None if not a top-k."""
 
-    def appears_above(self, probability: float) -> float | None:
-        """How large a score must be to be released with this probability, or None if all are.
+    def score_for_inclusion(self, probability: float) -> float | None:
+        """Tell how large a score must be to be released with this probability, or None if all are.
 
         For top-k mechanisms the size is counted from the (k_bar+1)-th score.
         """
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released groups."""
+        """Draw the released groups from true scores in steps: an int64 array of shape (groups,)."""
 
 
 class Usual:
@@ -111,12 +119,12 @@ class Usual:
         return None
 
     @property
-    def fetch(self) -> int | None:
+    def top_rows_needed(self) -> int | None:
         """How many of the largest groups the engine must return, or None for all."""
         return None
 
     def rho(self, released: int | None) -> float:
-        """zCDP cost when ``released`` groups came out; None asks for the worst case."""
+        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
         return math.inf
 
     @property
@@ -127,12 +135,17 @@ class Usual:
     @property
     def base_rank(self) -> int | None:
         """Which of the largest scores a group's chance to appear depends on: the last fetched."""
-        return self.fetch
+        return self.top_rows_needed
 
     @property
     def threshold(self) -> float | None:
         """What a noisy score must exceed, or None without a fixed threshold."""
         return None
+
+    @property
+    def needs_pairs(self) -> bool:
+        """True if it needs the distinct pairs of units and keys, and no measures."""
+        return False
 
     @property
     def leaves_out(self) -> bool:
@@ -146,11 +159,11 @@ class Usual:
 
     @property
     def estimated(self) -> bool:
-        """True if ``appears_above`` depends on the data, and is an estimate."""
+        """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
         return False
 
-    def promise(self, k: int, beta: float = BETA) -> Promise | None:
-        """What holds of the first k groups that come out; None if not a top-k."""
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
+        """Bound how good the first k groups are; None if not a top-k."""
         return None
 
 
@@ -161,6 +174,6 @@ class AboveBase(Usual):
     k_bar: int
 
     @property
-    def fetch(self) -> int | None:
+    def top_rows_needed(self) -> int | None:
         """How many of the largest groups the engine must return."""
         return self.k_bar + 1

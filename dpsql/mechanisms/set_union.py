@@ -107,6 +107,11 @@ class SetUnion(Usual):
         return f"Gopi et al. 2020, {places[self.weighting]}"
 
     @property
+    def needs_pairs(self) -> bool:
+        """True: a unit's items say how much each of them weighs."""
+        return True
+
+    @property
     def divided_norm(self) -> int:
         return self.norm
 
@@ -158,7 +163,7 @@ class SetUnion(Usual):
         return tuple(_fresh_weight(self.weighting, self.norm, n) for n in sizes)
 
     def rho(self, released: int | None) -> float:
-        """zCDP cost; the same whatever is released.
+        """Compute the zCDP cost; the same whatever is released.
 
         For Laplace noise the divergence is convex in the shift and zero at zero, so no way of
         spreading an l1 distance over items costs more than one item taking all of it; a count
@@ -169,7 +174,7 @@ class SetUnion(Usual):
         return self.noise.rho(self.sensitivity)
 
     def delta_at(self, epsilon: float) -> float:
-        """A delta for which one publication is (epsilon, delta)-DP; 1.0 if this finds none."""
+        """Find a delta for which one publication is (epsilon, delta)-DP; 1.0 if there is none."""
         checked_positive(epsilon, "epsilon")
         if isinstance(self.noise, DiscreteLaplace):
             cost = Fraction(self.sensitivity) / Fraction(self.noise.scale)
@@ -189,8 +194,8 @@ class SetUnion(Usual):
             return float(_fresh_weight(self.weighting, self.norm, self.groups))
         return UNIT_WEIGHT_STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
 
-    def appears_above(self, probability: float) -> float | None:
-        """How many units of ``groups`` items each an item needs to be named this often."""
+    def score_for_inclusion(self, probability: float) -> float | None:
+        """Tell how many units of ``groups`` items each an item needs to be named this often."""
         steps = self.threshold
         if probability > 0.5:
             steps += self.noise.quantile_sf(1 - probability)
@@ -202,7 +207,7 @@ class SetUnion(Usual):
         progress: Progress | None = None,
         total: int | None = None,
     ) -> NDArray[np.int64]:
-        """The weight of every item code, in steps: the scores ``select`` takes.
+        """Weigh every item code, as ``select`` takes it: int64 of shape (codes,), in steps.
 
         For COUNT and WEIGHTED an engine can sum ``item_weights`` itself; then this is not needed.
         Errors are those of ``descend``.
@@ -219,7 +224,10 @@ class SetUnion(Usual):
         return add_up(batches, self.item_weights, progress, total)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released items. A score of zero means that no unit has the item."""
+        """Draw the released items from their weights: an int64 array of shape (codes,), in steps.
+
+        A score of zero means that no unit has the item.
+        """
         noisy = scores + self.noise.sample(len(scores), source)
         return Selected(np.flatnonzero((noisy > self.threshold) & (scores > 0)), None)
 
@@ -233,7 +241,7 @@ def set_union_for_rho(
     delta: float,
     alpha: float = 5.0,
 ) -> SetUnion:
-    """The set union that costs at most ``rho`` (zCDP) and ``delta``.
+    """Build the set union that costs at most ``rho`` (zCDP) and ``delta``.
 
     ``norm`` is 1 for Laplace and 2 for Gaussian noise; ``alpha`` concerns the policies only. Raises
     ParameterError for parameters out of range, or a budget too small for the noise.
@@ -266,7 +274,7 @@ def set_union_one_shot(
     delta: float,
     alpha: float = 5.0,
 ) -> SetUnion:
-    """The set union that is (epsilon, delta)-DP when published once.
+    """Build the set union that is (epsilon, delta)-DP when published once.
 
     Laplace noise (``norm`` 1) spends all of delta on the threshold, Gaussian noise half of it and
     the other half by the exact analysis of Balle & Wang 2018. Raises ParameterError as above.

@@ -66,7 +66,7 @@ Gaps = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class UnitItems:
-    """Some units with their items: parallel arrays, one row per unit and item.
+    """Some units with their items: two int64 arrays of shape (rows,), one row per unit and item.
 
     ``units`` are positions in the salted order, not decreasing and not shared between batches.
     ``items`` are codes from 0, increasing within a unit, whose order depends on the keys alone
@@ -78,7 +78,7 @@ class UnitItems:
 
 
 def l2_sensitivity(cutoff: int, groups: int) -> float:
-    """How far apart neighbours' weights may end in l2, in steps, by the l2-descent."""
+    """Tell how far apart neighbours' weights may end in l2, in steps, by the l2-descent."""
     whole = (groups / 2 + 3) * UNIT_WEIGHT_STEPS + 4 * cutoff * math.sqrt(groups)
     drift = 2 * MAX_UNION_UNITS * 1.01 * _ROUNDOFF * whole
     return (UNIT_WEIGHT_STEPS + drift + math.sqrt(MAX_UNION_KEYS)) * (1 + 2.0**-48)
@@ -93,7 +93,7 @@ def descend(
     progress: Progress | None = None,
     total: int | None = None,
 ) -> NDArray[np.int64]:
-    """The weight of every item code after all units have passed, in steps.
+    """Weigh every item code after all units have passed: int64 of shape (codes,), in steps.
 
     ``norm`` is 1 or 2 and ``cutoff`` is in steps. Memory is one number per item code and one batch.
     Guarantee: adding or removing one unit moves the result by at most STEPS in l1 (norm 1), or by
@@ -119,10 +119,10 @@ def add_up(
     progress: Progress | None = None,
     total: int | None = None,
 ) -> NDArray[np.int64]:
-    """The sum of weights that depend only on how many items a unit has, by item code, in steps.
+    """Add up weights that depend only on how many items a unit has, by item code, in steps.
 
-    ``item_weights[n - 1]`` is the weight of each item of a unit with n items. The order of units
-    does not matter. Raises as ``descend``.
+    Returns an int64 array of shape (codes,). ``item_weights[n - 1]`` is the weight of each item of
+    a unit with n items. The order of units does not matter. Raises as ``descend``.
     """
     shares = np.array(item_weights, dtype=np.int64)
     sums, size = np.empty(0, dtype=np.int64), 0
@@ -167,8 +167,7 @@ def _checked_starts(batch: UnitItems, last: int, groups: int) -> NDArray[np.int6
     starts = np.concatenate(([0], np.flatnonzero(step) + 1, [len(units)]))
     if int(np.diff(starts).max()) > groups:
         raise InternalError(
-            f"a privacy unit has more than {groups} items in a set union",
-            code="unit_not_bounded",
+            f"a privacy unit has more than {groups} items in a set union", code="unit_not_bounded"
         )
     return starts
 

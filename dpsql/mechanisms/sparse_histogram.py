@@ -65,7 +65,7 @@ class NoiseAndThreshold:
 
 
 def normal_sf(z: Floats) -> Floats:
-    """P[N > z] for a standard normal N, relative error below 2e-13; 0 beyond z = 38."""
+    """Compute P[N > z] for a standard normal N, relative error below 2e-13; 0 beyond z = 38."""
     from scipy.special import ndtr
 
     tails: Floats = ndtr(-z)
@@ -82,7 +82,7 @@ def sparse_histogram_delta(
     groups: int,
     analysis: DeltaAnalysis = DeltaAnalysis.EXACT,
 ) -> float:
-    """The delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
+    """Compute the delta of the mechanism at ``epsilon``, rounded up; exact to a relative 1e-9.
 
     Lebeda & Retschmeier 2024, Lemma 2.6 (add the deltas) or 2.7 (exact). Raises ParameterError
     for parameters out of range. Checked by ``tests/mechanisms/test_sparse_histogram.py``.
@@ -108,7 +108,7 @@ def split_bound(
     log_hidden: float,
     noise_delta: Callable[[Floats, Integers], Floats],
 ) -> BlockBound:
-    """What the exact delta can be if between ``low`` and ``high`` of the changed groups are old.
+    """Bound the exact delta if between ``low`` and ``high`` of the changed groups are old.
 
     The k - j fresh groups all stay hidden with probability psi = exp((k - j) log_hidden). With the
     unit, the output is anything else with probability 1 - psi, which is pure loss, and psi times
@@ -128,7 +128,7 @@ def split_bound(
 
 
 def worst_over(first: int, last: int, bound: BlockBound) -> float:
-    """An upper bound on max over first <= j <= last of ``bound(j, j)``, tight to a relative 1e-9.
+    """Bound the maximum over first <= j <= last of ``bound(j, j)``, tight to a relative 1e-9.
 
     ``bound(low, high)`` must bound the values of all j in between. Branch and bound: blocks that
     cannot hold the maximum are dropped, the others are split.
@@ -164,7 +164,7 @@ def sparse_histogram_tau(
     groups: int,
     analysis: DeltaAnalysis = DeltaAnalysis.EXACT,
 ) -> float:
-    """The smallest tau with which the mechanism with noise ``sigma`` is (epsilon, delta)-DP.
+    """Find the smallest tau with which the mechanism with noise ``sigma`` is (epsilon, delta)-DP.
 
     Raises ParameterError if no threshold is enough, because the noise alone exceeds delta.
     """
@@ -186,14 +186,14 @@ def sparse_histogram_tau(
 def calibrate_sparse_histogram(
     epsilon: float, delta: float, groups: int, analysis: DeltaAnalysis = DeltaAnalysis.EXACT
 ) -> NoiseAndThreshold:
-    """The noise with the smallest tau among those that are (epsilon, delta)-DP, and that tau."""
+    """Find the (epsilon, delta)-DP noise with the smallest tau, and that tau."""
     check_parameters(epsilon, groups, delta)
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
     return lowest_tau(lambda s: sparse_histogram_tau(epsilon, delta, s, groups, analysis), least)
 
 
 def hidden_quantile(delta: float, groups: int) -> float:
-    """The t with 1 - P[N <= t]**groups = delta."""
+    """Find the t with 1 - P[N <= t]**groups = delta."""
     return normal_quantile_sf(math.log(-math.expm1(math.log1p(-delta) / groups)))
 
 
@@ -217,7 +217,7 @@ def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> NoiseAnd
 
 
 def crossing(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:
-    """A tau with delta_of(tau) <= delta, smallest to a relative 1e-8, at or above ``low``.
+    """Find a tau with delta_of(tau) <= delta, smallest to a relative 1e-8, at or above ``low``.
 
     ``delta_of`` decreases and is at most delta at ``high``, but for rounding; ``low`` is often the
     answer. Chandrupatla's method (1997) on the logarithm; what is returned has been evaluated and
@@ -317,20 +317,20 @@ class SparseHistogram(Usual):
             self.epsilon, self.delta, self.groups, self.sigma, self.others
         )
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + 1 + DiscreteGaussian(self.sigma).quantile_sf(1 - probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released groups and their noisy counts."""
+        """Draw the released groups and their noisy counts from counts of shape (groups,)."""
         noisy = scores + DiscreteGaussian(self.sigma).sample(len(scores), source)
         kept = np.flatnonzero((noisy > self.threshold) & (scores > self.floor))
         return Selected(kept, noisy[kept].astype(np.float64))
 
 
 def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) -> SparseHistogram:
-    """The mechanism whose sigma minimises the threshold, (epsilon, delta)-DP as sampled.
+    """Build the mechanism whose sigma minimises the threshold, (epsilon, delta)-DP as sampled.
 
     Raises ParameterError for parameters out of range.
     """
@@ -343,7 +343,7 @@ def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) 
 def joint_sparse_histogram(
     epsilon: float, delta: float, groups: int, floor: int, measures: int
 ) -> SparseHistogram:
-    """The mechanism that leaves ``measures`` - 1 other values a noise as good as its own.
+    """Build the mechanism that leaves ``measures`` - 1 other values a noise as good as its own.
 
     What the noise with the least threshold hides is shared equally: the others may take
     ``groups`` * ``others`` in all. Raises ParameterError for parameters out of range.
@@ -356,7 +356,7 @@ def joint_sparse_histogram(
 
 
 def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float = 0.0) -> float:
-    """The delta of discrete Gaussian noise on ``groups`` counts that each change by one.
+    """Compute the delta of discrete Gaussian noise on ``groups`` counts that each change by one.
 
     Any real epsilon. With S the sum of the noises, P[S > x] - exp(ε) P[S > x + groups] at
     x = floor(ε σ² - groups/2); rounded up. With ``others`` (see ``SparseHistogram``) by the
@@ -378,7 +378,7 @@ def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float
 def sparse_histogram_lattice_delta(
     epsilon: float, sigma: float, threshold: int, groups: int, others: float = 0.0
 ) -> float:
-    """The exact delta of discrete noise, released iff noisy > threshold; rounded up."""
+    """Compute the exact delta of discrete noise, released iff noisy > threshold; rounded up."""
     check_parameters(epsilon, groups)
     appears = DiscreteGaussian(sigma).sf(threshold - 1)
     if appears >= 1:

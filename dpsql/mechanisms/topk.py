@@ -15,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.promise import BETA, Promise, intruder_weight
 from dpsql.mechanisms.sampling.noise import EntropySource, difference_quantile_sf, gumbel_order
 from dpsql.mechanisms.selection import AboveBase, Selected
+from dpsql.mechanisms.utility import BETA, UtilityBound, intruder_weight
 
 
 def split_base(
     scores: NDArray[np.int64], k_bar: int, floor: int
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], int]:
-    """The candidates' scores and indices, and the base: the (k_bar+1)-th score or the floor."""
+    """Split off the candidates and the base: the (k_bar+1)-th score, or the floor.
+
+    ``scores``: int64 array of shape (groups,), largest first. Returns the candidates' scores and
+    indices, of shape (candidates,), and the base.
+    """
     base = max(int(scores[k_bar]), floor) if len(scores) > k_bar else floor
     candidates = np.flatnonzero(scores[:k_bar] > floor)
     return scores[candidates], candidates, base
@@ -71,16 +75,16 @@ class GaussianTopK(AboveBase):
     def rho(self, released: int | None) -> float:
         return self.noise.rho(self.groups) * (1 + 3e-7)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + 1 + self._difference(1 - probability)
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
-        """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
+        """Bound the k largest noisy scores by a union over pairs of a wanted and another group."""
         pairs = k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
-        return Promise(
+        return UtilityBound(
             beta,
             shortfall=self._difference(share / pairs) if pairs else 0.0,
             gap=self.threshold + 1 + self._difference(share / k),
@@ -163,16 +167,16 @@ class GumbelTopK(AboveBase):
         picks = self.k if released is None else min(self.k, released + 1)
         return picks * self.pick_rho
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         logit = math.log(probability / (1 - probability))
         return self.threshold + max(0.0, logit) * self.sensitivity / self.epsilon
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
-        """Of the first k groups in order: draws that avoid the k_bar - k others, and ⊥."""
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
+        """Bound the first k groups in order by draws that avoid the k_bar - k others, and ⊥."""
         others = self.k_bar - k
         weight = intruder_weight(k, beta) / (2 if others else 1)
         step = self.sensitivity / self.epsilon
-        return Promise(
+        return UtilityBound(
             beta,
             shortfall=step * math.log(others / weight) if others else 0.0,
             gap=step * (self.stop_offset - math.log(weight)),
@@ -201,7 +205,7 @@ def gumbel_top_k(
     floor: int,
     groups: int | None = None,
 ) -> GumbelTopK | None:
-    """The Gumbel mechanism that costs at most ``rho`` for k picks, or None if rho is too small."""
+    """Build the Gumbel mechanism of at most ``rho`` for k picks, or None if rho is too small."""
     epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11) + 2 * math.log1p(-delta)
     if epsilon <= 1e-9:
         return None

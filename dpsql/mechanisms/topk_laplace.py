@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.promise import BETA, Promise
 from dpsql.mechanisms.sampling.noise import DiscreteLaplace, EntropySource
 from dpsql.mechanisms.sampling.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected, Usual
 from dpsql.mechanisms.topk import split_base
+from dpsql.mechanisms.utility import BETA, UtilityBound
 
 MAX_RELEASE_EPSILON = 100.0  # of a whole release: beyond, exp(epsilon) leaves nothing of any delta
 _SUMMED_SCALE = 512.0  # up to here tails are summed over the threshold's noise
 
 
 def overtaking_delta(scale: float, items: int, t: int) -> float:
-    """An upper bound on P[max of ``items`` Z_i > t + Z] for discrete Laplace noises, t >= 0.
+    """Bound P[max of ``items`` Z_i > t + Z] from above for discrete Laplace noises, t >= 0.
 
     Exact to rounding for scales up to 512; above, the union bound over the items.
     """
@@ -117,24 +117,24 @@ class LaplaceTopK(AboveBase):
         each = self.delta / (math.exp(self.epsilon) + 1)
         return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, each * (1 - 1e-12))
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         hidden = _difference_quantile(1 / self.epsilon_per_group, 1 - probability)
         return self.threshold + 1 + hidden
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
-        """Of the k largest noisy scores: a union over pairs of a wanted and another group."""
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
+        """Bound the k largest noisy scores by a union over pairs of a wanted and another group."""
         scale, pairs = 1 / self.epsilon_per_group, k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
-        return Promise(
+        return UtilityBound(
             beta,
             shortfall=_difference_quantile(scale, share / pairs) if pairs else 0.0,
             gap=self.threshold + 1 + _difference_quantile(scale, share / k),
         )
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the released groups and their noisy scores."""
+        """Draw the released groups and their noisy scores from scores of shape (groups,)."""
         values, candidates, base = split_base(scores, self.k_bar, self.floor)
         noise = DiscreteLaplace(1 / self.epsilon_per_group)
         noisy = np.append(values, base + self.threshold) + noise.sample(len(values) + 1, source)
@@ -191,7 +191,7 @@ class FixedThreshold(Usual):
         return (appears + self.delta_composition) * (1 + 2.0**-48)
 
     @property
-    def fetch(self) -> int | None:
+    def top_rows_needed(self) -> int | None:
         return self.k + 1
 
     @property
@@ -199,21 +199,21 @@ class FixedThreshold(Usual):
         """How far above the (k+1)-th score a noisy score must be."""
         return 1 + DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(self.delta_per_group)
 
-    def appears_above(self, probability: float) -> float | None:
-        """Counted from the (k+1)-th largest score."""
+    def score_for_inclusion(self, probability: float) -> float | None:
+        """Find the score, counted from the (k+1)-th largest."""
         if probability <= 0.5:
             return float(self.threshold)
         hidden = DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(1 - probability)
         return self.threshold + 1 + hidden
 
-    def promise(self, k: int, beta: float = BETA) -> Promise:
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
         """Only the k largest can come out; all do unless one of k independent noises is low."""
         each = -math.expm1(math.log1p(-beta) / k)
         hidden = DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(each)
-        return Promise(beta, shortfall=0.0, gap=self.threshold + 1 + hidden)
+        return UtilityBound(beta, shortfall=0.0, gap=self.threshold + 1 + hidden)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Draw the names of the released groups."""
+        """Draw the names of the released groups from true scores of shape (groups,)."""
         values, candidates, base = split_base(scores, self.k, self.floor)
         noise = DiscreteLaplace(1 / self.epsilon_per_group).sample(len(values), source)
         kept = np.flatnonzero((values + noise > base + self.threshold) & (values > base))
@@ -221,7 +221,7 @@ class FixedThreshold(Usual):
 
 
 def fixed_threshold(epsilon: float, *, delta: float, k: int, floor: int) -> FixedThreshold:
-    """The fixed threshold that is (epsilon, delta)-DP: the lower of basic and advanced composition.
+    """Find the (epsilon, delta)-DP threshold: the lower of basic and advanced composition.
 
     Raises ParameterError for parameters out of range.
     """

@@ -102,12 +102,12 @@ _SLACK = 1e-12
 
 
 def kept_groups(groups: int) -> int:
-    """How many groups a weighted unit keeps, from a public parameter alone."""
+    """Tell how many groups a weighted unit keeps, from a public parameter alone."""
     return KEPT_FACTOR * groups
 
 
 def weight_of(groups: int, size: int) -> int:
-    """The weight, in steps, of each group of a unit that keeps ``size`` groups."""
+    """Compute the weight, in steps, of each group of a unit that keeps ``size`` groups."""
     return WEIGHT_STEPS if size <= groups else math.isqrt(groups * WEIGHT_STEPS**2 // size)
 
 
@@ -129,7 +129,7 @@ class Weights:
             )
 
     def of(self, sizes: Integers) -> Integers:
-        """The weight of each group of a unit of that size, in steps."""
+        """Compute the weight of each group of a unit of that size, in steps."""
         weights = [weight_of(self.groups, size) for size in sizes.tolist()]
         return np.array(weights, dtype=np.int64)
 
@@ -152,18 +152,14 @@ class Weights:
 
 
 def fresh_delta(noise: DiscreteGaussian, threshold: int, weights: Weights) -> float:
-    """A bound on the probability that some fresh group's noisy weight exceeds ``threshold``."""
+    """Bound the probability that some fresh group's noisy weight exceeds ``threshold``."""
     return -math.expm1(_lattice_log_hidden(noise, threshold, weights)) * (1 + _SLACK)
 
 
 def weighted_histogram_delta(
-    epsilon: float,
-    noise: DiscreteGaussian,
-    threshold: int,
-    weights: Weights,
-    others: float = 0.0,
+    epsilon: float, noise: DiscreteGaussian, threshold: int, weights: Weights, others: float = 0.0
 ) -> float:
-    """The delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
+    """Compute delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
 
     ``threshold`` is in steps, above any floor; ``others`` as in ``WeightedSparseHistogram``. Raises
     ParameterError for an epsilon out of range and for noise of 4 steps or less. Checked by
@@ -305,7 +301,7 @@ class _Weighted(Usual):
     def score_noise(self) -> IndependentNoise:
         return IndependentNoise(self.noise, WEIGHT_STEPS)
 
-    def appears_above(self, probability: float) -> float | None:
+    def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + self.noise.quantile_sf(1 - probability)
@@ -383,7 +379,7 @@ class WeightedSparseHistogram(_Weighted):
 def weighted_positive_counts(
     rho: float, delta: float, weights: Weights, floor: int = 0
 ) -> WeightedPositiveCounts:
-    """The mechanism that costs at most ``rho``. Raises ParameterError if that is out of range."""
+    """Build the mechanism of at most ``rho``. Raises ParameterError if that is out of range."""
     check_parameters(1.0, weights.groups, delta)
     noise = gaussian(rho, WEIGHT_STEPS, weights.groups).noise
     assert isinstance(noise, DiscreteGaussian)
@@ -393,7 +389,7 @@ def weighted_positive_counts(
 def weighted_sparse_histogram(
     epsilon: float, delta: float, weights: Weights, floor: int = 0, measures: int = 1
 ) -> WeightedSparseHistogram:
-    """The mechanism that leaves ``measures`` - 1 further values a noise as good as its own.
+    """Build the mechanism that leaves ``measures`` - 1 further values a noise as good as its own.
 
     Alone its noise allows the lowest threshold. What that noise hides is shared equally: the others
     may take ``weights.groups`` * ``others`` in all. Raises ParameterError for parameters out of

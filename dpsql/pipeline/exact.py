@@ -39,7 +39,7 @@ class ExactBlock:
 class ExactUnion:
     """The weights of all keys of a set union, in the order of their row ids, which start at 1.
 
-    ``named`` reads the keys with some row ids.
+    ``weights``: int64 array of shape (keys,), in steps. ``named`` reads the keys with some row ids.
     """
 
     weights: NDArray[np.int64]
@@ -47,7 +47,10 @@ class ExactUnion:
 
 
 def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:
-    """The keys at these positions, or the stream of all that were read."""
+    """Take the keys at some positions, or keep the stream of all that were read.
+
+    ``indices``: positions, of shape (groups,).
+    """
     if isinstance(exact.keys, dict):
         return {name: values[indices] for name, values in exact.keys.items()}
     return exact.keys

@@ -9,19 +9,21 @@ So a question is recognised however it is written, and not under a policy that c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 
 from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import Block, Key
+from dpsql.ir.query import Block, Key, Source
+from dpsql.ir.relations import RowSet, bottom_up
 from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.sql.syntax.text import put
 
@@ -30,6 +32,7 @@ _LEFT_OUT: dict[type, frozenset[str]] = {
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
     BlockPlan: frozenset({"candidates"}),
     Key: frozenset({"text"}),
+    Source: frozenset({"table"}),  # its columns are among those of the rows
     Measure: frozenset({"text"}),
     Aggregate: frozenset({"text"}),
 }
@@ -38,8 +41,7 @@ _PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
 
 def fingerprint(plans: Sequence[BlockPlan]) -> str:
     """A SHA-256 digest, in hexadecimal digits, of what the release of these blocks depends on."""
-    text = _canonical(tuple(plans))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return _digest(_canonical(tuple(plans)))
 
 
 def _canonical(value: object) -> str:
@@ -47,6 +49,8 @@ def _canonical(value: object) -> str:
 
     Every part says where it ends: text is quoted, all else is a name, a number or in brackets.
     """
+    if type(value) is str:  # as most are
+        return repr(value)
     match value:
         case None:
             return "-"
@@ -60,12 +64,45 @@ def _canonical(value: object) -> str:
             return f"({','.join(map(_canonical, value))})"
         case _ if isinstance(value, _PLAIN):
             return repr(value)
+        case RowSet():
+            return _of_rows(value)
         case _ if is_dataclass(value):
-            left_out = _LEFT_OUT.get(type(value), frozenset())
-            names = [f.name for f in fields(value) if f.compare and f.name not in left_out]
-            parts = ",".join(f"{name}={_canonical(getattr(value, name))}" for name in names)
+            parts = ",".join(f"{name}={_canonical(part)}" for name, part in _parts(value))
             return f"{type(value).__name__}({parts})"
     raise TypeError(f"a plan holds a {type(value).__name__}, which has no fingerprint")
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    """The fields of a dataclass that play a part, by name."""
+    names = _compared(type(value))  # type: ignore[arg-type]  # a type can be hashed
+    return ((name, getattr(value, name)) for name in names)
+
+
+@cache
+def _compared(kind: type) -> tuple[str, ...]:
+    """The names of these fields."""
+    left_out = _LEFT_OUT.get(kind, frozenset())
+    return tuple(f.name for f in fields(kind) if f.compare and f.name not in left_out)
+
+
+def _of_rows(rows: RowSet) -> str:
+    """The same of a relation: the digest of its last node, which names its sources by theirs.
+
+    A part that is read twice is looked at once, as it would double with every step else.
+    """
+    known: dict[int, str] = {}
+    for node in bottom_up(rows):
+        parts = (
+            f"{name}={known[id(part)] if isinstance(part, RowSet) else _canonical(part)}"
+            for name, part in _parts(node)
+        )
+        text = f"{type(node).__name__}({','.join(parts)})"
+        known[id(node)] = f"Rows.{_digest(text)}"
+    return known[id(rows)]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _of_tree(part: object) -> str:

@@ -28,9 +28,10 @@ class KeySpelling:
     def key_texts(
         self, columns: Sequence[Column], stream: ArrowStream, row_ids: NDArray[np.int64]
     ) -> list[list[str | None]] | None:
-        """The keys of these groups as the engine's texts, by column.
+        """Spell the keys of some groups as the engine's texts, by column.
 
-        None where some text does not stand for its key again, or if the engine cannot say.
+        ``row_ids``: int64 array of shape (groups,). None where some text does not stand for its key
+        again, or if the engine cannot say.
         """
         texts, same = [], []
         for column in columns:

@@ -29,6 +29,7 @@ from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
+from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import MISREAD, parse
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
@@ -51,7 +52,7 @@ class Question:
 
     @property
     def sound(self) -> bool:
-        """True if text and mechanism are of their types: nothing promises that they are."""
+        """Tell whether text and mechanism are texts: callers can pass anything."""
         return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
 
     @property
@@ -178,7 +179,7 @@ class Preparer:
                 self._dialect,
             )
         if stages is not None:
-            stages.blocks(query)
+            stages.blocks(query, self._dialect)
         plan = plan_query(query, question.mechanism, self._composition)
         if stages is not None:
             stages.plans(plan.blocks)
@@ -221,7 +222,8 @@ class Preparer:
     def _examined(
         self, block: Block, expressions: Sequence[str], text: str
     ) -> tuple[str | None, ...]:
-        examined = self._engine.examine(block.source.sql, expressions)
+        rows = from_clause(block.source.rows, self._dialect)
+        examined = self._engine.examine(rows, expressions)
         if examined.objection is not None:
             raise can_fail(block, examined.objection, text)
         return examined.types

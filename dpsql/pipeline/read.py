@@ -1,7 +1,8 @@
 """Reads private rows: the only place that does.
 
-A block is one statement, or several steps on a stage. What is read goes to the release step, which
-asks back for the keys and the histograms of groups that it has chosen: these are read here too.
+A block is one statement, or several steps over scratch space. What is read goes to the release
+step, which asks back for the keys and the histograms of groups that it has chosen: these are read
+here too.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Stage
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.mechanisms.quantiles import Histograms
-from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
 from dpsql.pipeline.set_union import Percent, read_set_union
 from dpsql.sql.dialects.base import Dialect
@@ -39,54 +39,54 @@ def read_exact(
 ) -> Iterator[ExactBlock | ExactUnion]:
     """Read a block's private rows, which stay readable until this is left."""
     plan, dialect = block.plan, dialect_named(rows.dialect)
-    bounded = plan.declared or plan.selection.fetch is not None
+    bounded = plan.declared or plan.selection.top_rows_needed is not None
     if bounded and not plan.quantiles:
         yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect), block.keys))
         return
-    with rows.stage() as stage:
-        if isinstance(plan.selection, SetUnion):
+    with rows.scratch() as scratch:
+        if plan.selection.needs_pairs:
             union = set_union_sql(plan, plan.block.source.table, _salt(), dialect)
-            yield read_set_union(plan.selection, union, stage, block.keys, progress)
+            yield read_set_union(plan, union, scratch, block.keys, progress)
         else:
-            yield _staged(block, stage, dialect)
+            yield _stored(block, scratch, dialect)
 
 
-def _staged(block: PreparedBlock, stage: Stage, dialect: Dialect) -> ExactBlock:
+def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBlock:
     """The exact rows of a block whose groups are stored first, for more to be asked of them."""
     plan, histograms = block.plan, None
     if plan.quantiles:
         steps = rewrite_quantiles(plan, plan.block.source.table, _salt(), dialect)
-        stage.store(GROUPS, steps.groups)
-        histograms = _histograms(steps, stage)
+        scratch.store(GROUPS, steps.groups)
+        histograms = _histograms(steps, scratch)
     else:
-        stage.store(GROUPS, _salted(plan, dialect))
+        scratch.store(GROUPS, _salted(plan, dialect))
     if plan.declared:
         stored = f"SELECT * FROM {dialect.quote(GROUPS)}"
-        return ExactBlock(_exact_rows(stage, plan, stored, block.keys), histograms)
+        return ExactBlock(_exact_rows(scratch, plan, stored, block.keys), histograms)
     # However many groups there are, keys are read of those alone that come out.
     measures = _measure_columns(plan)
-    exact = stage.exact(stored_groups(measures, dialect), (), measures)
-    return ExactBlock(exact, histograms, _keys_of(block.keys, stage, dialect))
+    exact = scratch.exact(stored_groups(measures, dialect), (), measures)
+    return ExactBlock(exact, histograms, _keys_of(block.keys, scratch, dialect))
 
 
-def _keys_of(keys: Sequence[Column], stage: Stage, dialect: Dialect) -> KeysOf:
-    """How to read the keys of groups that are stored in ``stage``."""
+def _keys_of(keys: Sequence[Column], scratch: Scratch, dialect: Dialect) -> KeysOf:
+    """How to read the keys of groups that are stored in ``scratch``."""
     names = [key.name for key in keys]
 
     def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
         sql = chosen_groups(names, len(ids), dialect)
-        exact = stage.keys(sql, keys, ids)
+        exact = scratch.keys(sql, keys, ids)
         return keys_at(exact, np.searchsorted(exact.row_ids, ids))
 
     return keys_of
 
 
-def _histograms(sql: HistogramSQL, stage: Stage) -> HistogramsOf:
-    """How to count the rows of groups whose exact rows are stored in ``stage``."""
+def _histograms(sql: HistogramSQL, scratch: Scratch) -> HistogramsOf:
+    """How to count the rows of groups whose exact rows are stored in ``scratch``."""
     counts = dict(sql.counts)
 
     def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
-        owners, points, rows = stage.integers(counts[ranked], ids.tolist())
+        owners, points, rows = scratch.integers(counts[ranked], ids.tolist())
         place = np.full(int(ids.max(initial=0)) + 1, -1, dtype=np.int64)
         place[ids] = np.arange(len(ids))
         owners = place[owners]
@@ -98,7 +98,7 @@ def _histograms(sql: HistogramSQL, stage: Stage) -> HistogramsOf:
 
 
 def _exact_rows(
-    rows: PrivateReader | Stage, plan: BlockPlan, statement: str, keys: Sequence[Column]
+    rows: PrivateReader | Scratch, plan: BlockPlan, statement: str, keys: Sequence[Column]
 ) -> ExactRows:
     measures = _measure_columns(plan)
     if plan.declared:

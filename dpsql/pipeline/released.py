@@ -20,11 +20,12 @@ NumericArray = NDArray[np.int64] | NDArray[np.float64]
 class ReleasedRows:
     """The released groups of one block, safe to show.
 
-    ``row_ids`` say which groups came out: row numbers of the exact rows, or positions in the
-    declared domain, where ``keys`` is None. ``keys`` holds the key columns of the released groups
-    in that order, or streams those of all groups with their row numbers (then only the join on row
-    number may read it). ``values`` maps a released column to its values in that order. ``loss`` is
-    what the release cost, a function of the released output alone.
+    Arrays are of shape (groups,). ``row_ids`` say which groups came out: row numbers of the exact
+    rows, or positions in the declared domain, where ``keys`` is None. ``keys`` holds the key
+    columns of the released groups in that order, or streams those of all groups with their row
+    numbers (then only the join on row number may read it). ``values`` maps a released column to its
+    values in that order. ``loss`` is what the release cost, a function of the released output
+    alone.
     """
 
     row_ids: NDArray[np.int64]
@@ -58,7 +59,7 @@ def drawn_columns(block: Block) -> list[str]:
 def with_noise_columns(
     plan: BlockPlan, answers: dict[str, NumericArray]
 ) -> dict[str, NumericArray]:
-    """The released values and what the tail asks of their noise.
+    """Join to the released values what the tail asks of their noise: arrays of shape (groups,).
 
     That is a function of the plan and of what is released anyway.
     """

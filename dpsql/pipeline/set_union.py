@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import ExactRows, Stage
+from dpsql.engines.base import ExactRows, Scratch
+from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.exact import ExactUnion
@@ -26,9 +27,9 @@ _STORED = 60  # percent, once what a policy reads is stored
 
 
 def read_set_union(
-    union: SetUnion,
+    plan: BlockPlan,
     sql: SetUnionSQL,
-    stage: Stage,
+    scratch: Scratch,
     keys: Sequence[Column],
     percent: Percent = lambda _: None,
 ) -> ExactUnion:
@@ -36,18 +37,21 @@ def read_set_union(
     progress = _Progress(percent)
     rows = {}
     for number, (name, select) in enumerate(sql.tables, 1):
-        rows[name] = stage.store(name, select)
+        rows[name] = scratch.store(name, select)
         progress.reach((_STORED if sql.weights is None else 100) * number // len(sql.tables))
-    for name in sql.scratch:
-        stage.drop(name)
+    for name in sql.dropped:
+        scratch.drop(name)
     if sql.weights is not None:
-        (weights,) = stage.integers(sql.weights)
+        (weights,) = scratch.integers(sql.weights)
     else:
         assert sql.pairs is not None
-        weights = _weighed(union, stage, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress)
+        assert isinstance(plan.selection, SetUnion)
+        weights = _weighed(
+            plan.selection, scratch, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress
+        )
 
     def named(ids: NDArray[np.int64]) -> ExactRows:
-        return stage.keys(sql.named, keys, ids)
+        return scratch.keys(sql.named, keys, ids)
 
     return ExactUnion(weights, named)
 
@@ -67,7 +71,7 @@ class _Progress:
 
 
 def _weighed(
-    union: SetUnion, stage: Stage, between: str, units: int, pairs: int, progress: _Progress
+    union: SetUnion, scratch: Scratch, between: str, units: int, pairs: int, progress: _Progress
 ) -> NDArray[np.int64]:
     """The keys' weights after a policy's pass over all units, some of them at a time."""
 
@@ -76,7 +80,8 @@ def _weighed(
 
     step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
     batches = (
-        UnitItems(*stage.integers(between, first, first + step)) for first in range(0, units, step)
+        UnitItems(*scratch.integers(between, first, first + step))
+        for first in range(0, units, step)
     )
     weights = union.weigh(batches, tell, units)
     progress.reach(100)  # where there are no units

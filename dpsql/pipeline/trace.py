@@ -29,6 +29,8 @@ from dpsql.errors import InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block, Query
 from dpsql.results.explanation import BlockExplanation, explain_block
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.syntax.text import pretty, to_sql
 
 VARIABLE: Final = "DPSQL_TRACE"
@@ -92,10 +94,10 @@ class StatementTrace:
         """Write the syntax tree, before values are put in."""
         self._write("tree", [repr(tree)])
 
-    def blocks(self, query: Query) -> None:
-        """Write what each private block asks for."""
+    def blocks(self, query: Query, dialect: Dialect) -> None:
+        """Write what each private block asks for, rows as SQL in a dialect."""
         for number, block in enumerate(query.blocks, 1):
-            self._write(f"block {number}", map(self._redacted, _block_parts(block)))
+            self._write(f"block {number}", map(self._redacted, _block_parts(block, dialect)))
 
     def plans(self, plans: Sequence[BlockPlan]) -> None:
         """Write how each block is to be answered."""
@@ -163,9 +165,9 @@ def _write_error(text: str) -> None:
         sys.stderr.flush()
 
 
-def _block_parts(block: Block) -> Iterator[str]:
+def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
     """What a block asks for, in SQL whose names are all quoted."""
-    yield f"rows: {block.source.sql}"
+    yield f"rows: {from_clause(block.source.rows, dialect)}"
     yield f"unit: {quote(block.unit_column)}"
     if block.condition is not None:
         yield f"where: {to_sql(block.condition)}"

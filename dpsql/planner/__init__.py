@@ -49,7 +49,7 @@ def plan_query(
 def plan_block(
     block: Block, mechanism: str | None = None, composition: Composition = Composition.ZCDP
 ) -> BlockPlan:
-    """The best plan for one block, with the candidates it was chosen from.
+    """Find the best plan for one block, with the candidates it was chosen from.
 
     The block's own ``mechanism`` goes before that of the statement.
     """

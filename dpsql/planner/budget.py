@@ -43,7 +43,7 @@ class QueryBudget:
     def of(
         cls, parameters: Parameters, composition: Composition, share: float = 1.0
     ) -> QueryBudget:
-        """The budget that a query's parameters give each of its blocks."""
+        """Return the budget that a query's parameters give each of its blocks."""
         if composition is Composition.ZCDP:
             return cls(parameters.epsilon, parameters.delta, composition, share)
         whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
@@ -79,7 +79,7 @@ class QueryBudget:
         return self._split(1.0 if self.one_shot else SHARES[0])
 
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
-        """The best of the options that the possible divisions of delta lead to.
+        """Find the best of the options that the possible divisions of delta lead to.
 
         An account under zCDP has divided its delta in half, once and for good, and a query that
         asks for all of it must fit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeAlias
 
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block
@@ -11,28 +12,40 @@ from dpsql.mechanisms.registry import (
     GAUSSIAN_POSITIVE_COUNTS,
     GAUSSIAN_SPARSE_HISTOGRAM,
     LAPLACE_POSITIVE_COUNTS,
+    WEIGHTED_POSITIVE_COUNTS,
+    WEIGHTED_SPARSE_HISTOGRAM,
     Family,
     MechanismEntry,
     Sizes,
     names,
+    weights,
 )
 from dpsql.mechanisms.sparse_histogram import SparseHistogram
+from dpsql.mechanisms.weighted_histogram import (
+    WEIGHT_STEPS,
+    WeightedPositiveCounts,
+    WeightedSparseHistogram,
+)
 from dpsql.planner.budget import BudgetSplit, QueryBudget
-from dpsql.planner.measured import UNITS, with_units
 from dpsql.planner.noise import (
+    UNITS,
     NoiseOf,
     composed_noise,
     exact_gaussian_noise,
+    gaussian_noise,
     pure_laplace_noise,
+    with_units,
 )
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.planner.weighted import weighted_options
+
+_Counts: TypeAlias = PositiveCounts | WeightedPositiveCounts
+_Sparse: TypeAlias = SparseHistogram | WeightedSparseHistogram
 
 
 def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Positive counts by Gaussian or Laplace noise; for one publication the exact analyses too.
+    """List positive counts by Gaussian or Laplace noise; for one publication exact ones too.
 
-    With weighted units those of :mod:`dpsql.planner.weighted` take their place.
+    With weighted units only Gaussian noise will do, and groups need enough weight to be named.
     """
     cap = block.parameters.max_groups_contributed
     if cap is None:
@@ -44,70 +57,70 @@ def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
         kinds = names(Family.HISTOGRAM, one_shot=budget.one_shot)
         return [impossible(name, reason, hint) for name in kinds]
     histogram = _Histogram(block, budget, cap)
+    tightest = budget.tightest
     if block.weighted:
-        return weighted_options(block, budget, cap, histogram.measures, histogram.score)
-    options = [
-        budget.tightest(partial(histogram.positive_counts, entry))
-        for entry in (GAUSSIAN_POSITIVE_COUNTS, LAPLACE_POSITIVE_COUNTS)
-    ]
-    if budget.one_shot:
-        options += [
-            attempted(GAUSSIAN_SPARSE_HISTOGRAM.name, histogram.sparse_histogram),
-            attempted(LAPLACE_POSITIVE_COUNTS.name, histogram.pure_laplace),
+        options = [tightest(partial(histogram.positive_counts, WEIGHTED_POSITIVE_COUNTS))]
+        exact: MechanismEntry[_Sparse] = WEIGHTED_SPARSE_HISTOGRAM
+    else:
+        options = [
+            tightest(partial(histogram.positive_counts, entry))
+            for entry in (GAUSSIAN_POSITIVE_COUNTS, LAPLACE_POSITIVE_COUNTS)
         ]
+        exact = GAUSSIAN_SPARSE_HISTOGRAM
+    if budget.one_shot:
+        options.append(attempted(exact.name, partial(histogram.sparse_histogram, exact)))
+        if not block.weighted:
+            options.append(attempted(LAPLACE_POSITIVE_COUNTS.name, histogram.pure_laplace))
     return options
 
 
 class _Histogram:
-    """The options of one block with at most ``cap`` groups per unit."""
+    """The options of one block with at most ``cap`` groups per unit, or the weight of as many."""
 
     def __init__(self, block: Block, budget: QueryBudget, cap: int) -> None:
         self.block = block
         self.budget = budget
         self.cap = cap
         # The unit count is always measured: it decides which groups are safe to name.
-        self.measures = with_units(block)
-        self.score = self.measures.index(UNITS)
+        measures = with_units(block)
+        self.score = measures.index(UNITS)
         self.sizes = Sizes(
-            groups=cap,
-            floor=block.parameters.min_units_per_group - 1,
-            shared=len(self.measures),
+            groups=cap, floor=block.parameters.min_units_per_group - 1, shared=len(measures)
         )
+        self.bounding, self.steps = Bounding.sample(cap), 1
+        if block.weighted:
+            rows = block.parameters.max_rows_contributed
+            measures = tuple(measure.weighted(WEIGHT_STEPS, rows) for measure in measures)
+            self.bounding, self.steps = Bounding(cap, weights(self.sizes).kept), WEIGHT_STEPS
+        self.measures = measures
 
-    def positive_counts(self, entry: MechanismEntry[PositiveCounts], split: BudgetSplit) -> Option:
+    def positive_counts(self, entry: MechanismEntry[_Counts], split: BudgetSplit) -> Option:
         rho = split.rho / len(self.measures)
-        selection = entry.at_rho(self.sizes, rho, split.delta)
-        others = composed_noise(self.block, rho)
-        return self._option(selection, selection.threshold, others, split.conversion)
+        # Weights bound how far a unit moves a measure in l2, not in l1.
+        others = (gaussian_noise if self.block.weighted else composed_noise)(self.block, rho)
+        return self._option(entry.at_rho(self.sizes, rho, split.delta), others, split.conversion)
 
-    def sparse_histogram(self) -> Option:
+    def sparse_histogram(self, entry: MechanismEntry[_Sparse]) -> Option:
         """One publication: the exact delta of Gaussian noise and threshold together."""
-        share = len(self.measures)
-        selection = GAUSSIAN_SPARSE_HISTOGRAM.published_once(
-            self.sizes, self.budget.epsilon, self.budget.delta
-        )
-        others = exact_gaussian_noise(self.block, self.cap * selection.others / max(1, share - 1))
-        return self._option(selection, selection.threshold, others, 0.0)
+        selection = entry.published_once(self.sizes, self.budget.epsilon, self.budget.delta)
+        each = self.cap * selection.others / max(1, len(self.measures) - 1)
+        return self._option(selection, exact_gaussian_noise(self.block, each), 0.0)
 
     def pure_laplace(self) -> Option:
         """One publication: epsilon on the noise alone, delta on the threshold alone."""
         epsilon = self.budget.epsilon / len(self.measures)
         selection = LAPLACE_POSITIVE_COUNTS.published_once(self.sizes, epsilon, self.budget.delta)
         others = pure_laplace_noise(self.block, epsilon)
-        return self._option(selection, selection.threshold, others, 0.0, "pure epsilon")
+        return self._option(selection, others, 0.0, "pure epsilon")
 
     def _option(
-        self,
-        selection: PositiveCounts | SparseHistogram,
-        threshold: float,
-        others: NoiseOf,
-        conversion: float,
-        variant: str = "",
+        self, selection: _Counts | _Sparse, others: NoiseOf, conversion: float, variant: str = ""
     ) -> Option:
         noisy = tuple(
-            NoisyMeasure(measure, None if measure == UNITS else others(measure, self.cap, False))
-            for measure in self.measures
+            NoisyMeasure(measure, None if i == self.score else others(measure, self.cap, False))
+            for i, measure in enumerate(self.measures)
         )
-        bounding = Bounding.sample(self.cap)
-        plan = BlockPlan(self.block, selection, noisy, self.score, self.cap, bounding, conversion)
-        return Option(selection.name, plan, threshold, variant=variant)
+        plan = BlockPlan(
+            self.block, selection, noisy, self.score, self.cap, self.bounding, conversion
+        )
+        return Option(selection.name, plan, selection.threshold / self.steps, variant=variant)

@@ -23,12 +23,12 @@ from dpsql.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.measured import measured
 from dpsql.planner.noise import (
     NoiseOf,
     composed_noise,
     exact_gaussian_noise,
     gaussian_noise,
+    measured,
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
@@ -38,7 +38,7 @@ _NONE_LEFT_OUT = "LIMIT leaves out none of the declared groups"
 
 
 def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Noise on declared groups, with and without a cap on the groups of a unit."""
+    """List noise on declared groups, with and without a cap on the groups of a unit."""
     size = block.domain_size
     if size > MAX_DOMAIN:
         raise QueryRefused(

@@ -1,14 +1,15 @@
-"""The noise on a measure: the smallest that its share of a budget can pay for.
+"""What noise is added to, and which: the smallest that its share of a budget can pay for.
 
-Each function returns a ``NoiseOf``, which takes a measure, the number of groups of it that a unit
+Each ``…_noise`` returns a ``NoiseOf``, which takes a measure, the number of its groups that a unit
 changes, and whether these are all the groups that are released.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from dpsql.ir.measures import Measure
+from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
     Additive,
@@ -21,59 +22,53 @@ from dpsql.mechanisms.additive import (
 )
 
 NoiseOf = Callable[[Measure, int, bool], Additive]
+_Priced = Callable[[float, int, int], Additive]  # of a price, a sensitivity, a number of groups
+
+UNITS: Final = Measure(MeasureKind.UNITS)
+
+
+def with_units(block: Block) -> tuple[Measure, ...]:
+    """The measures of a block, and the number of units if it is not among them."""
+    return block.measures if UNITS in block.measures else (*block.measures, UNITS)
+
+
+def measured(block: Block) -> tuple[Measure, ...]:
+    """What noise is added to where all keys are declared."""
+    return with_units(block) if block.hides_small_groups else block.measures
 
 
 def composed_noise(block: Block, rho: float) -> NoiseOf:
-    """Noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
-
-    def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
-        sensitivity = _sensitivity(block, measure)
-        options: list[Additive] = [
-            gaussian(rho, sensitivity, groups),
-            laplace(rho, sensitivity, groups),
-        ]
-        if _raises_all(measure, groups, all_groups):
-            options.append(correlated_gaussian(rho, sensitivity, groups))
-        return min(options, key=lambda option: option.std(groups))
-
-    return noise
+    """Build noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
+    return _smallest(block, rho, gaussian, laplace, shared=correlated_gaussian)
 
 
 def gaussian_noise(block: Block, rho: float) -> NoiseOf:
-    """Independent Gaussian noise that costs ``rho`` under zCDP, whose price is one of l2 alone."""
-
-    def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
-        return gaussian(rho, _sensitivity(block, measure), groups)
-
-    return noise
+    """Build independent Gaussian noise of ``rho`` under zCDP, whose price is one of l2 alone."""
+    return _smallest(block, rho, gaussian)
 
 
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
-    """Gaussian noise that takes ``distance`` out of what one publication may (see additive)."""
-
-    def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
-        sensitivity = _sensitivity(block, measure)
-        options: list[Additive] = [one_shot_gaussian(distance, sensitivity, groups)]
-        if _raises_all(measure, groups, all_groups):
-            options.append(one_shot_correlated_gaussian(distance, sensitivity, groups))
-        return min(options, key=lambda option: option.std(groups))
-
-    return noise
+    """Build Gaussian noise that takes ``distance`` of what one publication may (see additive)."""
+    return _smallest(block, distance, one_shot_gaussian, shared=one_shot_correlated_gaussian)
 
 
 def pure_laplace_noise(block: Block, epsilon: float) -> NoiseOf:
-    """Laplace noise that is ``epsilon``-DP."""
+    """Build Laplace noise that is ``epsilon``-DP."""
+    return _smallest(block, epsilon, one_shot_laplace)
+
+
+def _smallest(
+    block: Block, price: float, *kinds: _Priced, shared: _Priced | None = None
+) -> NoiseOf:
+    """Of independent ``kinds`` and, where groups can share a part of it, of ``shared`` noise."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
-        return one_shot_laplace(epsilon, _sensitivity(block, measure), groups)
+        sensitivity = measure.sensitivity(block.parameters.max_rows_contributed)
+        able = list(kinds)
+        # The change can be shared: a unit may raise every group, and lower none.
+        if shared is not None and all_groups and measure.monotone and groups > 1:
+            able.append(shared)
+        options = [kind(price, sensitivity, groups) for kind in able]
+        return min(options, key=lambda option: option.std(groups))
 
     return noise
-
-
-def _sensitivity(block: Block, measure: Measure) -> int:
-    return measure.sensitivity(block.parameters.max_rows_contributed)
-
-
-def _raises_all(measure: Measure, groups: int, all_groups: bool) -> bool:
-    """Whether the change can be shared: a unit may raise every group, and lower none."""
-    return all_groups and measure.monotone and groups > 1

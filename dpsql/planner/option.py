@@ -31,12 +31,12 @@ class Option:
         return math.inf if self.plan is None else self.rank
 
     def candidate(self, chosen: bool, forced: bool) -> Candidate:
-        """The option as EXPLAIN lists it."""
+        """Return the option as EXPLAIN lists it."""
         if self.plan is None:
             return Candidate(self.mechanism, None, False, None, self.obstacle, False)
         plan = self.plan
         step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
-        threshold = plan.selection.appears_above(0.5)
+        threshold = plan.selection.score_for_inclusion(0.5)
         chosen_for = "asked for" if forced else "smallest threshold or error"
         variant = f" ({self.variant})" if self.variant else ""
         return Candidate(
@@ -50,12 +50,12 @@ class Option:
 
 
 def impossible(mechanism: str, obstacle: str, hint: str = "") -> Option:
-    """A mechanism that cannot answer the block."""
+    """List a mechanism that cannot answer the block."""
     return Option(mechanism, None, obstacle=obstacle, hint=hint)
 
 
 def attempted(mechanism: str, build: Callable[[], Option]) -> Option:
-    """The option, or the reason why no noise or threshold in range makes it private."""
+    """Return the option, or the reason why no noise or threshold in range makes it private."""
     try:
         return build()
     except ParameterError as error:

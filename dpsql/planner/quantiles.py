@@ -1,4 +1,4 @@
-"""The price of quantiles: what they leave to other things that noise is added to, and their own."""
+"""Prices quantiles: divides a block's budget between them and the noisy measures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dpsql.ir.plan import BlockPlan, NoisyQuantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.measured import measured, with_units
+from dpsql.planner.noise import measured, with_units
 
 
 def share_without_quantiles(block: Block) -> float:
-    """The part of a block's rho that is left to its measures and to the choice of its groups."""
+    """Compute the part of a block's rho that is left to its measures and the choice of groups."""
     if not block.quantiles:
         return 1.0
     others = len(measured(block) if block.known_domain else with_units(block))
@@ -19,7 +19,7 @@ def share_without_quantiles(block: Block) -> float:
 
 
 def priced_quantiles(plan: BlockPlan, budget: QueryBudget) -> tuple[NoisyQuantile, ...]:
-    """The block's quantiles, which share equally what ``budget`` holds back for them."""
+    """Return the block's quantiles, which share equally what ``budget`` holds back for them."""
     groups = plan.groups if plan.groups is not None else plan.max_released
     assert groups is not None
     return tuple(

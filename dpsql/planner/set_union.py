@@ -23,7 +23,7 @@ _PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)
 
 
 def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """Policies and fixed shares, each with Gaussian and with Laplace noise."""
+    """List policies and fixed shares, each with Gaussian and with Laplace noise."""
     parameters = block.parameters
     cap = parameters.max_groups_contributed
     if cap is None:
@@ -62,7 +62,7 @@ def _option(block: Block, budget: QueryBudget, cap: int, entry: MechanismEntry[S
 
 def _planned(block: Block, cap: int, union: SetUnion, conversion: float) -> Option:
     plan = BlockPlan(block, union, (), None, cap, Bounding.sample(cap), conversion)
-    needed = union.appears_above(0.5)
+    needed = union.score_for_inclusion(0.5)
     assert needed is not None
     estimated = "estimated" if union.weighting is Weighting.POLICY else ""
     return Option(union.name, plan, needed, variant=estimated)

@@ -42,7 +42,7 @@ _EXACT_GAIN = 1.5  # more than what the exact analysis of a single publication e
 
 
 def top_k_options(block: Block, top_k: TopK, budget: QueryBudget) -> list[Option]:
-    """The mechanisms that look at the k_bar + 1 largest groups only."""
+    """List the mechanisms that look at the k_bar + 1 largest groups only."""
     obstacle = _obstacle(block, top_k)
     if obstacle is not None:
         kinds = names(Family.TOP_K, one_shot=budget.one_shot)
@@ -91,9 +91,9 @@ class _TopK:
 
     def options(self) -> list[Option]:
         tightest = self.budget.tightest
-        found = [tightest(self.gumbel)]
+        found = [tightest(partial(self.gumbel, None))]
         if self.cap is not None and self.cap < self.k_bar:
-            found.append(tightest(partial(self.capped_gumbel, self.cap)))
+            found.append(tightest(partial(self.gumbel, self.cap)))
         found += [tightest(self.gaussian), tightest(self.correlated)]
         if self.budget.one_shot:
             found += [self.laplace(), *self.exact_correlated(found), self.fixed_threshold()]
@@ -101,15 +101,8 @@ class _TopK:
 
     # -- names only, by Gumbel noise ----------------------------------------------------------
 
-    def gumbel(self, split: BudgetSplit) -> Option:
-        """However many groups a unit touches."""
-        return self._gumbel(split, None)
-
-    def capped_gumbel(self, cap: int, split: BudgetSplit) -> Option:
-        """With fewer groups per unit than k_bar the stopping symbol is lower."""
-        return self._gumbel(split, cap)
-
-    def _gumbel(self, split: BudgetSplit, cap: int | None) -> Option:
+    def gumbel(self, cap: int | None, split: BudgetSplit) -> Option:
+        """However many groups a unit touches; with a cap the stopping symbol is lower."""
         rho = split.rho / (self.share + 1)
         sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
         selection = GUMBEL_TOP_K.within_rho(sizes, rho, split.delta)
@@ -238,7 +231,7 @@ class _TopK:
         bounding = None if cap is None else Bounding.sample(cap)
         plan = BlockPlan(self.block, selection, values, self.score, groups, bounding, conversion)
         variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
-        needed = selection.appears_above(0.95)
+        needed = selection.score_for_inclusion(0.95)
         assert needed is not None
         rank = needed if cap is None else needed * _CAP_GAIN
         return Option(selection.name, plan, rank, variant=variant)
@@ -254,17 +247,13 @@ def _epsilon_too_large(entry: MechanismEntry[Selection]) -> Option:
 
 def _epsilon_too_small(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
-        entry.name,
-        "epsilon is too small for this LIMIT",
-        "Ask for fewer groups or raise epsilon.",
+        entry.name, "epsilon is too small for this LIMIT", "Ask for fewer groups or raise epsilon."
     )
 
 
 def _unlimited(entry: MechanismEntry[Selection]) -> Option:
     return impossible(
-        entry.name,
-        "max_groups_contributed is unlimited",
-        "Set max_groups_contributed to a number.",
+        entry.name, "max_groups_contributed is unlimited", "Set max_groups_contributed to a number."
     )
 
 

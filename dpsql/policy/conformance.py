@@ -263,5 +263,5 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
 
 
 def shown_type(type_text: str) -> str:
-    """A type inside a comment or message: an ENUM can be long, and hold line ends."""
+    """Return a type inside a comment or message: an ENUM can be long, and hold line ends."""
     return printable(type_text, 60)

@@ -20,7 +20,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -29,27 +28,26 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from dpsql.accounting.zcdp import Composition
-from dpsql.core.names import RULE, is_account_name, look_alikes
+from dpsql.core.names import look_alikes
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError
 from dpsql.policy.fields import (
-    _LINK,
-    BOUND_LIMIT,
-    _bound,
-    _column_name,
-    _composition,
-    _dataset,
-    _domain,
-    _Json,
-    _ledger,
-    _limit,
-    _links,
-    _name,
-    _parameter,
-    _problem,
-    _raise_all,
-    _section,
-    _version,
+    AccountName,
+    Bound,
+    ColumnName,
+    DatasetName,
+    Domain,
+    JsonSchema,
+    LedgerPlace,
+    Links,
+    MayBeEmpty,
+    MayBeLeftOut,
+    Name,
+    Version,
+    checked_limit,
+    checked_parameter,
+    problem_with,
+    raise_all,
 )
 from dpsql.policy.limits import (
     MEMORY,
@@ -60,7 +58,6 @@ from dpsql.policy.limits import (
     ResourceFailures,
 )
 from dpsql.policy.model import (
-    PLAIN_NAME,
     AccountPolicy,
     ColumnPolicy,
     Link,
@@ -81,55 +78,21 @@ from dpsql.policy.parameters import (
 from dpsql.policy.yaml_tree import Path
 
 
-def _json(spec: ParameterSpec) -> _Json:
+def _json(spec: ParameterSpec) -> JsonSchema:
     """What an editor is told of a parameter's values."""
     if spec.words:
         return {"enum": list(map(str, spec.words))}
     low, high = spec.limits
     kind = "number" if spec.type is float else "integer"
-    number: _Json = {"type": kind, "minimum": low, "maximum": high}
+    number: JsonSchema = {"type": kind, "minimum": low, "maximum": high}
     return {"anyOf": [number, {"const": "unlimited"}]} if spec.unlimited else number
 
 
 _EPSILON: Final = _json(PARAMETERS["epsilon"])
 _DELTA: Final = _json(PARAMETERS["delta"])
-_BOUND: Final[_Json] = {"type": "number", "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}
-_NAMED: Final[_Json] = {"type": "string", "pattern": r"^\S(.*\S)?$", "maxLength": 200}
-_ACCOUNT_NAMED: Final[_Json] = {"pattern": r"^[^\s/]([^/]*[^\s/])?$", "maxLength": 200}
 
 
-def _may_be_empty(schema: _Json) -> None:
-    """A section with nothing but comments below its name is null to YAML."""
-    inner = {key: schema.pop(key) for key in tuple(schema) if key not in ("default", "description")}
-    schema["anyOf"] = [inner, {"type": "null"}]
-
-
-def _of_accounts(schema: _Json) -> None:
-    schema["propertyNames"] = _ACCOUNT_NAMED
-    _may_be_empty(schema)
-
-
-def _not_null(schema: _Json) -> None:
-    schema.update(schema.pop("anyOf")[0])
-
-
-def _or_name(schema: _Json) -> None:
-    schema["anyOf"] = [schema["anyOf"][0], {"type": "string", "minLength": 1}]
-
-
-Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAMED)]
-LedgerPlace = Annotated[
-    str | None,
-    PlainValidator(_ledger),
-    WithJsonSchema({"type": "string", "pattern": r"^\S(.*\S)?$"}),
-]
-DatasetName = Annotated[
-    str, PlainValidator(_dataset), WithJsonSchema({"type": "string", **_ACCOUNT_NAMED})
-]
-Bound = Annotated[float | int | None, PlainValidator(_bound), WithJsonSchema(_BOUND)]
-
-
-class _Section(BaseModel):
+class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -146,7 +109,7 @@ def _maximum(name: str) -> Any:
     return Field(default=None, description=spec.maximum, json_schema_extra=_json(spec))
 
 
-class _Defaults(_Section):
+class DefaultsSection(Section):
     """What a query uses unless it says otherwise."""
 
     epsilon: float = _default("epsilon")
@@ -157,10 +120,10 @@ class _Defaults(_Section):
     min_units_per_group: int = _default("min_units_per_group")
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
 
-    _checked = field_validator("*", mode="plain")(_parameter)
+    _checked = field_validator("*", mode="plain")(checked_parameter)
 
 
-class _Maxima(_Section):
+class MaximaSection(Section):
     """The most a query may ask for. What is left out has no maximum."""
 
     epsilon: float | None = _maximum("epsilon")
@@ -169,10 +132,10 @@ class _Maxima(_Section):
     max_rows_contributed: int | None = _maximum("max_rows_contributed")
     k_bar: int | None = _maximum("k_bar")
 
-    _checked = field_validator("*", mode="plain")(_parameter)
+    _checked = field_validator("*", mode="plain")(checked_parameter)
 
 
-class _Limits(_Section):
+class LimitsSection(Section):
     """The work one private statement may be."""
 
     seconds: float = Field(
@@ -203,10 +166,10 @@ class _Limits(_Section):
         json_schema_extra={"enum": [str(choice) for choice in ResourceFailures]},
     )
 
-    _checked = field_validator("*", mode="plain")(_limit)
+    _checked = field_validator("*", mode="plain")(checked_limit)
 
 
-class _Account(_Section):
+class AccountSection(Section):
     """What an analyst may learn over all queries, ever."""
 
     epsilon: float = Field(description="The account's ε.", json_schema_extra=_EPSILON)
@@ -214,40 +177,40 @@ class _Account(_Section):
         description="The account's δ. It must be at least that of a query.",
         json_schema_extra=_DELTA,
     )
-    composition: Annotated[Composition, PlainValidator(_composition)] = Field(
+    composition: Annotated[
+        Composition,
+        Field(strict=False),
+        WithJsonSchema({"enum": [str(choice) for choice in Composition]}),
+    ] = Field(
         default=Composition.ZCDP,
         description="How queries add up. `zcdp`: their ρ does, which is best for a session. "
         "`basic`: their ε and δ do, and each may use the exact analysis of its mechanism, which is "
         "best for a single publication. It cannot change once the account was charged.",
-        json_schema_extra={"enum": [str(choice) for choice in Composition]},
     )
 
-    _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
+    _checked = field_validator("epsilon", "delta", mode="plain")(checked_parameter)
 
 
-class _Total(_Section):
+class TotalSection(Section):
     """What all analysts together may learn. Their accounts must be of the same composition."""
 
     epsilon: float = Field(description="The total ε.", json_schema_extra=_EPSILON)
     delta: float = Field(description="The total δ.", json_schema_extra=_DELTA)
 
-    _checked = field_validator("epsilon", "delta", mode="plain")(_parameter)
+    _checked = field_validator("epsilon", "delta", mode="plain")(checked_parameter)
 
 
-class _Unit(_Section):
+class UnitSection(Section):
     """Whom the rows of a table belong to, all of them protected together."""
 
     name: Name = Field(
         description="Who is protected, in the singular: `patient`. Tables with the same name "
-        "protect the same units and can be joined on them.",
+        "protect the same units and can be joined on them."
     )
-    column: Annotated[str, PlainValidator(_column_name)] = Field(
-        description="The column that says whose row it is.",
-        json_schema_extra={"type": "string", "minLength": 1},
-    )
+    column: ColumnName = Field(description="The column that says whose row it is.")
 
 
-class _Column(_Section):
+class ColumnSection(Section):
     """Public knowledge about a column: what a value can be, never what it happens to be."""
 
     model_config = ConfigDict(
@@ -265,42 +228,39 @@ class _Column(_Section):
         description="The highest value that counts; higher ones are pulled down to it. Noise grows "
         "with the bounds.",
     )
-    domain: Annotated[tuple[Any, ...] | None, PlainValidator(_domain)] = Field(
+    domain: MayBeLeftOut[Domain] = Field(
         default=None,
         description="Every value a key can have, if that is public. All of them are answered, even "
         "those without rows, and no δ is spent on hiding which exist.",
-        json_schema_extra={
-            "type": "array",
-            "minItems": 1,
-            "uniqueItems": True,
-            "anyOf": [{"items": {"type": kind}} for kind in ("string", "number", "boolean")],
-        },
     )
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
         if self.lower is None and self.upper is None:
             if self.domain is None:
-                raise _problem(
+                raise problem_with(
                     "says nothing about the column",
                     "Give lower and upper, or domain, or remove it: it can be used without.",
                 )
         elif self.lower is None or self.upper is None:
             given, absent = ("upper", "lower") if self.lower is None else ("lower", "upper")
-            error = _problem(f"needs {absent} as well", f"Add `{absent}: <number>`.")
-            _raise_all([((given,), error)])
+            error = problem_with(f"needs {absent} as well", f"Add `{absent}: <number>`.")
+            raise_all([((given,), error)])
         elif self.lower >= self.upper:
-            error = _problem("lower must be below upper", "Swap or correct the two bounds.")
-            _raise_all([(("lower",), error)])
+            error = problem_with("lower must be below upper", "Swap or correct the two bounds.")
+            raise_all([(("lower",), error)])
         return self
 
 
-_ACCOUNT_NAME: Final = _problem(f"an account's name {RULE}", PLAIN_NAME)
-_NEEDS_UNIT: Final = "a table needs either privacy_unit or public: true"
-_UNIT_HINT: Final = "Name the column that says whose row it is; public tables get no protection."
+NEEDS_UNIT: Final = "a table needs either privacy_unit or public: true"
+UNIT_HINT: Final = "Name the column that says whose row it is; public tables get no protection."
 
 
-class _Table(_Section):
+def _named(value: object) -> object:
+    return {"name": value, "column": value} if isinstance(value, str) else value
+
+
+class TableSection(Section):
     """A table that analysts may use: of a privacy unit, public, or linked to another table."""
 
     model_config = ConfigDict(
@@ -312,121 +272,102 @@ class _Table(_Section):
         }
     )
 
-    privacy_unit: _Unit | None = Field(
+    privacy_unit: Annotated[
+        UnitSection | None, BeforeValidator(_named, json_schema_input_type=UnitSection | ColumnName)
+    ] = Field(
         default=None,
         description="Whose rows these are. A text alone is both the name and the column.",
-        json_schema_extra=_or_name,
     )
     public: bool = Field(
         default=False,
         description="`true` for a table about nobody: it is read as it is, without noise.",
     )
-    columns: Annotated[dict[str, _Column], BeforeValidator(_section)] = Field(
+    columns: MayBeEmpty[dict[str, ColumnSection]] = Field(
         default_factory=dict,
         description="What is publicly known about columns. Those left out can be used as keys and "
         "in conditions, but not summed.",
-        json_schema_extra=_may_be_empty,
     )
-
-    @field_validator("privacy_unit", mode="before")
-    @classmethod
-    def _shorthand(cls, value: object) -> object:
-        return {"name": value, "column": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _not_both(self) -> Self:
         if self.privacy_unit is not None and self.public:
-            raise _problem(f"{_NEEDS_UNIT}, not both", _UNIT_HINT)
+            raise problem_with(f"{NEEDS_UNIT}, not both", UNIT_HINT)
         return self
 
 
-class _File(_Section):
+class PoliciesFile(Section):
     """What analysts may ask of a database, and whom that protects."""
 
-    version: Annotated[int, PlainValidator(_version)] = Field(
-        description="The version of this format.", json_schema_extra={"const": 1}
-    )
+    version: Version = Field(description="The version of this format.")
     dataset: DatasetName = Field(
         description="What the budget belongs to: keep it for as long as the data. A new name is a "
-        "new budget; a renamed or copied file is not.",
+        "new budget; a renamed or copied file is not."
     )
-    defaults: Annotated[_Defaults, BeforeValidator(_section)] = Field(
-        default_factory=_Defaults,
-        description="What a query uses unless it says otherwise.",
-        json_schema_extra=_may_be_empty,
+    defaults: MayBeEmpty[DefaultsSection] = Field(
+        default_factory=DefaultsSection, description="What a query uses unless it says otherwise."
     )
-    maxima: Annotated[_Maxima, BeforeValidator(_section)] = Field(
-        default_factory=_Maxima,
+    maxima: MayBeEmpty[MaximaSection] = Field(
+        default_factory=MaximaSection,
         description="The most a query may ask for. What is left out has no maximum.",
-        json_schema_extra=_may_be_empty,
     )
-    limits: Annotated[_Limits, BeforeValidator(_section)] = Field(
-        default_factory=_Limits,
-        description="The work one private statement may be.",
-        json_schema_extra=_may_be_empty,
+    limits: MayBeEmpty[LimitsSection] = Field(
+        default_factory=LimitsSection, description="The work one private statement may be."
     )
-    ledger: LedgerPlace = Field(
+    ledger: MayBeLeftOut[LedgerPlace] = Field(
         default=None,
         description="Where the budget is kept: a file, relative to this one's directory, or a "
         "`postgresql://` URL. Without it, the file beside the database: `clinic.budget.db` beside "
         "`clinic.duckdb`.",
     )
-    accounts: Annotated[dict[str, _Account], BeforeValidator(_section)] = Field(
+    accounts: MayBeEmpty[dict[AccountName, AccountSection]] = Field(
         default_factory=dict,
         description="Analysts by name, and what each may learn over all queries, ever.",
-        json_schema_extra=_of_accounts,
     )
-    total: _Total | None = Field(
+    total: MayBeLeftOut[TotalSection] = Field(
         default=None,
         description="What all analysts together may learn. Without it, each account stands for "
         "itself, and analysts who collude learn the sum.",
-        json_schema_extra=_not_null,
     )
-    tables: Annotated[dict[str, _Table], BeforeValidator(_section)] = Field(
-        description="The tables that exist for analysts, by name, and no others.",
-        json_schema_extra=_may_be_empty,
+    tables: MayBeEmpty[dict[str, TableSection]] = Field(
+        description="The tables that exist for analysts, by name, and no others."
     )
-    links: Annotated[tuple[tuple[str, Link], ...], PlainValidator(_links)] = Field(
-        default=(),
+    links: Links = Field(
+        default_factory=list,
         description="How tables without a privacy unit reach theirs: "
         "`lineitem.l_orderkey -> orders.o_orderkey`. The column on the right must be unique.",
-        json_schema_extra={
-            "anyOf": [
-                {"type": "array", "items": {"type": "string", "pattern": f"^{_LINK.pattern}$"}},
-                {"type": "null"},
-            ]
-        },
     )
 
     @field_validator("maxima", mode="after")
     @classmethod
-    def _defaults_within(cls, maxima: _Maxima, info: ValidationInfo) -> _Maxima:
+    def _defaults_within(cls, maxima: MaximaSection, info: ValidationInfo) -> MaximaSection:
         defaults = info.data.get("defaults")  # absent when it has problems of its own
         found: list[tuple[Path, PydanticCustomError]] = []
-        for name in _Maxima.model_fields if defaults is not None else ():
+        for name in MaximaSection.model_fields if defaults is not None else ():
             try:
                 check_maximum(Maxima(**maxima.model_dump()), name, getattr(defaults, name))
             except ParameterError as error:
                 what = f"below the default: {error.reason}"
-                found.append(((name,), _problem(what, f"Lower defaults.{name}, or raise this.")))
-        _raise_all(found)
+                found.append(
+                    ((name,), problem_with(what, f"Lower defaults.{name}, or raise this."))
+                )
+        raise_all(found)
         return maxima
 
     @field_validator("accounts", mode="after")
     @classmethod
-    def _accounts_are_one_part(cls, accounts: dict[str, _Account]) -> dict[str, _Account]:
-        # The ledger joins names by slashes: a/b would be the account b below the analyst a.
-        _raise_all([((name,), _ACCOUNT_NAME) for name in accounts if not is_account_name(name)])
+    def _no_look_alikes(cls, accounts: dict[str, AccountSection]) -> dict[str, AccountSection]:
         alike = look_alikes(accounts)
-        _raise_all([((two,), _problem(*look_alike_problem(one, two))) for one, two in alike])
+        raise_all([((two,), problem_with(*look_alike_problem(one, two))) for one, two in alike])
         return accounts
 
     @field_validator("total", mode="after")
     @classmethod
-    def _total_adds_up(cls, total: _Total | None, info: ValidationInfo) -> _Total | None:
+    def _total_adds_up(
+        cls, total: TotalSection | None, info: ValidationInfo
+    ) -> TotalSection | None:
         accounts = info.data.get("accounts")  # absent when they have problems of their own
         if total is not None and len({a.composition for a in (accounts or {}).values()}) > 1:
-            raise _problem(
+            raise problem_with(
                 "the accounts differ in their composition, so they do not add up",
                 "Give all accounts the same composition, or remove the total.",
             )
@@ -435,12 +376,12 @@ class _File(_Section):
     @field_validator("links", mode="after")
     @classmethod
     def _links_lead_to_units(
-        cls, links: tuple[tuple[str, Link], ...], info: ValidationInfo
-    ) -> tuple[tuple[str, Link], ...]:
+        cls, links: list[tuple[str, Link]], info: ValidationInfo
+    ) -> list[tuple[str, Link]]:
         tables = info.data.get("tables")  # absent when they have problems of their own
         if tables is not None:
             found = link_problems(links, {fold(name): table for name, table in tables.items()})
-            _raise_all([((position,), _problem(*words)) for position, *words in found])
+            raise_all([((position,), problem_with(*words)) for position, *words in found])
         return links
 
     def policy(self) -> Policy:
@@ -473,7 +414,7 @@ class _File(_Section):
         }
 
 
-def _table_policy(name: str, table: _Table, link: Link | None) -> TablePolicy:
+def _table_policy(name: str, table: TableSection, link: Link | None) -> TablePolicy:
     unit = table.privacy_unit
     if unit is None and link is None and not table.public:
         raise AssertionError(f"{name} would be public, and nothing says so")
@@ -481,11 +422,10 @@ def _table_policy(name: str, table: _Table, link: Link | None) -> TablePolicy:
         name=name,
         privacy_unit=None if unit is None else PrivacyUnit(unit.name, unit.column),
         columns={
-            fold(column): ColumnPolicy(c.lower, c.upper, c.domain)
+            fold(column): ColumnPolicy(
+                c.lower, c.upper, None if c.domain is None else tuple(c.domain)
+            )
             for column, c in table.columns.items()
         },
         link=link,
     )
-
-
-# ----------------------------------------------------------------------------- problems

@@ -14,15 +14,7 @@ from typing import Final
 
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name, look_alikes
-from dpsql.core.schema import (
-    Column,
-    Table,
-    base_type,
-    fold,
-    is_integer,
-    is_numeric,
-    is_text,
-)
+from dpsql.core.schema import Column, Table, base_type, fold, is_integer, is_numeric, is_text
 from dpsql.policy.draft_options import wrong_option
 from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value
@@ -62,13 +54,13 @@ class Draft:
         return fold(table.name) in {*self.units, *self.links}
 
     def with_dataset(self, name: str) -> Draft:
-        """What the budget belongs to. Raises ``ParameterError`` for what cannot be a name."""
+        """Name what the budget is for. Raises ``ParameterError`` for what cannot be a name."""
         if not is_account_name(name):
             raise wrong_option(f"not a name: {name[:80]}", "Choose a plain name.")
         return replace(self, dataset=name)
 
     def with_unit(self, table: Table, column: Column, name: str) -> Draft:
-        """The rows of a table belong to the unit in a column.
+        """Declare that the rows of a table belong to the unit in a column.
 
         This and the next three decide a table. Raises ``ParameterError`` if it is decided already.
         """
@@ -76,16 +68,16 @@ class Draft:
         return replace(self, units=units)
 
     def with_link(self, child: Table, column: Column, parent: Table, key: Column) -> Draft:
-        """The rows of a table belong to whom those of another one do."""
+        """Declare that the rows of a table belong to whom those of another one do."""
         links = {**self.links, self._undecided(child): Link(column.name, parent.name, key.name)}
         return replace(self, links=links)
 
     def with_public(self, table: Table) -> Draft:
-        """A table is about nobody."""
+        """Declare that a table is about nobody."""
         return replace(self, public=self.public | {self._undecided(table)})
 
     def without(self, table: Table) -> Draft:
-        """A table does not exist for analysts."""
+        """Declare that a table does not exist for analysts."""
         return replace(self, left_out=self.left_out | {self._undecided(table)})
 
     def _undecided(self, table: Table) -> str:
@@ -95,7 +87,7 @@ class Draft:
         return fold(table.name)
 
     def with_column(self, table: Table, column: Column, known: ColumnPolicy) -> Draft:
-        """What is known of a column, beside what was said of it before.
+        """Declare what is known of a column, beside what was said of it before.
 
         Raises ``ParameterError`` if it was said before, or of a table that is left out.
         """
@@ -154,7 +146,7 @@ _UNIT_NAMES: Final = (
 
 
 def guess_unit(table: Table) -> Column | None:
-    """The column whose name most looks like a person's identifier, or None. Only a guess."""
+    """Return the column whose name most looks like a person's identifier, or None. Only a guess."""
     usable = {
         bare_name(column.name): column
         for column in reversed(table.columns)
@@ -164,7 +156,7 @@ def guess_unit(table: Table) -> Column | None:
 
 
 def likely_units(table: Table) -> list[Column]:
-    """The columns whose names end like identifiers: ``patient_id``, ``userId``, ``ID``."""
+    """Return the columns whose names end like identifiers: ``patient_id``, ``userId``, ``ID``."""
     return [c for c in table.columns if re.search(r"(_id|[a-z]Id|^id|ID)$", c.name)]
 
 
@@ -178,7 +170,7 @@ def guess_unit_name(table: Table, unit: Column) -> str:
 
 
 def numeric_columns(table: Table, draft: Draft) -> list[Column]:
-    """The columns that could be summed: numbers that are neither unit nor link."""
+    """Return the columns that could be summed: numbers that are neither unit nor link."""
     name = fold(table.name)
     unit, link = draft.units.get(name), draft.links.get(name)
     taken = {fold(unit.column)} if unit else {fold(link.column)} if link else set()

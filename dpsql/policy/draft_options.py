@@ -24,7 +24,7 @@ from dpsql.policy.parameters import check_value, suggestion
 
 
 def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
-    """The column that ``table.column`` names. Raises ``ParameterError``."""
+    """Return the column that ``table.column`` names. Raises ``ParameterError``."""
     known = {
         f"{fold(table.name)}.{fold(column.name)}": (table, column)
         for table in schema.values()
@@ -38,7 +38,7 @@ def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
 
 
 def column_in(table: Table, name: str) -> Column:
-    """The column of that name. Raises ``ParameterError``."""
+    """Find the column of that name. Raises ``ParameterError``."""
     found = table.column(name.strip())
     if found is None:
         names = tuple(column.name for column in table.columns)
@@ -48,7 +48,7 @@ def column_in(table: Table, name: str) -> Column:
 
 
 def table_named(schema: Schema, text: str) -> Table:
-    """The table of that name. Raises ``ParameterError``."""
+    """Return the table of that name. Raises ``ParameterError``."""
     found = schema.get(fold(text.strip()))
     if found is None:
         names = tuple(table.name for table in schema.values())

@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dpsql.core.names import is_account_name
-from dpsql.core.schema import (
-    Column,
-    Schema,
-    Table,
-    fold,
-)
+from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
 from dpsql.policy.draft import (
@@ -31,7 +26,7 @@ from dpsql.policy.parameters import Parameters
 
 
 def checked(schema: Schema, draft: Draft) -> str:
-    """The draft's text, once it reads back and fits the database. Raises ``PolicyError``."""
+    """Return the draft's text, once it reads back and fits the database. Raises ``PolicyError``."""
     text = draft_policy(schema, draft)
     errors = [
         f for f in check_policy(parse_policy(text, "the draft"), schema) if f.level == "error"
@@ -107,7 +102,7 @@ _SEEN: Final = """\
 
 
 def draft_policy(schema: Schema, draft: Draft) -> str:
-    """A commented ``policies.yaml`` from a database's schema and its owner's decisions.
+    """Return a commented ``policies.yaml`` from a database's schema and its owner's decisions.
 
     The text reads back as a valid policy unless decisions contradict each other. A table without a
     decision is protected by the column whose name looks most like a person's identifier, marked as
@@ -198,7 +193,7 @@ def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
 
 
 def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
-    """Columns to fill in, and what was seen in those that nothing is known of."""
+    """Write the columns that the owner has to complete, with what was seen in them."""
     for column in table.columns:
         key = (fold(table.name), fold(column.name))
         seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""

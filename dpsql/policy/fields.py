@@ -1,149 +1,129 @@
-"""Reads the single fields of a policies file."""
+"""Checks single values of a policies file, as far as their types do not say it already."""
 
 from __future__ import annotations
 
 import datetime
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
-from dpsql.policy.limits import (
-    ResourceFailures,
-    limit_problem,
-)
-from dpsql.policy.model import (
-    PLAIN_NAME,
-    Link,
-)
-from dpsql.policy.parameters import (
-    check_value,
-)
+from dpsql.policy.limits import ResourceFailures, limit_problem
+from dpsql.policy.model import PLAIN_NAME, Link
+from dpsql.policy.parameters import check_value
 from dpsql.policy.yaml_tree import Path
 
 BOUND_LIMIT: Final = 2**53
 """Bounds stay where every whole number is an exact double."""
+MAX_NAME: Final = 200
+JsonSchema: TypeAlias = dict[str, Any]
 
 
-def _problem(message: str, hint: str | None = None) -> PydanticCustomError:
+def problem_with(message: str, hint: str | None = None) -> PydanticCustomError:
+    """What pydantic raises for a problem in our words."""
     # The message travels as data: as a template its braces would be filled in.
     return PydanticCustomError("policy", "{message}", {"message": message, "hint": hint})
 
 
-def _raise_all(found: list[tuple[Path, PydanticCustomError]]) -> None:
+def raise_all(found: list[tuple[Path, PydanticCustomError]]) -> None:
     """Raise several problems at once, each at its own path below the value being validated."""
     if found:
         lines = [InitErrorDetails(type=error, loc=path, input=...) for path, error in found]
         raise ValidationError.from_exception_data("policy", lines)
 
 
-def _from_parameter_error(error: ParameterError) -> PydanticCustomError:
-    # dpsql's own limits need no advice; the hint is about queries and would only confuse here.
-    return _problem(error.reason, None if error.code == "parameter_out_of_range" else error.hint)
-
-
-def _parameter(value: object, info: ValidationInfo) -> object:
+def checked_parameter(value: object, info: ValidationInfo) -> object:
+    """The value of the privacy parameter that the field is named after."""
     try:
         return check_value(str(info.field_name), value)
     except ParameterError as error:
-        raise _from_parameter_error(error) from None
+        # dpsql's own limits need no advice; the hint is about queries and would only confuse here.
+        hint = None if error.code == "parameter_out_of_range" else error.hint
+        raise problem_with(error.reason, hint) from None
 
 
-def _limit(value: object, info: ValidationInfo) -> object:
+def checked_limit(value: object, info: ValidationInfo) -> object:
+    """The value of the limit that the field is named after."""
     name = str(info.field_name)
     if name == "resource_failures" and isinstance(value, str) and value in set(ResourceFailures):
         value = ResourceFailures(value)
     problem = limit_problem(name, value)
     if problem is not None:
-        reason, hint = problem
-        raise _problem(reason, hint)
+        raise problem_with(*problem)
     return value
 
 
 def _version(value: object) -> int:
+    # Not Literal[1], of which pydantic thinks that 1.0 and true are.
     if type(value) is not int or value != 1:
-        raise _problem("this dpsql reads version 1 only", "Write `version: 1`.")
+        raise problem_with("this dpsql reads version 1 only", "Write `version: 1`.")
     return value
 
 
-def _name(value: object) -> str:
-    if not isinstance(value, str):
-        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
-    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
-        raise _problem(
-            "must be 1 to 200 printable characters without spaces at the ends",
-            "Choose a plain name.",
-        )
+def _name(value: str) -> str:
+    if not _is_plain(value) or len(value) > MAX_NAME:
+        what = f"must be 1 to {MAX_NAME} printable characters without spaces at the ends"
+        raise problem_with(what, PLAIN_NAME)
     return value
 
 
-def _ledger(value: object) -> str:
-    if not isinstance(value, str):
-        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
-    if not value.strip() or value != value.strip() or not value.isprintable():
-        raise _problem("is not a path", "Write it like `ledger: budget.db`, or remove it.")
+def _is_plain(value: str) -> bool:
+    return bool(value) and value == value.strip() and value.isprintable()
+
+
+def _dataset(value: str) -> str:
+    if not is_account_name(value):
+        raise problem_with(f"the name {RULE}", PLAIN_NAME)
+    return value
+
+
+def _account_name(value: str) -> str:
+    # The ledger joins names by slashes: a/b would be the account b below the analyst a.
+    if not is_account_name(value):
+        raise problem_with(f"an account's name {RULE}", PLAIN_NAME)
+    return value
+
+
+def _ledger(value: str) -> str:
+    if not _is_plain(value):
+        raise problem_with("is not a path", "Write it like `ledger: budget.db`, or remove it.")
     if is_url(value) and not value.startswith(("postgresql://", "postgres://")):
-        raise _problem(
+        raise problem_with(
             "is neither a file nor a PostgreSQL database",
             "Write it like `ledger: postgresql://host/database`.",
         )
     return value
 
 
-def _dataset(value: object) -> str:
-    name = _name(value)
-    if not is_account_name(name):
-        raise _problem(f"the name {RULE}", PLAIN_NAME)
-    return name
-
-
-def _column_name(value: object) -> str:
-    if not isinstance(value, str):
-        raise _problem(f"must be text, but is {_kind(value)}", "Put it in quotes.")
-    if not value:
-        raise _problem("is empty", "Name the column that says whose row it is.")
-    return value
-
-
-def _composition(value: object) -> Composition:
-    try:
-        return Composition(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise _problem(
-            "must be zcdp or basic",
-            "Write `composition: zcdp` (rho adds up: best for a session) or `composition: basic` "
-            "(epsilon and delta add up: best for a single publication), or remove it.",
-        ) from None
-
-
 def _bound(value: object) -> float | int:
+    # Not a float of pydantic's, which would round integers before they are compared.
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _problem(
-            f"must be a number, but is {_kind(value)}",
+        raise problem_with(
+            f"must be a number, but is {kind_in_words(value)}",
             "Write the bound as a number in the column's own unit.",
         )
     if abs(value) > BOUND_LIMIT:
-        raise _problem(
+        raise problem_with(
             f"must be within ±{BOUND_LIMIT} (2^53)",
             "Give the range that real values can have; noise grows with it.",
         )
     return value
 
 
-def _domain(value: object) -> tuple[object, ...]:
-    if not isinstance(value, list):
-        raise _problem(f"must be a list, but is {_kind(value)}", "Write it as [a, b, c].")
-    if not value:
-        raise _problem("lists no values", "List every possible value, or remove the line.")
+def _domain(value: list[Any]) -> list[Any]:
     kinds = [_DOMAIN_KINDS.get(type(item)) for item in value]
     if set(kinds) == {"a whole number", "a number"}:
         value, kinds = [float(item) for item in value], ["a number"] * len(kinds)
@@ -151,58 +131,42 @@ def _domain(value: object) -> tuple[object, ...]:
     found: list[tuple[Path, PydanticCustomError]] = []
     for position, (item, kind) in enumerate(zip(value, kinds, strict=True)):
         if kind is None:
-            what = f"a domain holds text, numbers, true/false or dates, not {_kind(item)}"
-            found.append(((position,), _problem(what, "Put it in quotes if it is text.")))
+            what = f"a domain holds text, numbers, true/false or dates, not {kind_in_words(item)}"
+            found.append(((position,), problem_with(what, "Put it in quotes if it is text.")))
         elif kind != kinds[0]:
             what = f"{kind} in a domain that starts with {kinds[0] or 'something else'}"
             hint = "Use one kind of value; put text that looks like another kind in quotes."
-            found.append(((position,), _problem(what, hint)))
+            found.append(((position,), problem_with(what, hint)))
         elif first.setdefault(item, position) != position:
             what = f"the same value as item {first[item] + 1}"
-            found.append(((position,), _problem(what, "Keep one of the two.")))
-    _raise_all(found)
-    return tuple(value)
+            found.append(((position,), problem_with(what, "Keep one of the two.")))
+    raise_all(found)
+    return value
 
 
-def _link(text: object) -> tuple[str, Link]:
-    """``child.column -> parent.column`` as the child's name and its link."""
-    found = _LINK.fullmatch(text) if isinstance(text, str) else None
+_NAME = r'("[^"]+"|[^\s."]+)'
+LINK: Final = re.compile(rf"\s*{_NAME}\.{_NAME}\s*->\s*{_NAME}\.{_NAME}\s*")
+"""``child.column -> parent.column``, names with dots or spaces in double quotes."""
+
+
+def link_of(text: object) -> tuple[str, Link] | None:
+    """The child's name and its link, or None if the text is not of a link."""
+    found = LINK.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise _problem(
-            "must be `child.column -> parent.column`",
-            "For example `lineitem.l_orderkey -> orders.o_orderkey`. Put names with dots or spaces "
-            "in double quotes, and the whole in single quotes.",
-        )
+        return None
     child, column, parent, parent_column = (name.strip('"') for name in found.groups())
     return child, Link(column, parent, parent_column)
 
 
-def _links(value: object) -> tuple[tuple[str, Link], ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise _problem(
-            f"must be a list, but is {_kind(value)}",
-            "Write each link on a line of its own, with -.",
+def _link(text: object) -> tuple[str, Link]:
+    link = link_of(text)
+    if link is None:
+        raise problem_with(
+            "must be `child.column -> parent.column`",
+            "For example `lineitem.l_orderkey -> orders.o_orderkey`. Put names with dots or spaces "
+            "in double quotes, and the whole in single quotes.",
         )
-    links: list[tuple[str, Link]] = []
-    found: list[tuple[Path, PydanticCustomError]] = []
-    for position, item in enumerate(value):
-        try:
-            links.append(_link(item))
-        except PydanticCustomError as error:
-            found.append(((position,), error))
-    _raise_all(found)
-    return tuple(links)
-
-
-_NAME = r'("[^"]+"|[^\s."]+)'
-_LINK: Final = re.compile(rf"\s*{_NAME}\.{_NAME}\s*->\s*{_NAME}\.{_NAME}\s*")
-
-
-def _section(value: object) -> object:
-    """A group with nothing (or only comments) below it is an empty group."""
-    return {} if value is None else value
+    return link
 
 
 _DOMAIN_KINDS: Final[Mapping[type, str]] = {
@@ -215,7 +179,8 @@ _DOMAIN_KINDS: Final[Mapping[type, str]] = {
 }
 
 
-def _kind(value: object) -> str:
+def kind_in_words(value: object) -> str:
+    """What a value of the document is, in words."""
     if value is None:
         return "missing"
     if isinstance(value, dict):
@@ -223,10 +188,67 @@ def _kind(value: object) -> str:
     return "a list" if isinstance(value, list) else _DOMAIN_KINDS.get(type(value), "invalid")
 
 
-# ----------------------------------------------------------------------------- models
+# ----------------------------------------------------------------------------- types
 
-# Descriptions and JSON schemas are what editors and docs/policies.md show. The validators above
-# decide; a schema says of them what can be said without looking at other values.
+# A type checks and tells editors at once. Where only our own code can check, a schema says of it
+# what can be said without looking at other values.
+
+_ACCOUNT_NAME: Final[JsonSchema] = {"pattern": r"^[^\s/]([^/]*[^\s/])?$", "maxLength": MAX_NAME}
+_PLAIN: Final[JsonSchema] = {"pattern": r"^\S(.*\S)?$"}
 
 
-_Json: TypeAlias = dict[str, Any]
+def _may_be_empty(schema: JsonSchema) -> None:
+    inner = {key: schema.pop(key) for key in tuple(schema) if key not in ("default", "description")}
+    schema["anyOf"] = [inner, {"type": "null"}]
+
+
+def _not_null(schema: JsonSchema) -> None:
+    schema.update(schema.pop("anyOf")[0])
+
+
+T = TypeVar("T")
+MayBeEmpty = Annotated[
+    T,
+    BeforeValidator(lambda value: {} if value is None else value),
+    Field(json_schema_extra=_may_be_empty),
+]
+"""A group with nothing, or only comments, below its name is null to YAML, and an empty group."""
+MayBeLeftOut = Annotated[T | None, Field(json_schema_extra=_not_null)]
+"""What need not be there, and is not null if it is."""
+Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
+Name = Annotated[
+    str, AfterValidator(_name), Field(json_schema_extra={**_PLAIN, "maxLength": MAX_NAME})
+]
+DatasetName = Annotated[Name, AfterValidator(_dataset), Field(json_schema_extra=_ACCOUNT_NAME)]
+AccountName = Annotated[
+    # Inside of allOf, or pydantic moves the pattern to patternProperties, where it refuses nothing.
+    str, AfterValidator(_account_name), WithJsonSchema({"type": "string", "allOf": [_ACCOUNT_NAME]})
+]
+ColumnName = Annotated[str, Field(min_length=1)]
+LedgerPlace = Annotated[str, AfterValidator(_ledger), Field(json_schema_extra=_PLAIN)]
+Bound = Annotated[
+    float | int | None,
+    PlainValidator(_bound),
+    WithJsonSchema({"type": "number", "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}),
+]
+Domain = Annotated[
+    list[Any],
+    Field(
+        min_length=1,
+        json_schema_extra={
+            "uniqueItems": True,
+            "anyOf": [{"items": {"type": kind}} for kind in ("string", "number", "boolean")],
+        },
+    ),
+    AfterValidator(_domain),
+]
+_LinkText = Annotated[
+    tuple[str, Link],
+    PlainValidator(_link),
+    WithJsonSchema({"type": "string", "pattern": f"^{LINK.pattern}$"}),
+]
+Links = Annotated[
+    list[_LinkText],
+    BeforeValidator(lambda value: [] if value is None else value),
+    Field(json_schema_extra=_may_be_empty),
+]

@@ -23,7 +23,7 @@ def is_url(place: str) -> bool:
 
 
 def usual_place(policy: Policy | None, database: object) -> str:
-    """The ledger that the policy names, or else the one beside the database's file.
+    """Return the ledger that the policy names, or else the one beside the database's file.
 
     Raises :class:`InterfaceError` (``ledger_not_given``) if there is neither, as for an engine.
     """
@@ -41,12 +41,12 @@ def usual_place(policy: Policy | None, database: object) -> str:
 
 
 def beside(database: str | Path) -> str:
-    """The ledger beside a file of data."""
+    """Return the ledger beside a file of data."""
     return os.path.splitext(_real(database))[0] + SUFFIX
 
 
 def from_file(place: str, file: str | os.PathLike[str]) -> str:
-    """The place that a file names: relative to that file's directory, unless it is a URL."""
+    """Return the place that a file names: relative to that file's directory, unless it is a URL."""
     return place if is_url(place) else os.path.join(os.path.dirname(_real(file)), place)
 
 
@@ -57,7 +57,7 @@ def announcement(place: str) -> str:
 
 
 def without_password(place: str) -> str:
-    """A ledger's place as it may be shown: a URL's password is left out."""
+    """Return a ledger's place as it may be shown: a URL's password is left out."""
     scheme, separator, rest = place.partition("://")
     if not separator:
         return place

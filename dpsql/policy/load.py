@@ -7,22 +7,13 @@ import stat
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from dpsql.errors import Place, PolicyError
-from dpsql.policy.document import _File
+from dpsql.policy.document import PoliciesFile
 from dpsql.policy.ledger_place import from_file
-from dpsql.policy.model import (
-    Policy,
-)
-from dpsql.policy.problems import (
-    model_problems,
-    null_problems,
-    policy_error,
-    unprotected_problems,
-)
+from dpsql.policy.model import Policy
+from dpsql.policy.problems import model_problems, null_problems, policy_error, unprotected_problems
 from dpsql.policy.yaml_tree import YamlSyntaxError, read_tree
 
 MAX_BYTES: Final = 2**19
@@ -31,7 +22,7 @@ MAX_VALUE_SIGNS: Final = 15_000
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """The policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
+    """Return the policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
 
     A ledger that it names by a relative path is in the file's own directory.
     """
@@ -55,7 +46,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
 
 def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
-    """The policy in a text; ``source_name`` is what errors call it.
+    """Return the policy in a text; ``source_name`` is what errors call it.
 
     Raises PolicyError with the first problem as its place and every problem in its hint:
     ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or
@@ -75,7 +66,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
         )
     problems = [*tree.problems, *null_problems(tree)]
     try:
-        model = _File.model_validate(tree.value)
+        model = PoliciesFile.model_validate(tree.value)
     except ValidationError as error:
         problems += model_problems(error, tree, {problem.path for problem in problems})
         if not any(problem.path[:1] == ("links",) for problem in problems):
@@ -88,8 +79,8 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
 
 
 def file_schema() -> dict[str, Any]:
-    """The JSON schema of a policies file, as pydantic writes it."""
-    return _File.model_json_schema()
+    """Return the JSON schema of a policies file, as pydantic writes it."""
+    return PoliciesFile.model_json_schema()
 
 
 # ----------------------------------------------------------------------------- values

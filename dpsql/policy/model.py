@@ -74,7 +74,7 @@ class TablePolicy:
         return self.privacy_unit is None and self.link is None
 
     def column(self, name: str) -> ColumnPolicy | None:
-        """What the policy says about a column (ignoring ASCII case), or None if nothing."""
+        """Tell what the policy says about a column (ignoring ASCII case), or None if nothing."""
         return self.columns.get(fold(name))
 
 
@@ -154,7 +154,7 @@ class Policy:
         return unit is not None and fold(unit.column) == fold(link.parent_column)
 
     def account(self, name: str) -> AccountPolicy:
-        """The account of that name. Raises UnknownName (``unknown_account``)."""
+        """Return the account of that name. Raises UnknownName (``unknown_account``)."""
         account = self.accounts.get(name)
         if account is None:
             raise UnknownName(
@@ -170,7 +170,7 @@ PLAIN_NAME: Final = "Choose a plain name."
 
 
 def look_alike_problem(first: str, second: str) -> tuple[str, str]:
-    """What is wrong with two accounts that look the same: reason and hint."""
+    """Tell what is wrong with two accounts that look the same: reason and hint."""
     reason = f"the accounts {_show(first)} and {_show(second)} look the same, and are two budgets"
     return reason, "Keep one of the two, or choose names that differ by more."
 
@@ -187,7 +187,7 @@ class Linkable(Protocol):
 def link_problems(
     links: Sequence[tuple[str, Link]], tables: Mapping[str, Linkable]
 ) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with links, each a child's name and its link: position, reason and hint.
+    """Tell what is wrong with links, each a child's name and its link: position, reason and hint.
 
     ``tables`` is keyed by folded name. Without a problem, every link leads to a privacy unit, and
     to one only: whose row a row is follows from its table alone.

@@ -6,45 +6,40 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dpsql.core.schema import fold
 from dpsql.errors import Place, PolicyError
 from dpsql.policy.document import (
-    _NEEDS_UNIT,
-    _UNIT_HINT,
-    _Account,
-    _Column,
-    _Defaults,
-    _File,
-    _Limits,
-    _Maxima,
-    _Section,
-    _Table,
-    _Total,
-    _Unit,
+    NEEDS_UNIT,
+    UNIT_HINT,
+    AccountSection,
+    ColumnSection,
+    DefaultsSection,
+    LimitsSection,
+    MaximaSection,
+    PoliciesFile,
+    Section,
+    TableSection,
+    TotalSection,
+    UnitSection,
 )
-from dpsql.policy.fields import _LINK, _kind
-from dpsql.policy.parameters import (
-    PARAMETERS,
-    suggestion,
-)
+from dpsql.policy.fields import kind_in_words, link_of
+from dpsql.policy.parameters import PARAMETERS, suggestion
 from dpsql.policy.yaml_tree import Path, Problem, Tree
 
 MAX_LISTED: Final = 40
-_SECTIONS: Final[Mapping[Path, type[_Section]]] = {
-    (): _File,
-    ("defaults",): _Defaults,
-    ("maxima",): _Maxima,
-    ("limits",): _Limits,
-    ("accounts", "*"): _Account,
-    ("total",): _Total,
-    ("tables", "*"): _Table,
-    ("tables", "*", "privacy_unit"): _Unit,
-    ("tables", "*", "columns", "*"): _Column,
+_SECTIONS: Final[Mapping[Path, type[Section]]] = {
+    (): PoliciesFile,
+    ("defaults",): DefaultsSection,
+    ("maxima",): MaximaSection,
+    ("limits",): LimitsSection,
+    ("accounts", "*"): AccountSection,
+    ("total",): TotalSection,
+    ("tables", "*"): TableSection,
+    ("tables", "*", "privacy_unit"): UnitSection,
+    ("tables", "*", "columns", "*"): ColumnSection,
 }
 _MAY_BE_EMPTY: Final = frozenset(
     {(), ("defaults",), ("maxima",), ("limits",), ("accounts",), ("tables",), ("links",)}
@@ -55,10 +50,29 @@ _MISSING_HINTS: Final[Mapping[str, str]] = {
     "dataset": "Add `dataset: <name>`: it names the budget, so keep it for as long as the data.",
     "tables": "Add `tables:` and below it each table that analysts may use.",
 }
+_GROUP: Final = ("a group of names", "Write `name: value` lines, indented below it.")
+_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "string_type": ("text", "Put it in quotes."),
+    "bool_type": ("true or false", "Write true or false, without quotes."),
+    "list_type": ("a list", "Write it as [a, b, c], or each item on a line of its own, with -."),
+    "dict_type": _GROUP,
+    "model_type": _GROUP,
+}
+"""What a value must be where pydantic says that its type is wrong, and how to write it."""
+_CONSTRAINTS: Final[Mapping[str, tuple[str, str]]] = {
+    "string_too_short": ("is empty", "Name the column that says whose row it is."),
+    "too_short": ("lists no values", "List every possible value, or remove the line."),
+    "enum": (
+        "must be zcdp or basic",
+        "Write `composition: zcdp` (rho adds up: best for a session) or `composition: basic` "
+        "(epsilon and delta add up: best for a single publication), or remove it.",
+    ),
+}
+"""The words for the constraints that only one field has."""
 
 
 def null_problems(tree: Tree) -> Iterator[Problem]:
-    """Every known name with nothing after it, except groups that may be empty."""
+    """Collect every known name with nothing after it, except groups that may be empty."""
     for path in tree.names:
         section = _SECTIONS.get(_pattern(path[:-1]))
         unknown = section is not None and path[-1] not in section.model_fields
@@ -72,23 +86,24 @@ def null_problems(tree: Tree) -> Iterator[Problem]:
 
 
 def unprotected_problems(tree: Tree) -> Iterator[Problem]:
-    """Every table that has neither a unit nor a link, and is not public."""
+    """Collect every table that has neither a unit nor a link, and is not public."""
     document = tree.value if isinstance(tree.value, dict) else {}
     tables, links = document.get("tables"), document.get("links")
-    matches = [_LINK.fullmatch(str(link)) for link in (links if isinstance(links, list) else ())]
-    children = {fold(match[1].strip('"')) for match in matches if match is not None}
+    found = map(link_of, links if isinstance(links, list) else ())
+    children = {fold(link[0]) for link in found if link is not None}
     for name, table in tables.items() if isinstance(tables, dict) else ():
         if not isinstance(table, dict) or fold(name) in children:
             continue
         if "privacy_unit" not in table and table.get("public", False) is False:
             path = ("tables", name)
-            what = f"{_label(path)}: {_NEEDS_UNIT}"
-            yield Problem(path, tree.name_span(path), what, _UNIT_HINT)
+            what = f"{_label(path)}: {NEEDS_UNIT}"
+            yield Problem(path, tree.name_span(path), what, UNIT_HINT)
 
 
 def model_problems(error: ValidationError, tree: Tree, known: set[Path]) -> Iterator[Problem]:
     for details in error.errors(include_url=False):
         path: Path = details["loc"]
+        path = path[:-1] if path[-1:] == ("[key]",) else path  # a name that is wrong itself
         # What was reported as broken YAML is not reported again as a broken value.
         if not any(path[:n] in known for n in range(len(path) + 1)):
             message, hint = _in_words(details, path)
@@ -108,20 +123,17 @@ def _in_words(details: ErrorDetails, path: Path) -> tuple[str, str | None]:
             return "missing", _MISSING_HINTS.get(name, f"Add `{name}: <value>`.")
         case "extra_forbidden":
             return "unknown key", _unknown_key_hint(path)
-        case "model_type" | "dict_type":
-            hint = "Write `name: value` lines, indented below it."
-            return f"must be a group of names, but is {_kind(details['input'])}", hint
-        case "bool_type":
-            hint = "Write true or false, without quotes."
-            return f"must be true or false, but is {_kind(details['input'])}", hint
+        case kind if kind in _TYPES:
+            type_, hint = _TYPES[kind]
+            return f"must be {type_}, but is {kind_in_words(details['input'])}", hint
         case _:
-            return details["msg"], None
+            return _CONSTRAINTS.get(details["type"], (details["msg"], None))
 
 
 def _unknown_key_hint(path: Path) -> str:
     section = _SECTIONS[_pattern(path[:-1])]
     name = str(path[-1])
-    parameter = PARAMETERS.get(fold(name)) if section is _Maxima else None
+    parameter = PARAMETERS.get(fold(name)) if section is MaximaSection else None
     if parameter is not None and parameter.least:
         return f"Set it under defaults: defaults.{name} is already the least a query may use."
     if parameter is not None:

@@ -19,7 +19,7 @@ from dpsql.policy.parameters import (
 
 
 def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = None) -> Parameters:
-    """The parameters of a query: ``base``, then each override, the last one winning.
+    """Return the parameters of a query: ``base``, then each override, the last one winning.
 
     ``base`` is the policy's defaults unless given; order overrides from far to near: connection,
     session, query, a SELECT's OPTIONS. Raises ParameterError

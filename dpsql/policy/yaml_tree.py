@@ -71,13 +71,13 @@ class Tree:
     problems: tuple[Problem, ...]
 
     def name_span(self, path: Path) -> Span:
-        """Where the path's name stands, or that of its nearest named ancestor."""
+        """Tell where the path's name stands, or that of its nearest named ancestor."""
         while path and path not in self.names:
             path = path[:-1]
         return self.names.get(path, (0, 1))
 
     def value_span(self, path: Path) -> Span:
-        """Where the path's value stands, or the name of its nearest ancestor."""
+        """Tell where the path's value stands, or the name of its nearest ancestor."""
         return self.values[path] if path in self.values else self.name_span(path)
 
 

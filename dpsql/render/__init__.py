@@ -87,19 +87,19 @@ def result_text(result: Result) -> str:
 
 
 def result_html(result: Result) -> str:
-    """The same as a self-contained piece of HTML. All text is escaped."""
+    """Return the same as a self-contained piece of HTML. All text is escaped."""
     if not result.released and result.plan.blocks:
         return f"<pre>{escape(explanation_text(result.plan))}</pre>"
     return table_html(result)
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """A plan as plain text."""
+    """Return a plan as plain text."""
     return uncoloured(explanation_panel(explanation))
 
 
 def budget_text(report: BudgetReport) -> str:
-    """An account's budget as plain text, with bars."""
+    """Return an account's budget as plain text, with bars."""
     return uncoloured(budget_panel(report))
 
 
@@ -127,7 +127,7 @@ def _console(**options: Any) -> Console:
 
 
 def width_of(console: Console, renderable: RenderableType) -> int:
-    """The width at which no table of a renderable loses text, within reason."""
+    """Return the width at which no table of a renderable loses text, within reason."""
     options = console.options.update(width=MAX_WIDTH)
     rigid = [part for part in _parts(renderable) if isinstance(part, Table | Syntax)]
     widths = [Measurement.get(console, options, part).maximum + 2 * INDENT for part in rigid]
@@ -146,7 +146,7 @@ def _parts(renderable: RenderableType) -> list[RenderableType]:
 
 
 def error_panel(error: Error) -> Text:
-    """An error: reason, place underlined, hint, code."""
+    """Draw an error: reason, place underlined, hint, code."""
     where = ""
     if error.place is not None:
         source = "" if error.place.source == "query" else f"{error.place.source}, "

@@ -51,7 +51,7 @@ def budget_panel(report: BudgetReport) -> Group:
 
 
 def headline(report: BudgetReport) -> str:
-    """The account in a line: ``42 of 500 queries · ε 0.61 of 2 · about 130 more …``."""
+    """Return the account in a line: ``42 of 500 queries · ε 0.61 of 2 · about 130 more …``."""
     nearest = report.forecasts[-1]
     queries = _plural(report.queries, "query", "queries")
     if nearest.max_queries is not None:
@@ -62,7 +62,7 @@ def headline(report: BudgetReport) -> str:
 
 
 def estimate_panel(report: BudgetReport) -> Group:
-    """How often the question that the last forecast is for could still be asked."""
+    """Tell how often the question that the last forecast is for could still be asked."""
     found = report.forecasts[-1]
     delta = found.reserved.delta
     price = f"ε {significant(found.reserved.epsilon)}, δ {significant(delta)}"
@@ -123,7 +123,7 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
 
 
 def analyses_table(analyses: Sequence[Analysis]) -> Group:
-    """What all questions amount to by the ledger and by other theorems."""
+    """Tell what all questions amount to by the ledger and by other theorems."""
     table = bare()
     for title in ("analysis", "ε", "at δ"):
         table.add_column(title, justify="left" if title == "analysis" else "right")
@@ -145,7 +145,7 @@ def analyses_table(analyses: Sequence[Analysis]) -> Group:
 
 
 def promise(report: BudgetReport) -> Text:
-    """What is guaranteed, in a sentence, and which figures that rests on."""
+    """Tell what is guaranteed, in a sentence, and which figures that rests on."""
     return Text(" ".join(_promise(report)), style="dim")
 
 

@@ -11,16 +11,17 @@ from rich.text import Text
 
 from dpsql.accounting.composition import Comparison
 from dpsql.calibrate import Calculated, Calibration
+from dpsql.calibrate.continual import ContinualCalibration
 from dpsql.calibrate.conversions import Conversion
 from dpsql.calibrate.values import Figures
 from dpsql.core.formatting import significant
-from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.utility import UtilityBound
 from dpsql.render.tables import indented, pairs, titled
 
 
 @singledispatch
 def answer_panel(answer: Calculated) -> RenderableType:
-    """What ``dpsql calibrate`` prints."""
+    """Draw what ``dpsql calibrate`` prints."""
     raise TypeError(f"no panel for {type(answer).__name__}")
 
 
@@ -28,15 +29,37 @@ def answer_panel(answer: Calculated) -> RenderableType:
 def _(answer: Calibration) -> RenderableType:
     facts = [("Guarantee", _guarantee(answer)), ("In a session", _session(answer))]
     facts += [("Analysis", f"{answer.analysis}: {answer.how}"), ("Source", answer.source)]
-    if answer.promise is not None:
-        facts += [("Promise", text) for text in _promised(answer.promise, answer.parameters)]
+    if answer.utility_bound is not None:
+        facts += [("Utility", text) for text in _utility(answer.utility_bound, answer.parameters)]
     facts += [("Note", note) for note in answer.notes]
-    asked = ", ".join(f"{name} {value}" for name, value in answer.parameters.items())
     return Group(
-        Text.assemble((answer.mechanism, "bold"), (f"  {asked}", "dim")),
+        _title(answer.mechanism, answer.parameters),
         _facts(facts),
         indented(_figures(answer), above=1),
         Text(f"  figures in: {answer.measured}", style="dim"),
+    )
+
+
+@answer_panel.register
+def _(answer: ContinualCalibration) -> RenderableType:
+    whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
+    cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
+    facts = [("Guarantee", whole), ("In a session", cost)]
+    facts += [("Analysis", f"{answer.analysis}: {answer.how}"), ("Source", answer.source)]
+    steps = titled("step", "std", "threshold", "95% within", right=range(4))
+    for at in answer.steps:
+        figures = significant(at.std), significant(at.threshold), f"± {significant(at.margin_95)}"
+        steps.add_row(f"{at.step:,}", *figures)
+    compared = titled("noise", "worst std", "rms std", right=(1, 2))
+    for found in answer.factorisations:
+        compared.add_row(found.name, significant(found.worst), significant(found.rms))
+    return Group(
+        _title(answer.mechanism, answer.parameters),
+        _facts(facts),
+        indented(steps, above=1),
+        Text(f"  figures in: {answer.measured}", style="dim"),
+        indented(compared, above=1),
+        Text("  in units of the std of a single answer at the same cost", style="dim"),
     )
 
 
@@ -64,6 +87,11 @@ def _(answer: Comparison) -> RenderableType:
     return Group(title, indented(table, above=1))
 
 
+def _title(mechanism: str, parameters: dict[str, float | int | str]) -> Text:
+    asked = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    return Text.assemble((mechanism, "bold"), (f"  {asked}", "dim"))
+
+
 def _guarantee(answer: Calibration) -> str:
     if answer.epsilon is None or answer.delta is None:
         return "give --delta to convert ρ to ε"
@@ -76,14 +104,14 @@ def _session(answer: Calibration) -> str:
     return f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)} as one query under zCDP"
 
 
-def _promised(promise: Promise, parameters: dict[str, float | int | str]) -> list[str]:
+def _utility(bound: UtilityBound, parameters: dict[str, float | int | str]) -> list[str]:
     """In words; h_(j) is the j-th largest true count."""
     k = int(parameters["k"])
     base = f"h_({int(parameters.get('k_bar', k)) + 1})"
-    often = f"with probability {1 - promise.beta:.6g}"
-    found = [f"{often} every returned group counts at least h_({k}) - {promise.shortfall:,.4g}"]
-    if promise.gap is not None:
-        found.append(f"{often} {k} come back if h_({k}) is at least {base} + {promise.gap:,.4g}")
+    often = f"with probability {1 - bound.beta:.6g}"
+    found = [f"{often} every returned group counts at least h_({k}) - {bound.shortfall:,.4g}"]
+    if bound.gap is not None:
+        found.append(f"{often} {k} come back if h_({k}) is at least {base} + {bound.gap:,.4g}")
     return found
 
 

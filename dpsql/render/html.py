@@ -25,7 +25,7 @@ _STYLE = {
 
 
 def table_html(result: Result) -> str:
-    """The first rows with intervals, what they say in plain words, mechanism and cost."""
+    """Return the first rows with intervals, what they say in plain words, mechanism and cost."""
     columns, hidden = text_columns(result, DEFAULT_CONFIDENCE, MAX_ROWS)
     head = "".join(map(_head, columns))
     rows = "".join(
@@ -41,7 +41,7 @@ def _below(result: Result, hidden: int) -> str:
     if result.released:
         if not len(result):
             lines.append(("dim", "no groups were released"))
-        lines += [("said", line) for line in result.reading(DEFAULT_CONFIDENCE).splitlines()]
+        lines += [("said", line) for line in result.summary(DEFAULT_CONFIDENCE).splitlines()]
         lines.append(("foot", footer(result)))
     return "".join(f'<div style="{_STYLE[style]}">{escape(line)}</div>' for style, line in lines)
 

@@ -30,7 +30,7 @@ def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -
 
 
 def verification_panel(found: Verification, anchors: int) -> Group:
-    """Whether the ledger is sound, and how far; the first broken place if it is not."""
+    """Tell whether the ledger is sound, and how far; the first broken place if it is not."""
     events = f"{found.events:,} event{'' if found.events == 1 else 's'}"
     if not found.sound:
         place = "" if found.place is None else f" at event {found.place:,}"
@@ -150,4 +150,6 @@ def _cost(amount: Amount, asked: LoggedQuery) -> str:
     aside = sum(block.conversion_delta for block in asked.blocks)
     if not 0.0 < aside < 1.0:
         return text
-    return f"{text} (ε {significant(loss.worth(aside))} at δ {significant(loss.delta + aside)})"
+    return (
+        f"{text} (ε {significant(loss.epsilon_at(aside))} at δ {significant(loss.delta + aside)})"
+    )

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.core.formatting import ordinal, printable, significant
-from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.utility import UtilityBound
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.render.tables import indented, pairs, titled
 from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation
@@ -18,7 +18,7 @@ MAX_SQL = 20_000
 
 
 def explanation_panel(explanation: Explanation) -> Group:
-    """What EXPLAIN prints: price, then each private block, then the public tail."""
+    """Draw what EXPLAIN prints: price, then each private block, then the public tail."""
     blocks = explanation.blocks
     parts: list[RenderableType] = [_prices(explanation)] if blocks or not explanation.tail else []
     for number, block in enumerate(blocks, start=1):
@@ -84,8 +84,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
     _row(grid, "Groups", _appearance(block))
-    if block.promise is not None and block.limit is not None:
-        _row(grid, "Promise", _promise(block, block.promise, block.limit))
+    if block.utility_bound is not None and block.limit is not None:
+        _row(grid, "Utility", _utility(block, block.utility_bound, block.limit))
     parts: list[RenderableType] = [_heading(title), indented(grid)]
     if block.columns:
         parts.append(indented(_noise_table(block), above=1))
@@ -119,19 +119,17 @@ def _score(block: BlockExplanation) -> str:
     return "units" if block.score is None else block.score
 
 
-def _promise(block: BlockExplanation, promise: Promise, k: int) -> str:
+def _utility(block: BlockExplanation, bound: UtilityBound, k: int) -> str:
     """How good the ranking is, in one sentence."""
     score, wanted = _score(block), ordinal(k)
-    worst = (
-        f"none comes out that has {significant(promise.shortfall)} {score} less than the {wanted}"
-    )
-    if promise.shortfall == 0:
+    worst = f"none comes out that has {significant(bound.shortfall)} {score} less than the {wanted}"
+    if bound.shortfall == 0:
         worst = f"none but the {k:,} largest come out"
     every = f"{k:,} always come out"
-    if promise.gap is not None and block.base_rank is not None:
-        ahead = f"is {significant(promise.gap)} {score} above the {ordinal(block.base_rank)}"
+    if bound.gap is not None and block.base_rank is not None:
+        ahead = f"is {significant(bound.gap)} {score} above the {ordinal(block.base_rank)}"
         every = f"all {k:,} come out if the {wanted} {ahead}"
-    return f"with probability {1 - promise.beta:.0%}, {worst}; {every}"
+    return f"with probability {1 - bound.beta:.0%}, {worst}; {every}"
 
 
 def _noise_table(block: BlockExplanation) -> Table:

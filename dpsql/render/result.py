@@ -68,7 +68,7 @@ def wide_panel(result: Result, columns: Sequence[tuple[str, Sequence[object]]]) 
 def result_table(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> RenderableType:
-    """The rows, each aggregate followed by its interval; ``max_rows`` None shows all."""
+    """Return the rows, each aggregate followed by its interval; ``max_rows`` None shows all."""
     columns, hidden = text_columns(result, confidence, max_rows)
     table = bare()
     for column in columns:
@@ -89,14 +89,14 @@ def _texts(column: ResultColumn, index: int) -> list[Text]:
 
 
 def more(hidden: int) -> str:
-    """What stands below rows that were cut."""
+    """Tell what stands below rows that were cut."""
     return f"… {hidden:,} more row{'s' * (hidden != 1)}"
 
 
 def text_columns(
     result: Result, confidence: float, max_rows: int | None
 ) -> tuple[list[ResultColumn], int]:
-    """The columns as text, cut to ``max_rows``, and how many rows were cut."""
+    """Return the columns as text, cut to ``max_rows``, and how many rows were cut."""
     rows = result.fetchall()
     shown = rows if max_rows is None or len(rows) <= max_rows else rows[:max_rows]
     intervals = result.intervals(confidence)
@@ -155,13 +155,13 @@ def _span(value: float, low: float, high: float, decimals: int) -> str:
 
 
 def result_footer(result: Result, confidence: float = 0.95) -> Text:
-    """What a release says in plain words, and its footer."""
-    text = Text("".join(f"{line}\n" for line in result.reading(confidence).splitlines()))
+    """Tell what a release says in plain words, and its footer."""
+    text = Text("".join(f"{line}\n" for line in result.summary(confidence).splitlines()))
     return text.append(footer(result), style="dim")
 
 
 def footer(result: Result) -> str:
-    """The mechanism and what the answer cost."""
+    """Write the mechanism and what the answer cost."""
     cost = result.cost
     mechanisms = " + ".join(dict.fromkeys(block.mechanism for block in result.plan.blocks))
     if cost.stored:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from dpsql.core.formatting import cell
+
+if TYPE_CHECKING:
+    from dpsql.results.result import Result
 
 INDENT = 2
 
@@ -43,3 +49,12 @@ def pairs(rows: Iterable[tuple[str, str]] = ()) -> Table:
 def indented(part: RenderableType, above: int = 0) -> Padding:
     """Move a part to the right, with so many empty lines above."""
     return Padding(part, (above, 0, 0, INDENT))
+
+
+def facts(result: Result, only: str = "") -> Table:
+    """Facts as a table; nothing is written where there is nothing to say."""
+    table = titled(*(name.replace("_", " ") for name in result.columns))
+    for row in result:
+        if only in ("", row[0]):
+            table.add_row(*(Text("" if value is None else cell(value)) for value in row))
+    return table

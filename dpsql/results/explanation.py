@@ -11,7 +11,7 @@ from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan, Candidate, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Query
-from dpsql.mechanisms.promise import Promise
+from dpsql.mechanisms.utility import UtilityBound
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import ContributionBounding
 
@@ -46,9 +46,9 @@ class BlockExplanation:
     ``appears_half`` and ``appears_95`` are the scores a group needs to be released with that
     probability, counted from the largest score of rank ``base_rank`` if that is not None.
     ``least_units`` is the noisy number of units below which a declared group is left out, None if
-    none is; one of ``units_95`` units comes out with probability 95%. ``promise`` says how good the
-    first ``limit`` groups of a top-k are, in the units of the answer. All scores are those of
-    bounded contributions. ``sql`` holds a random salt, which no run uses.
+    none is; one of ``units_95`` units comes out with probability 95%. ``utility_bound`` says how
+    good the first ``limit`` groups of a top-k are, in the units of the answer. All scores are those
+    of bounded contributions. ``sql`` holds a random salt, which no run uses.
     """
 
     table: str
@@ -66,7 +66,7 @@ class BlockExplanation:
     least_units: int | None
     units_95: float | None
     limit: int | None
-    promise: Promise | None
+    utility_bound: UtilityBound | None
     reserved: PrivacyLoss
     least: PrivacyLoss
 
@@ -93,7 +93,7 @@ class Explanation:
     limits: Limits | None = None
 
     def to_json(self) -> str:
-        """All of it as JSON text."""
+        """Write all of it as JSON text."""
         return json.dumps(asdict(self), indent=2, default=str)
 
     def __repr__(self) -> str:
@@ -101,9 +101,9 @@ class Explanation:
 
 
 def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
-    """The figures of one block plan."""
+    """Return the figures of one block plan."""
     block, selection = plan.block, plan.selection
-    half, high = selection.appears_above(0.5), selection.appears_above(0.95)
+    half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
     step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
     units = plan.units_needed(0.95)
     return BlockExplanation(
@@ -122,14 +122,14 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         least_units=None if units is None else block.parameters.min_units_per_group,
         units_95=units,
         limit=None if block.top_k is None else block.top_k.limit,
-        promise=_promise(plan, step),
+        utility_bound=_utility_bound(plan, step),
         reserved=plan.loss(None),
         least=plan.loss(0),
     )
 
 
 def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) -> Explanation:
-    """The explanation of a planned statement."""
+    """Return the explanation of a planned statement."""
     return Explanation(
         query=query.text,
         tail=query.tail,
@@ -140,10 +140,10 @@ def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) ->
     )
 
 
-def _promise(plan: BlockPlan, step: float) -> Promise | None:
-    """What a top-k mechanism promises, in the units of the answer."""
+def _utility_bound(plan: BlockPlan, step: float) -> UtilityBound | None:
+    """Bound the utility of a top-k mechanism, in the units of the answer."""
     top_k = plan.block.top_k
-    found = None if top_k is None else plan.selection.promise(top_k.limit)
+    found = None if top_k is None else plan.selection.utility_bound(top_k.limit)
     if found is None:
         return None
     gap = None if found.gap is None else found.gap * step

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
-from dpsql.accuracy.wording import Part, ShownAggregate, reading
+from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
@@ -54,12 +54,12 @@ class Cost:
     @property
     def reserved_epsilon(self) -> float:
         """ε of the reservation, at delta = reserved.delta + conversion_delta."""
-        return self.reserved.worth(self.conversion_delta)
+        return self.reserved.epsilon_at(self.conversion_delta)
 
     @property
     def settled_epsilon(self) -> float:
         """ε of the charge, at delta = settled.delta + conversion_delta."""
-        return self.settled.worth(self.conversion_delta)
+        return self.settled.epsilon_at(self.conversion_delta)
 
 
 FREE = Cost(ZERO, ZERO, 0.0)
@@ -122,7 +122,7 @@ class Result:
         return self._answer.types[: self._width]
 
     def fetchall(self) -> list[Row]:
-        """All rows as tuples of Python values."""
+        """Collect all rows as tuples of Python values."""
         return self._answer.fetchall(self._width)
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Result:
         return iter(self.fetchall())
 
     def arrow(self) -> pyarrow.Table:
-        """A pyarrow Table.
+        """Return a pyarrow Table.
 
         Raises ``InterfaceError`` if pyarrow is not installed, or has no type for a column.
         """
@@ -140,12 +140,12 @@ class Result:
         return table
 
     def df(self) -> pandas.DataFrame:
-        """A pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does for pyarrow."""
+        """Return a pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
         frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
         return frame
 
     def pl(self) -> polars.DataFrame:
-        """A polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does, for both of them."""
+        """Return a polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
         require_package("pyarrow", "polars")
         frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
         return frame
@@ -165,7 +165,7 @@ class Result:
             ) from None
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
-        """Confidence intervals for the noise of each aggregate returned as it was released.
+        """Compute confidence intervals for the noise of each aggregate returned as released.
 
         Each interval covers, with at least this probability, the value the query would have
         returned without noise (after bounding what one unit contributes). Where keys are found by a
@@ -218,7 +218,7 @@ class Result:
         return drawn
 
     def thresholds(self) -> dict[str, Threshold]:
-        """The threshold that groups had to exceed to appear, by the column that it is on."""
+        """Return the threshold that groups had to exceed to appear, by the column that it is on."""
         found = {
             name: threshold(self._noise.plans[output.block], output.aggregate)
             for name, output in zip(self.columns, self._noise.outputs, strict=False)
@@ -226,8 +226,8 @@ class Result:
         }
         return {name: one for name, one in found.items() if one is not None}
 
-    def reading(self, confidence: float = 0.95) -> str:
-        """What the answer says in plain words: how close its values are, which groups appear.
+    def summary(self, confidence: float = 0.95) -> str:
+        """Put into plain words how close the values of the answer are, and which groups appear.
 
         Empty for an answer without noise. It follows from the plan and from what was released.
         Raises ``ParameterError`` unless 0 < confidence < 1.
@@ -240,7 +240,7 @@ class Result:
                 zip(self._noise.plans, self._noise.released, strict=True)
             )
         ]
-        return reading(parts, confidence, self.cost.stored)
+        return summary(parts, confidence, self.cost.stored)
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """The columns that show aggregates of a block as released."""

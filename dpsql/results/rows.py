@@ -35,16 +35,16 @@ class Answer(Protocol):
         """The DuckDB types of all columns."""
 
     def fetchall(self, width: int) -> list[Row]:
-        """The first ``width`` columns as Python values.
+        """Return the first ``width`` columns as Python values.
 
         Raises ``InterfaceError`` for values that Python cannot hold.
         """
 
     def column(self, position: int) -> list[Any]:
-        """The values of one column."""
+        """Return the values of one column."""
 
     def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        """The first ``width`` columns, for conversion to Arrow and data frames."""
+        """Return the first ``width`` columns, for conversion to Arrow and data frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class StoredAnswer:
         return [str(column[1]) for column in found.description or ()]
 
     def held(self) -> HeldAnswer | None:
-        """The same answer as Python values, if it is small and of types that Python has."""
+        """Return the same answer as Python values, if it is small and of types that Python has."""
         types = self.types
         known = all(base_type(type_) in _HELD | _TIMES for type_ in types)
         if not known or self._rows * len(types) > FEW_VALUES:
@@ -148,6 +148,6 @@ def _is_exact(time: object) -> bool:
 
 
 def unnest(names: list[str], types: list[str]) -> str:
-    """The query that gives lists of values, its parameters, as columns of these types."""
+    """Return the query that gives lists of values, its parameters, as columns of these types."""
     columns = [f"unnest(?::{type_}[]) AS {name}" for name, type_ in zip(names, types, strict=True)]
     return f"SELECT {', '.join(columns)}"

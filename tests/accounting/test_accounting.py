@@ -167,11 +167,11 @@ def test_adding_up_to_infinity_is_refused() -> None:
 
 
 def test_a_loss_is_worth_its_epsilon_and_what_its_rho_converts_to() -> None:
-    assert PrivacyLoss(0.0, 1e-8, 0.75).worth(0.0) == 0.75
-    assert PrivacyLoss(0.02, 1e-8).worth(1e-6) == epsilon_from_zcdp(0.02, 1e-6)
-    assert PrivacyLoss(0.02, 0.0, 0.5).worth(1e-6) == 0.5 + epsilon_from_zcdp(0.02, 1e-6)
+    assert PrivacyLoss(0.0, 1e-8, 0.75).epsilon_at(0.0) == 0.75
+    assert PrivacyLoss(0.02, 1e-8).epsilon_at(1e-6) == epsilon_from_zcdp(0.02, 1e-6)
+    assert PrivacyLoss(0.02, 0.0, 0.5).epsilon_at(1e-6) == 0.5 + epsilon_from_zcdp(0.02, 1e-6)
     with pytest.raises(ParameterError):
-        PrivacyLoss(0.02, 1e-8).worth(0.0)
+        PrivacyLoss(0.02, 1e-8).epsilon_at(0.0)
 
 
 @settings(max_examples=100, deadline=None)
@@ -215,7 +215,7 @@ def test_charges_that_fit_a_basic_budget_never_add_up_to_more_than_epsilon_or_de
     """Summed exactly, as the ledger sums; a sum of floats would let some of these through."""
     limit = Budget.basic(epsilon, delta).limit
     paid_epsilon, paid_delta = Fraction(0), Fraction(0)
-    units = (0, 0, 0)
+    units: tuple[int, ...] = (0, 0, 0)
     for one_epsilon, one_delta in asked:
         charge = Amount.charge(PrivacyLoss(0.0, one_delta, one_epsilon)).units
         after = tuple(map(sum, zip(units, charge, strict=True)))

@@ -16,7 +16,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from fuzzing import CORPUS, _changed  # the cutting and pasting of other tests' statements
@@ -59,7 +59,7 @@ class Statement:
     text: str
     world: str = "plain"
     values: Values = ()
-    parameters: dict[str, object] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     shape: str = ""
     productions: tuple[str, ...] = ()
 
@@ -91,7 +91,7 @@ _ANY: Final = frozenset({"ANY", "T", "K", "V", "A", "B", "U", "NULL", "TYPE", ""
 
 def _family_of_allowed() -> frozenset[str]:
     """Names of functions that become nodes of the allow-list: tried more often from the start."""
-    nodes = getattr(allowlist, "ROW_NODES", frozenset())
+    nodes: frozenset[object] = getattr(allowlist, "ROW_NODES", frozenset())
     names = set()
     for name in {o.name for o in overloads() if o.kind != "operator"}:
         builder = exp.FUNCTION_BY_NAME.get(name.upper())
@@ -160,7 +160,8 @@ class Grammar:
             self._reweigh()
         self.rng = random.Random(f"{self.seed}:{self._count}")
         self._count += 1
-        self._made, self._values = [], []
+        self._made = []
+        self._values: list[object] = []
         world = self.worlds[0]
         if len(self.worlds) > 1 and self.rng.random() < 0.12:
             world = self.rng.choice(self.worlds[1:])
@@ -260,7 +261,7 @@ class Grammar:
                 datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.time(23, 59),
                 datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.timedelta(9),
                 np.int8(3), np.uint64(2**64 - 1), np.float32(0.1), np.datetime64("2024-01-01"),
-                np.datetime64("NaT"), np.str_("s"), np.bool_(True), [1], (1, 2), {"a": 1}, {1}, object(), 1j, range(3), type,
+                np.datetime64("NaT", "s"), np.str_("s"), np.bool_(True), [1], (1, 2), {"a": 1}, {1}, object(), 1j, range(3), type,
                 _Small(7), _Enum.ONE, _Word("x"), _Number(1.5), np.longdouble(1), np.array(3), np.array([1]),
                 datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), fractions.Fraction(1, 3),
             ]
@@ -284,7 +285,10 @@ class Grammar:
 
     def _form(self, type_: str, depth: int) -> str:
         """CASE, COALESCE and the like: what may skip operands."""
-        value = lambda: self._value(type_, depth)  # noqa: E731
+
+        def value() -> str:
+            return self._value(type_, depth)
+
         forms = {
             "case": lambda: f"CASE WHEN {self._condition(depth)} THEN {value()} ELSE {value()} END",
             "case of": lambda: f"CASE {value()} WHEN {value()} THEN {value()} END",
@@ -814,7 +818,7 @@ class Grammar:
 
     def _parameters(self) -> dict[str, object]:
         rng = self.rng
-        chosen: dict[str, object] = {}
+        chosen: dict[str, Any] = {}
         if self._chance(0.5):
             chosen["max_groups_contributed"] = rng.choice((1, 1, 2, 3, None, 2**31 - 1))
         if self._chance(0.5):

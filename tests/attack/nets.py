@@ -20,7 +20,7 @@ import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,8 @@ from audit import Difference
 
 import dpsql
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.set_union import UNIT_WEIGHT_STEPS, SetUnion, Weighting
+from dpsql.mechanisms.set_union import SetUnion, Weighting
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.pipeline.prepare import Prepared
 
 from . import seams
@@ -136,7 +137,7 @@ def examine(pair: Pair, statement: Statement) -> Outcome:
     found += _same_plan(without.prepared, with_unit.prepared)
     if without.prepared.plan.blocks and not any(f.net == "cost" for f in found):
         stop = [c.interrupt for c in pair.sides]
-        WATCH.start(lambda: [s() for s in stop] and None)
+        WATCH.start(lambda: call_all(stop))
         try:
             found += _read(pair, without.prepared, with_unit.prepared)
         finally:
@@ -182,19 +183,31 @@ def _texts(sides: list[_Said]) -> Iterator[Finding]:
                 return
 
 
+def call_all(stops: Iterable[Callable[[], None]]) -> None:
+    """Call each of several."""
+    for stop in stops:
+        stop()
+
+
+def _key_types(side: Prepared) -> list[object]:
+    return [block.keys for block in side.blocks]
+
+
 def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
-    for name, left, right in (
+    shapes: tuple[tuple[str, object, object], ...] = (
         ("names", one.names, other.names),
-        ("key types", *([block.keys for block in side.blocks] for side in (one, other))),
+        ("key types", _key_types(one), _key_types(other)),
         ("tail", one.query.tail, other.query.tail),
-    ):
+    )
+    for name, left, right in shapes:
         if left != right:
             yield Finding("schema", f"{name} differ: {left} and {right}"[:160])
             return
-    for name, left, right in (
+    costs: tuple[tuple[str, object, object], ...] = (
         ("reservation", one.plan.reserved, other.plan.reserved),
         ("fingerprint", one.fingerprint, other.fingerprint),
-    ):
+    )
+    for name, left, right in costs:
         if left != right:
             yield Finding("cost", f"{name} differs")
             return

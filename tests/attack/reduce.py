@@ -11,11 +11,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 from dpsql.sql.syntax.dialect import BoundedAggregate, PrivacyOption, PrivacyOptions, PrivateDuckDB
 
@@ -27,11 +28,11 @@ _PIECE = re.compile(r"'(?:[^']|'')*'|\w+|\s+|.", re.DOTALL)
 _Bounded = Callable[[str], bool]
 
 
-class _Writer(DuckDB.Generator):
+class _Writer(DuckDBGenerator):
     """DuckDB's, with dpsql's own clauses."""
 
     TRANSFORMS = {  # noqa: RUF012
-        **DuckDB.Generator.TRANSFORMS,
+        **DuckDBGenerator.TRANSFORMS,
         PrivacyOption: lambda self, e: f"{e.this} = {self.sql(e, 'expression')}",
         PrivacyOptions: lambda self, e: (
             f" WITH DIFFERENTIAL_PRIVACY OPTIONS ({self.expressions(e, flat=True)})"
@@ -108,6 +109,10 @@ def _candidates(text: str) -> Iterator[str]:
                 continue
 
 
+def _hoist(node: exp.Expr, below: exp.Expr) -> None:
+    node.replace(below.copy())
+
+
 def _changed(node: exp.Expr, change: int) -> bool:
     """Make one change; False if there are no more."""
     optional = [
@@ -117,13 +122,12 @@ def _changed(node: exp.Expr, change: int) -> bool:
     ]
     lists = [(k, i) for k, v in node.args.items() if isinstance(v, list) for i in range(len(v))]
     below = [c for c in node.iter_expressions() if not isinstance(c, exp.Identifier | exp.DataType)]
-    options: list[Callable[[], Any]] = [lambda key=key: node.set(key, None) for key in optional]
+    options: list[Callable[[], Any]] = [partial(node.set, key, None) for key in optional]
     options += [
-        lambda k=k, i=i: node.set(k, [v for j, v in enumerate(node.args[k]) if j != i])
-        for k, i in lists
+        partial(node.set, k, [v for j, v in enumerate(node.args[k]) if j != i]) for k, i in lists
     ]
     if node.parent is not None and not isinstance(node, exp.From | exp.Where | exp.Group):
-        options += [lambda c=c: node.replace(c.copy()) for c in below]
+        options += [partial(_hoist, node, c) for c in below]
     if change >= len(options):
         return False
     options[change]()

@@ -14,7 +14,8 @@ from typing import Any
 import dpsql
 from dpsql.connection.statements import Arguments
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Column, canonical
+from dpsql.core.schema import Column
+from dpsql.engines.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.prepare import Prepared
@@ -30,7 +31,7 @@ RUNS = "runs when it is run alone"
 
 
 def prepare(
-    connection: dpsql.Connection, text: str, values: object, parameters: dict[str, object]
+    connection: dpsql.Connection, text: str, values: object, parameters: dict[str, Any]
 ) -> Prepared:
     """The statement made ready, as a connection does it."""
     given = dict(parameters)
@@ -48,7 +49,7 @@ def statement_of(plan: BlockPlan) -> str:
     if plan.quantiles:
         return rewrite_quantiles(plan, table, SALT, DUCKDB).sql
     statement = rewrite(plan, table, SALT, DUCKDB)
-    fetch = plan.selection.fetch
+    fetch = plan.selection.top_rows_needed
     if fetch is not None:
         assert f" LIMIT {fetch}" in statement
         statement = statement.replace(f" LIMIT {fetch}", f" LIMIT {LARGE}")
@@ -73,10 +74,12 @@ def rows(
     names = [quote(key.name) for key in keys]
     spelled = names
     if not plan.declared:
-        spelled = [f"CAST({canonical(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
+        spelled = [f"CAST({one_spelling(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
     replaced = ", ".join(f"{text} AS {name}" for text, name in zip(spelled, names, strict=True))
     columns = f"* REPLACE ({replaced})" if names else "*"
-    return _cursor(connection).execute(f"SELECT {columns} FROM ({statement})").fetchall()
+    found = _cursor(connection).execute(f"SELECT {columns} FROM ({statement})")
+    read: list[tuple[Any, ...]] = found.fetchall()
+    return read
 
 
 def engine_message(connection: dpsql.Connection, statement: str) -> str:

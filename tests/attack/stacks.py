@@ -23,7 +23,7 @@ from dpsql.interfaces.cli import cli
 from dpsql.policy.model import Policy
 
 from .grammar import Statement
-from .nets import WATCH, Finding
+from .nets import WATCH, Finding, call_all
 from .values import MARKS
 from .world import ANALYST, Pair
 
@@ -44,7 +44,7 @@ def through(stack: str, pair: Pair, statement: Statement) -> tuple[str, list[Fin
     said: list[tuple[str, str]] = []
     found: list[Finding] = []
     stop = [c.interrupt for c in pair.sides]
-    WATCH.start(lambda: [s() for s in stop] and None)
+    WATCH.start(lambda: call_all(stop))
     try:
         for side in (0, 1):
             try:
@@ -103,7 +103,7 @@ def _api(pair: Pair, side: int, statement: Statement) -> str:
         statement.text,
         _values(statement),
         fresh=True,
-        **statement.parameters,  # type: ignore[arg-type]
+        **statement.parameters,
     )
     result.fetchall()
     str(result)
@@ -118,7 +118,7 @@ def _explain(pair: Pair, side: int, statement: Statement) -> str:
     explained = pair.sides[side].explain(
         statement.text,
         _values(statement),
-        **statement.parameters,  # type: ignore[arg-type]
+        **statement.parameters,
     )
     figures = [(b.mechanism, b.loss if hasattr(b, "loss") else "") for b in explained.blocks]
     return repr((figures, explained.tail, explained.reserved))
@@ -126,7 +126,7 @@ def _explain(pair: Pair, side: int, statement: Statement) -> str:
 
 def _dbapi(pair: Pair, side: int, statement: Statement) -> str:
     cursor = pair.sides[side].cursor()
-    cursor.execute(statement.text, _values(statement))  # type: ignore[arg-type]
+    cursor.execute(statement.text, _values(statement))
     cursor.fetchmany(2)
     cursor.fetchall()
     return repr(cursor.description)
@@ -147,7 +147,7 @@ def _sqlalchemy(pair: Pair, side: int, statement: Statement) -> str:
     try:
         with warnings.catch_warnings(), engine.connect() as connection:
             warnings.simplefilter("ignore")
-            found = connection.exec_driver_sql(statement.text, tuple(statement.values))  # type: ignore[arg-type]
+            found = connection.exec_driver_sql(statement.text, tuple(statement.values))
             found.fetchall()
             return repr(list(found.keys()))
     finally:

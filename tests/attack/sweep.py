@@ -85,18 +85,18 @@ def combinations() -> Iterator[tuple[str, str]]:
             for text in _calls(overload):
                 yield overload.kind, text
     for word in ("=", "<", "IS DISTINCT FROM", "+", "-", "*", "/", "//", "%", "||", "LIKE"):
-        for one, other in itertools.product(SCALARS, SCALARS):
-            yield "operators", f"({one.name} {word} {other.name})"
+        for left, right in itertools.product(SCALARS, SCALARS):
+            yield "operators", f"({left.name} {word} {right.name})"
     for form in ("coalesce({}, {})", "least({}, {})", "greatest({}, {})", "nullif({}, {})"):
-        for one, other in itertools.product(SCALARS, SCALARS):
-            yield "forms", form.format(one.name, other.name)
+        for left, right in itertools.product(SCALARS, SCALARS):
+            yield "forms", form.format(left.name, right.name)
     for form in (
         "CASE WHEN {0} = {1} THEN {0} ELSE {1} END", "{0} BETWEEN {1} AND {0}", "{0} IN ({1}, {0})",
         "CASE {0} WHEN {1} THEN 1 END", "if({0} < {1}, {0}, {1})",
     ):  # fmt: skip
-        for one in SCALARS:
-            for other in (one, *SCALARS[::5]):
-                yield "forms", form.format(one.name, other.name)
+        for left in SCALARS:
+            for right in (left, *SCALARS[::5]):
+                yield "forms", form.format(left.name, right.name)
     for kind in SCALARS:
         for constant in kind.constants:
             for word in ("=", "<", "+", "||"):

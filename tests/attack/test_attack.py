@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from .catalogue import date_parts, overloads, type_names
-from .grammar import Grammar
+from .grammar import Grammar, Statement
 from .open_holes import is_open
 from .report import Report
 from .run import Plan, attack, known_statements
 from .sweep import combinations, sweep
-from .twins import TWINS, statements, try_twin, whole_of
+from .twins import TWINS, Twin, statements, try_twin, whole_of
 from .world import WORLDS
 
 
@@ -64,20 +64,22 @@ def test_functions_are_refused_or_fail_on_no_edge_of_their_arguments() -> None:
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[object]:
+def asked() -> list[Statement]:
     """What twins are asked."""
     return statements(4, 250)
 
 
 @pytest.fixture(scope="module")
-def whole(asked) -> dict[str, str]:
+def whole(asked: list[Statement]) -> dict[str, str]:
     """What dpsql makes of it."""
     return whole_of(asked)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
-def test_a_twin_without_one_of_the_nets_is_noticed(twin, asked, whole) -> None:
+def test_a_twin_without_one_of_the_nets_is_noticed(
+    twin: Twin, asked: list[Statement], whole: dict[str, str]
+) -> None:
     shown = try_twin(twin, asked, whole)
     assert shown.present
     assert shown.caught

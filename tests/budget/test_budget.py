@@ -8,11 +8,13 @@ import json
 import operator
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from present import present
 from rich.console import Console
 
 import dpsql
@@ -30,11 +32,11 @@ from dpsql.render.budget import accounts_table, budget_panel
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
 
 
-def account(name: str, epsilon: float = 1.0, **more: object) -> AccountPolicy:
-    return AccountPolicy(name, epsilon, 1e-6, **more)  # type: ignore[arg-type]
+def account(name: str, epsilon: float = 1.0, **more: Any) -> AccountPolicy:
+    return AccountPolicy(name, epsilon, 1e-6, **more)
 
 
-def limit(epsilon: float, composition: Composition = Composition.ZCDP):
+def limit(epsilon: float, composition: Composition = Composition.ZCDP) -> Amount:
     return Budget.of(epsilon, 1e-6, composition).limit
 
 
@@ -48,7 +50,9 @@ def test_an_analyst_pays_from_an_account_named_after_the_dataset() -> None:
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(composition) -> None:
+def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(
+    composition: Composition,
+) -> None:
     policy = Policy(
         "sales",
         accounts={"ana": account("ana", composition=composition)},
@@ -65,7 +69,7 @@ def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(composition
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_that_could_reach_another_account_are_refused(name) -> None:
+def test_names_that_could_reach_another_account_are_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="the name of the account"):
         Policy("sales", accounts={"ana": account("ana"), name: account(name)})
     policy = Policy("sales", accounts={"ana": account("ana")})
@@ -74,7 +78,9 @@ def test_names_that_could_reach_another_account_are_refused(name) -> None:
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_a_total_that_adds_up_otherwise_than_the_accounts_is_refused(composition) -> None:
+def test_a_total_that_adds_up_otherwise_than_the_accounts_is_refused(
+    composition: Composition,
+) -> None:
     (other,) = set(Composition) - {composition}
     accounts = {"ana": account("ana", composition=composition)}
     with pytest.raises(PolicyError, match="differ in their composition"):
@@ -134,12 +140,19 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def ask(engine, policy: Policy, ledger: Ledger, sql: str, session: str = "", **more) -> None:
+def ask(
+    engine: dpsql.DuckDBEngine,
+    policy: Policy,
+    ledger: Ledger,
+    sql: str,
+    session: str = "",
+    **more: Any,
+) -> None:
     with dpsql.connect(engine, policy, ledger, "ana", session=session) as connection:
         connection.sql(sql, fresh=True, **more)
 
 
-def test_a_report_says_what_the_ledger_says(engine, ledger) -> None:
+def test_a_report_says_what_the_ledger_says(engine: dpsql.DuckDBEngine, ledger: Ledger) -> None:
     policy = rules()
     for sql in (TOP, KNOWN, UNKNOWN):
         ask(engine, policy, ledger, sql)
@@ -158,7 +171,7 @@ def test_a_report_says_what_the_ledger_says(engine, ledger) -> None:
 
 
 @pytest.mark.parametrize("session", ["", "notebook"])
-def test_without_a_ledger_nothing_has_been_spent(session) -> None:
+def test_without_a_ledger_nothing_has_been_spent(session: str) -> None:
     report = budget_report(rules(total=6.0), "ana", None, session)
     assert report.queries == report.epsilon_spent == 0
     assert report.accounts[-1].path == "world/ana"
@@ -168,7 +181,7 @@ def test_without_a_ledger_nothing_has_been_spent(session) -> None:
 
 
 def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
-    engine, ledger
+    engine: dpsql.DuckDBEngine, ledger: Ledger
 ) -> None:
     policy = rules(total=6.0)
     ask(engine, policy, ledger, KNOWN)
@@ -185,7 +198,9 @@ def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
     assert "all that all analysts together see is (ε 6, δ 9.537e-07)-differentially private" in text
 
 
-def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, ledger) -> None:
+def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     ask(engine, policy, ledger, KNOWN)
     lower = Budget.of(1.0, DELTA, Composition.ZCDP)
@@ -195,9 +210,11 @@ def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, l
     assert [limit.source for limit in report.own.limits] == ["policy", "owner"]
     assert (report.epsilon, report.delta) == (1.0, DELTA)
     assert (
-        report.own.left == ledger.standing("world/ana", payer(policy, "ana").limits)[-1].left.loss
+        report.own.left
+        == present(ledger.standing("world/ana", payer(policy, "ana").limits)[-1].left).loss
     )
-    assert report.forecasts[0].at_worst < budget_report(rules(), "bo", ledger).forecasts[0].at_worst
+    theirs = budget_report(rules(), "bo", ledger).forecasts[0].at_worst
+    assert present(report.forecasts[0].at_worst) < present(theirs)
     assert "the owner's ε 1 at δ 9.537e-07 (binds)" in repr(report)
     higher = Budget.of(40.0, DELTA, Composition.ZCDP)
     ledger.owner("olga").set_limits("world/ana", higher.limit, terms=terms)
@@ -207,7 +224,9 @@ def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(engine, l
 @pytest.mark.parametrize(
     "terms", ["{}", '{"epsilon": 0.001, "delta": 1e-9, "composition": "zcdp"}']
 )
-def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(ledger, terms) -> None:
+def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(
+    ledger: Ledger, terms: str
+) -> None:
     owner, most = ledger.owner("olga"), Amount.limit(PrivacyLoss(0.01, 1e-7))
     owner.create("world/ana")
     owner.set_limits("world/ana", most, terms=terms)
@@ -218,7 +237,7 @@ def test_a_limit_is_stated_as_what_it_is_whatever_is_written_beside_it(ledger, t
     assert report.rho_limit == most.loss.rho
 
 
-def test_an_account_that_the_owner_closed_affords_nothing(ledger) -> None:
+def test_an_account_that_the_owner_closed_affords_nothing(ledger: Ledger) -> None:
     owner = ledger.owner("olga")
     owner.create("world/ana")
     owner.set_limits("world/ana", Amount())
@@ -229,7 +248,9 @@ def test_an_account_that_the_owner_closed_affords_nothing(ledger) -> None:
         assert "0 more at the policy's defaults, at worst" in repr(report)
 
 
-def test_what_was_spent_before_the_window_is_reported_and_counts_no_more(engine, ledger) -> None:
+def test_what_was_spent_before_the_window_is_reported_and_counts_no_more(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     for sql in (KNOWN, UNKNOWN):
         ask(engine, policy, ledger, sql)
@@ -264,7 +285,9 @@ def spend(ledger: Ledger, policy: Policy, reserved: Amount, cost: Amount) -> int
 
 @pytest.mark.parametrize("total", [None, 1.7])
 @pytest.mark.parametrize("composition", Composition)
-def test_exactly_as_many_questions_fit_as_the_worst_case_says(ledger, composition, total) -> None:
+def test_exactly_as_many_questions_fit_as_the_worst_case_says(
+    ledger: Ledger, composition: Composition, total: float | None
+) -> None:
     policy = rules(composition, total=total)
     promised = budget_report(policy, "ana", ledger).forecasts[0]
     reserved = Amount.charge(promised.reserved)
@@ -276,7 +299,9 @@ def test_exactly_as_many_questions_fit_as_the_worst_case_says(ledger, compositio
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger, composition) -> None:
+def test_about_as_many_fit_as_do_when_each_costs_the_usual(
+    ledger: Ledger, composition: Composition
+) -> None:
     policy = rules(composition, total=3.0)
     whole = Amount.charge(budget_report(policy, "ana", ledger).forecasts[0].reserved)
     third = Amount(whole.rho // 3, whole.epsilon // 3, whole.delta)
@@ -287,7 +312,7 @@ def test_about_as_many_fit_as_do_when_each_costs_the_usual(ledger, composition) 
     again = budget_report(policy, "ana", ledger).forecasts[-1]
     mean = Amount(*(-(-(2 * t + w) // 3) for t, w in zip(third.units, whole.units, strict=True)))
     assert (again.sample, again.usual) == (3, mean.loss)
-    assert again.about == spend(ledger, policy, whole, mean) > again.at_worst
+    assert again.about == spend(ledger, policy, whole, mean) > present(again.at_worst)
 
 
 PAIR = st.tuples(st.integers(0, 60), st.integers(0, 60))
@@ -295,8 +320,10 @@ PAIR = st.tuples(st.integers(0, 60), st.integers(0, 60))
 
 @given(st.sampled_from(["rho", "epsilon"]), st.lists(PAIR, min_size=1, max_size=3), PAIR, PAIR)
 @settings(max_examples=200, deadline=None)
-def test_counts_are_those_of_asking_one_by_one(currency, limits, held, paid) -> None:
-    held = tuple(units // 6 for units in held)
+def test_counts_are_those_of_asking_one_by_one(
+    currency: str, limits: list[tuple[int, int]], held: tuple[int, int], paid: tuple[int, int]
+) -> None:
+    held = (held[0] // 6, held[1] // 6)
     cost = (min(paid[0], held[0]), held[1])
     standings = [
         Standing(
@@ -327,7 +354,7 @@ def test_counts_are_those_of_asking_one_by_one(currency, limits, held, paid) -> 
     assert found.max_queries == (None if found.by_delta is None else found.by_delta + 5)
 
 
-def test_delta_alone_bounds_the_number_of_queries(ledger) -> None:
+def test_delta_alone_bounds_the_number_of_queries(ledger: Ledger) -> None:
     policy = rules()
     first = budget_report(policy, "ana", ledger).forecasts[0]
     assert first.max_queries == round((DELTA / 2) / (2.0**-30 / 2)) == 1024
@@ -343,7 +370,7 @@ def test_delta_alone_bounds_the_number_of_queries(ledger) -> None:
 
 @pytest.mark.parametrize("composition", Composition)
 def test_no_question_of_one_block_at_the_defaults_reserves_more_than_is_forecast(
-    engine, composition
+    engine: dpsql.DuckDBEngine, composition: Composition
 ) -> None:
     policy = rules(composition)
     dearest = budget_report(policy, "ana", None).forecasts[0]
@@ -357,22 +384,26 @@ def test_no_question_of_one_block_at_the_defaults_reserves_more_than_is_forecast
     assert reached, "the bound is not loose"
 
 
-def test_a_top_k_that_returned_little_makes_room_for_more(engine, ledger) -> None:
+def test_a_top_k_that_returned_little_makes_room_for_more(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     unlimited = {"max_groups_contributed": "unlimited", "mechanism": "gumbel_top_k"}
     for _ in range(3):
         ask(engine, policy, ledger, TOP, **unlimited)  # 4 of 10 groups exist
     again = budget_report(policy, "ana", ledger).forecasts[-1]
     assert (again.which, again.kind, again.sample) == ("again", "top-10 of t", 3)
-    assert again.usual.rho < 0.7 * again.reserved.rho
-    assert again.about > 1.4 * again.at_worst
+    assert present(again.usual).rho < 0.7 * again.reserved.rho
+    assert present(again.about) > 1.4 * present(again.at_worst)
     text = repr(budget_report(policy, "ana", ledger))
     assert f"about {again.about:,} more like the last (top-10 of t)" in text.split("\n")[0]
     counts = f"{again.at_worst:,} more at worst, about {again.about:,} at the average cost of 3"
     assert counts in " ".join(text.split())
 
 
-def test_only_questions_of_the_same_kind_and_price_are_averaged(engine, ledger) -> None:
+def test_only_questions_of_the_same_kind_and_price_are_averaged(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     ask(engine, policy, ledger, KNOWN, epsilon=0.25)
     ask(engine, policy, ledger, UNKNOWN)
@@ -382,7 +413,9 @@ def test_only_questions_of_the_same_kind_and_price_are_averaged(engine, ledger) 
     assert again.settings == ((0.5, 2.0**-30),)
 
 
-def test_a_given_question_is_forecast_at_its_own_price(engine, ledger) -> None:
+def test_a_given_question_is_forecast_at_its_own_price(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     ask(engine, policy, ledger, TOP)
     with dpsql.connect(engine, policy, None, "ana") as connection:
@@ -398,7 +431,7 @@ def test_a_given_question_is_forecast_at_its_own_price(engine, ledger) -> None:
 
 @pytest.mark.parametrize("composition", Composition)
 def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
-    engine, ledger, composition
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition: Composition
 ) -> None:
     policy = rules(composition)
     for epsilon in (0.5, 0.5, 0.25):
@@ -423,7 +456,9 @@ def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
 # -- many accounts ----------------------------------------------------------------------------
 
 
-def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(engine, ledger) -> None:
+def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules(total=6.0)
     ask(engine, policy, ledger, KNOWN, "notebook")
     ledger.owner("olga").create("other/eve")
@@ -432,9 +467,9 @@ def test_every_account_of_a_ledger_is_reported_with_or_without_the_policy(engine
         assert list(found) == ["other", "other/eve", "world", "world/ana", "world/ana/notebook"]
         own = found["world/ana"]
         assert [limit.source for limit in own.limits] == ["policy"]
-        assert own.binding.budget.epsilon == pytest.approx(4.0, rel=1e-6)
-        assert own.binding.budget.delta == pytest.approx(DELTA)
-        assert found["world"].binding.budget.epsilon == pytest.approx(6.0, rel=1e-6)
+        assert present(own.binding).budget.epsilon == pytest.approx(4.0, rel=1e-6)
+        assert present(own.binding).budget.delta == pytest.approx(DELTA)
+        assert present(found["world"].binding).budget.epsilon == pytest.approx(6.0, rel=1e-6)
         assert found["other/eve"].limits == found["world/ana/notebook"].limits == ()
         text = uncoloured(accounts_table(tuple(found.values())))
         assert "world/ana/notebook" in text
@@ -451,7 +486,9 @@ def at_width(renderable: object, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("composition", Composition)
-def test_sixty_columns_are_enough_for_every_figure(engine, ledger, composition) -> None:
+def test_sixty_columns_are_enough_for_every_figure(
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition: Composition
+) -> None:
     policy = rules(composition, total=6.0)
     ledger.owner("olga").create("world/ana")
     ledger.owner("olga").renew("world/ana", Renewal.MONTH)
@@ -470,7 +507,9 @@ def test_sixty_columns_are_enough_for_every_figure(engine, ledger, composition) 
     assert "…" not in "".join(table)
 
 
-def test_a_report_of_basic_composition_shows_sums_and_no_rho(engine, ledger) -> None:
+def test_a_report_of_basic_composition_shows_sums_and_no_rho(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules(Composition.BASIC)
     ask(engine, policy, ledger, KNOWN)
     text = repr(budget_report(policy, "ana", ledger))
@@ -481,7 +520,7 @@ def test_a_report_of_basic_composition_shows_sums_and_no_rho(engine, ledger) -> 
     assert "zCDP" not in text
 
 
-def test_queries_without_an_end_are_mentioned(ledger) -> None:
+def test_queries_without_an_end_are_mentioned(ledger: Ledger) -> None:
     policy = rules()
     paying = payer(policy, "ana")
     for _ in range(2):
@@ -492,7 +531,7 @@ def test_queries_without_an_end_are_mentioned(ledger) -> None:
 
 @pytest.mark.parametrize(("share", "full"), [(0.0, 0), (1e-9, 1), (0.5, 12), (1.0, 24)])
 def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(
-    ledger, share, full
+    ledger: Ledger, share: float, full: int
 ) -> None:
     policy = rules()
     paying = payer(policy, "ana")
@@ -504,7 +543,9 @@ def test_bars_are_never_empty_once_something_is_spent_nor_longer_than_full(
     assert (line.count("█"), line.count("░")) == (full, 24 - full)
 
 
-def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(engine, ledger) -> None:
+def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules()
     for _ in range(3):
         ask(engine, policy, ledger, KNOWN)
@@ -518,12 +559,14 @@ def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(engine, ledger) 
     assert report.own.spent.epsilon > report.epsilon
     assert (
         report.own.spent.delta
-        == report.own.spent.loss.delta + report.own.binding.budget.delta_conversion
+        == report.own.spent.loss.delta + present(report.own.binding).budget.delta_conversion
     )
     assert report.epsilon_remaining == 0.0
 
 
-def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) -> None:
+def test_show_budget_has_a_row_for_every_account_and_quantity(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     policy = rules(total=6.0)
     with dpsql.connect(engine, policy, ledger, "ana", session="notebook") as connection:
         connection.sql(KNOWN)
@@ -534,8 +577,8 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) ->
     assert list(rows) == [*own, ("world", "promised epsilon"), ("world", "promised delta")]
     assert report.account == "world/ana/notebook"
     assert rows["world/ana/notebook", "rho"] == [report.rho_spent, None, None]
-    own = [report.rho_spent, report.rho_remaining, report.rho_limit]
-    assert rows["world/ana", "rho"] == own
+    known = [report.rho_spent, report.rho_remaining, report.rho_limit]
+    assert rows["world/ana", "rho"] == known
     assert rows["world", "promised epsilon"] == [None, None, 6.0]
     assert rows["world", "promised delta"] == [None, None, DELTA]
 
@@ -543,7 +586,9 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(engine, ledger) ->
 # -- what the ledger keeps of a question ------------------------------------------------------
 
 
-def create_stream(ledger: Ledger, policy: Policy, name: str, amount: Amount, session="") -> str:
+def create_stream(
+    ledger: Ledger, policy: Policy, name: str, amount: Amount, session: str = ""
+) -> str:
     paying = payer(policy, "ana", session)
     plan = json.dumps({"stream": {"name": name, "steps": 365}, "text": "SELECT 1 FROM t"})
     ledger.create_stream(
@@ -554,7 +599,7 @@ def create_stream(ledger: Ledger, policy: Policy, name: str, amount: Amount, ses
 
 @pytest.mark.parametrize("composition", Composition)
 def test_streams_are_reported_as_streams_and_not_forecast_as_the_last_question(
-    engine, ledger, composition
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition: Composition
 ) -> None:
     policy = rules(composition)
     ask(engine, policy, ledger, TOTALLED)
@@ -578,6 +623,8 @@ def test_streams_are_reported_as_streams_and_not_forecast_as_the_last_question(
     last, now = before.forecasts[-1], report.forecasts[-1]
     assert (now.which, now.kind, now.reserved) == (last.which, last.kind, last.reserved)
     assert (now.usual, now.sample) == (last.usual, last.sample)
+    assert now.at_worst is not None
+    assert last.at_worst is not None
     assert now.at_worst < last.at_worst  # what it was charged counts
     shown = " ".join(repr(report).split())
     assert "visits: 1 of 365 steps published" in shown
@@ -589,7 +636,7 @@ def test_streams_are_reported_as_streams_and_not_forecast_as_the_last_question(
     assert after.own.spent == report.own.spent
 
 
-def test_an_account_with_nothing_but_a_stream_has_no_last_question(ledger) -> None:
+def test_an_account_with_nothing_but_a_stream_has_no_last_question(ledger: Ledger) -> None:
     policy = rules()
     create_stream(ledger, policy, "visits", Amount(rho=2**36, delta=2**20))
     report = budget_report(policy, "ana", ledger, compare=True)
@@ -597,7 +644,7 @@ def test_an_account_with_nothing_but_a_stream_has_no_last_question(ledger) -> No
     assert report.analyses
 
 
-def test_an_analyst_is_told_the_streams_of_the_own_accounts_alone(ledger) -> None:
+def test_an_analyst_is_told_the_streams_of_the_own_accounts_alone(ledger: Ledger) -> None:
     policy = rules()
     amount = Amount(rho=2**36, delta=2**20)
     create_stream(ledger, policy, "mine", amount)
@@ -616,7 +663,9 @@ def test_an_analyst_is_told_the_streams_of_the_own_accounts_alone(ledger) -> Non
     assert [s.name for s in both.streams] == ["mine", "session's"]
 
 
-def test_a_question_is_kept_with_its_values_and_read_back(engine, ledger) -> None:
+def test_a_question_is_kept_with_its_values_and_read_back(
+    engine: dpsql.DuckDBEngine, ledger: Ledger
+) -> None:
     statement = f"SELECT COUNT(*) AS n FROM t WHERE key < $most -- {'x' * 20_000}"
     with dpsql.connect(engine, rules(), ledger, "ana") as connection:
         connection.sql(statement, {"most": 3})
@@ -629,7 +678,7 @@ def test_a_question_is_kept_with_its_values_and_read_back(engine, ledger) -> Non
 
 
 @pytest.mark.parametrize("stream", [None, 5, [], {}, {"name": 3, "steps": "x"}])
-def test_a_strange_stream_in_a_record_is_read_as_far_as_it_goes(stream) -> None:
+def test_a_strange_stream_in_a_record_is_read_as_far_as_it_goes(stream: object) -> None:
     found = read_record(json.dumps({"stream": stream})).stream
     assert (found is None) == (not isinstance(stream, dict))
     assert found is None or (found.name, found.steps) == ("", 0)
@@ -649,14 +698,14 @@ def test_records_of_older_versions_and_of_others_are_read_as_far_as_they_go() ->
         assert read_record(text) == LoggedQuery()
 
 
-def test_a_ledger_that_was_closed_reports_nothing(ledger) -> None:
+def test_a_ledger_that_was_closed_reports_nothing(ledger: Ledger) -> None:
     ledger.close()
     for report in (lambda: budget_report(rules(), "ana", ledger), lambda: account_reports(ledger)):
         with pytest.raises(LedgerError):
             report()
 
 
-def test_raw_limits_of_basic_composition_are_stated_as_they_are(ledger) -> None:
+def test_raw_limits_of_basic_composition_are_stated_as_they_are(ledger: Ledger) -> None:
     owner, most = ledger.owner("olga"), Amount.limit(PrivacyLoss(0.0, 1e-7, 0.5))
     owner.create("world/ana")
     owner.set_limits("world/ana", most)

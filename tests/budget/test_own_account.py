@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pytest
@@ -178,12 +178,17 @@ def shell(world: World) -> dict[str, object]:
     out, err = io.StringIO(), io.StringIO()
     target = Target(world.database, Path("policies.yaml"), "budget.db", "ana")
     asked: list[str] = []
+
+    def refuse(question: str) -> bool:
+        asked.append(question)
+        return False
+
     with open_target(target, lambda _: None) as source:
         typed = Shell(
             source,
             Screen(out, err, interactive=False),
             ShellSettings(confirm=0.0),
-            ask=lambda question: bool(asked.append(question)),
+            ask=refuse,
         )
         lines = ["\\budget\n", "\\history\n", "SHOW BUDGET;\n", f"\\explain {OTHER}\n"]
         lines += [f"{NEW};\n", f"SET epsilon = {DEAR};\n", f"{KNOWN};\n"]
@@ -246,7 +251,7 @@ def worlds(database: Path, tmp_path: Path) -> Callable[..., tuple[World, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", TOTALS.values(), ids=TOTALS)
 def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
-    worlds, monkeypatch, rules
+    worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch, rules: str
 ) -> None:
     one, other = worlds(rules, FULL, REFUNDED)
     for look in LOOKS:
@@ -256,7 +261,9 @@ def test_what_an_analyst_sees_does_not_depend_on_what_others_were_charged(
 
 
 @pytest.mark.slow
-def test_nor_does_it_depend_on_whether_others_have_asked_anything(worlds, monkeypatch) -> None:
+def test_nor_does_it_depend_on_whether_others_have_asked_anything(
+    worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair = worlds("", NEVER, REFUNDED)
     for look in (python, command_line):
         assert not told_apart(pair, look, monkeypatch)
@@ -269,7 +276,7 @@ def asked_within(world: World) -> str:
 
 @pytest.mark.slow
 def test_what_others_left_of_a_total_decides_on_refusals_and_is_not_told(
-    worlds, monkeypatch
+    worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other, free = worlds(TOTALS["total"], ALMOST_ALL, A_LITTLE_LESS, FULL)
     assert not told_apart((one, other), python, monkeypatch)
@@ -279,7 +286,9 @@ def test_what_others_left_of_a_total_decides_on_refusals_and_is_not_told(
         connection.sql(NEW, epsilon=WITHIN)
 
 
-def test_under_a_total_the_promise_is_one_about_all_analysts_together(worlds) -> None:
+def test_under_a_total_the_promise_is_one_about_all_analysts_together(
+    worlds: Callable[..., tuple[World, ...]],
+) -> None:
     (alone,), (under,) = (worlds(rules, FULL) for rules in TOTALS.values())
     for world, account, epsilon, delta in (
         (alone, "world/ana", 2.0, 1e-6),
@@ -300,7 +309,9 @@ def test_under_a_total_the_promise_is_one_about_all_analysts_together(worlds) ->
         assert ("all answers to world/ana together are (ε 2, δ 1e-06)" in text) != report.total
 
 
-def test_a_limit_of_the_owner_above_the_analysts_is_a_total(worlds) -> None:
+def test_a_limit_of_the_owner_above_the_analysts_is_a_total(
+    worlds: Callable[..., tuple[World, ...]],
+) -> None:
     (world,) = worlds("", FULL)
     limit = Budget.of(6.0, 1e-5, Composition.ZCDP)
     terms = '{"epsilon": 6.0, "delta": 1e-5, "composition": "zcdp"}'
@@ -326,7 +337,7 @@ def test_a_limit_of_the_owner_above_the_analysts_is_a_total(worlds) -> None:
 def the_datasets_account_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     reports = budget._reports
 
-    def with_dataset(account, standing, budgets):
+    def with_dataset(account: Any, standing: Any, budgets: Any) -> tuple[Any, ...]:
         dataset = any_account("world", None, account.ledger)
         return (dataset, *reports(account, standing, budgets))
 
@@ -355,13 +366,22 @@ def refusals_tell_what_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
         (forecasts_use_what_others_left, "total", shell, "questions"),
     ],
 )
-def test_the_comparison_notices(worlds, monkeypatch, twin, rules, look, place) -> None:
+def test_the_comparison_notices(
+    worlds: Callable[..., tuple[World, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    twin: Callable[[pytest.MonkeyPatch], None],
+    rules: str,
+    look: Look,
+    place: str,
+) -> None:
     pair = worlds(TOTALS[rules], MOST, REFUNDED)
     twin(monkeypatch)
     assert place in told_apart(pair, look, monkeypatch)
 
 
-def test_the_comparison_notices_refusals_that_tell_what_others_left(worlds, monkeypatch) -> None:
+def test_the_comparison_notices_refusals_that_tell_what_others_left(
+    worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = worlds(TOTALS["total"], ALMOST_ALL, A_LITTLE_LESS)
     refusals_tell_what_others_left(monkeypatch)
     assert asked_within(one) != asked_within(other)

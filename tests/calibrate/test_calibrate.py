@@ -91,7 +91,9 @@ ZCDP = [m.name for m in MECHANISMS if m.zcdp is not None]
 
 
 @pytest.mark.parametrize(("question", "expected"), SPARSE.items(), ids=str)
-def test_the_sparse_histogram_has_the_reference_noise_and_threshold(question, expected):
+def test_the_sparse_histogram_has_the_reference_noise_and_threshold(
+    question: tuple[float, float, int], expected: tuple[float, ...]
+) -> None:
     epsilon, delta, k = question
     for analysis, sigma, tau in (
         ("add-the-deltas", *expected[:2]),
@@ -104,7 +106,9 @@ def test_the_sparse_histogram_has_the_reference_noise_and_threshold(question, ex
 
 
 @pytest.mark.parametrize(("question", "expected"), STABLE.items(), ids=str)
-def test_the_stability_histogram_has_the_reference_noise_and_threshold(question, expected):
+def test_the_stability_histogram_has_the_reference_noise_and_threshold(
+    question: tuple[float, float, int], expected: tuple[float, ...]
+) -> None:
     epsilon, delta, k = question
     for analysis, sigma, tau in (
         ("add-the-deltas", *expected[:2]),
@@ -119,7 +123,9 @@ def test_the_stability_histogram_has_the_reference_noise_and_threshold(question,
     ("epsilon", "delta", "rho"),
     [(1, 1e-6, 0.02436), (0.5, 1e-6, 0.00664), (5, 1e-6, 0.46306), (1, 1e-9, 0.01497)],
 )
-def test_rho_and_epsilon_convert_tightly_both_ways(epsilon, delta, rho):
+def test_rho_and_epsilon_convert_tightly_both_ways(
+    epsilon: float, delta: float, rho: float
+) -> None:
     forth = ask(f"rho --epsilon {epsilon} --delta {delta}")
     assert forth["rho"] == pytest.approx(rho, rel=0.005)
     back = ask(f"rho --rho {forth['rho']!r} --delta {delta}")
@@ -127,14 +133,14 @@ def test_rho_and_epsilon_convert_tightly_both_ways(epsilon, delta, rho):
     assert back["epsilon"] <= epsilon < back["epsilon_simple"]
 
 
-def test_composition_lists_what_every_theorem_says():
+def test_composition_lists_what_every_theorem_says() -> None:
     answer = ask("composition --epsilon 0.1 --queries 100 --delta 1e-6")
     expected = {c.theorem: c.epsilon for c in compare(0.1, 100, 1e-6)}
     assert {c["theorem"]: c["epsilon"] for c in answer["composed"]} == expected
     assert expected["zcdp_tight"] < expected["basic"]
 
 
-def test_the_paper_example_answers_at_once_in_words_and_figures():
+def test_the_paper_example_answers_at_once_in_words_and_figures() -> None:
     start = time.perf_counter()
     result = run("gshm --epsilon 0.35 --delta 1e-5 --k 51914 --analysis exact")
     assert result.exit_code == 0
@@ -148,11 +154,13 @@ def test_the_paper_example_answers_at_once_in_words_and_figures():
 
 
 def gaussian_rho(answer: Answer, shrink: float, changes: float) -> float:
-    return changes / (2 * (answer["drawn"]["scale"] * shrink) ** 2)
+    scale: float = answer["drawn"]["scale"] * shrink
+    return changes / (2 * scale**2)
 
 
 def correlated_rho(answer: Answer, shrink: float, groups: int, shared: int) -> float:
-    sigma, step = answer["drawn"]["scale"] * shrink, answer["parameters"].get("sensitivity", 1)
+    sigma: float = answer["drawn"]["scale"] * shrink
+    step: int = answer["parameters"].get("sensitivity", 1)
     return step**2 * (groups + shared * math.sqrt(groups)) / (8 * sigma**2)
 
 
@@ -189,7 +197,7 @@ RHO_OF: dict[str, Callable[[Answer, float], float]] = {
 
 
 @pytest.mark.parametrize("name", ZCDP)
-def test_a_calibration_in_zcdp_spends_its_rho_and_no_more(name):
+def test_a_calibration_in_zcdp_spends_its_rho_and_no_more(name: str) -> None:
     answer = in_zcdp(name)
     assert answer["rho"] <= RHO
     assert RHO_OF[name](answer, 1.0) == pytest.approx(RHO, rel=2e-3)
@@ -197,7 +205,7 @@ def test_a_calibration_in_zcdp_spends_its_rho_and_no_more(name):
 
 
 @pytest.mark.parametrize("name", ZCDP)
-def test_an_epsilon_through_zcdp_is_kept_with_half_of_delta_for_the_threshold(name):
+def test_an_epsilon_through_zcdp_is_kept_with_half_of_delta_for_the_threshold(name: str) -> None:
     answer = ask(f"{sized(name)} --epsilon {EPSILON} --delta {DELTA} --analysis zcdp")
     own = answer["rho_delta"]
     assert own in (0.0, DELTA / 2)
@@ -238,14 +246,14 @@ PURE_EPSILON: dict[str, Callable[[Answer], float]] = {
 
 
 @pytest.mark.parametrize("name", NOISE_DELTA)
-def test_gaussian_noise_keeps_epsilon_and_delta_and_a_hair_less_does_not(name):
+def test_gaussian_noise_keeps_epsilon_and_delta_and_a_hair_less_does_not(name: str) -> None:
     answer = one_shot(name, "exact")
     assert NOISE_DELTA[name](answer, 1.0) <= DELTA
     assert NOISE_DELTA[name](answer, 0.98) > DELTA
 
 
 @pytest.mark.parametrize("name", PURE_EPSILON)
-def test_laplace_noise_spends_epsilon_and_no_more(name):
+def test_laplace_noise_spends_epsilon_and_no_more(name: str) -> None:
     answer = one_shot(name, "pure" if name == "laplace-known-domain" else "exact")
     assert PURE_EPSILON[name](answer) <= EPSILON
     assert PURE_EPSILON[name](answer) == pytest.approx(EPSILON, rel=1e-9)
@@ -301,13 +309,15 @@ def difference_tail(answer: Answer, threshold: float) -> float:
     noise = DiscreteGaussian(answer["drawn"]["scale"])
     z = np.arange(-12 * math.ceil(noise.sigma), 12 * math.ceil(noise.sigma) + 1)
     return sum(
-        p * noise.sf(math.floor(threshold) + int(x)) for x, p in zip(z, noise.pmf(z), strict=True)
+        float(p) * noise.sf(math.floor(threshold) + int(x))
+        for x, p in zip(z, noise.pmf(z), strict=True)
     )
 
 
 def gumbel_shown(answer: Answer, threshold: float) -> float:
     """K fresh groups of score base + 3, each against the stopping symbol alone."""
-    return answer["crossing"] * math.exp((3 - threshold) / answer["drawn"]["scale"])
+    crossing: float = answer["crossing"]
+    return crossing * math.exp((3 - threshold) / answer["drawn"]["scale"])
 
 
 # The delta of the threshold, from the figures alone, by other code than what chose them.
@@ -330,7 +340,7 @@ THRESHOLDED = [name for name in ZCDP if "known-domain" not in name]
 
 
 @pytest.mark.parametrize("name", THRESHOLDED)
-def test_a_threshold_in_zcdp_hides_fresh_groups_and_a_lower_one_does_not(name):
+def test_a_threshold_in_zcdp_hides_fresh_groups_and_a_lower_one_does_not(name: str) -> None:
     answer = in_zcdp(name)
     threshold = answer["drawn"]["threshold"]
     assert answer["rho_delta"] == DELTA
@@ -383,7 +393,7 @@ ONE_SHOT_DELTA: dict[str, Callable[[Answer, float], float]] = {
 
 
 @pytest.mark.parametrize("name", ONE_SHOT_DELTA)
-def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(name):
+def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(name: str) -> None:
     answer = one_shot(name, "exact")
     threshold = answer["drawn"]["threshold"]
     assert ONE_SHOT_DELTA[name](answer, threshold) <= DELTA * (1 + 1e-9)
@@ -391,7 +401,9 @@ def test_a_threshold_for_one_publication_keeps_delta_and_a_lower_one_does_not(na
 
 
 @pytest.mark.parametrize("analysis", DeltaAnalysis)
-def test_continuous_figures_of_the_sparse_histogram_keep_delta_and_lower_ones_do_not(analysis):
+def test_continuous_figures_of_the_sparse_histogram_keep_delta_and_lower_ones_do_not(
+    analysis: DeltaAnalysis,
+) -> None:
     found = one_shot("gaussian-sparse-histogram", analysis.value.replace("_", "-"))["continuous"]
     sigma, tau = found["scale"], found["tau"]
     assert sparse_histogram_delta(EPSILON, sigma, tau, 7, analysis) <= DELTA
@@ -400,7 +412,9 @@ def test_continuous_figures_of_the_sparse_histogram_keep_delta_and_lower_ones_do
 
 
 @pytest.mark.parametrize("analysis", CorrelatedAnalysis)
-def test_continuous_figures_of_the_stability_histogram_keep_delta_and_lower_ones_do_not(analysis):
+def test_continuous_figures_of_the_stability_histogram_keep_delta_and_lower_ones_do_not(
+    analysis: CorrelatedAnalysis,
+) -> None:
     name = "correlated-stability-histogram"
     found = one_shot(name, analysis.value.replace("_", "-"))["continuous"]
     sigma, tau = found["scale"], found["tau"]
@@ -409,7 +423,7 @@ def test_continuous_figures_of_the_stability_histogram_keep_delta_and_lower_ones
     assert correlated_delta(EPSILON, 0.9 * sigma, tau, 5, analysis) > DELTA
 
 
-def test_a_correlated_top_k_for_one_publication_keeps_delta_and_less_noise_does_not():
+def test_a_correlated_top_k_for_one_publication_keeps_delta_and_less_noise_does_not() -> None:
     answer = one_shot("correlated-top-k", "exact")
     sigma, threshold = answer["drawn"]["scale"], answer["drawn"]["threshold"]
     found = CorrelatedTopK(sigma, 3, 5, 40, answer["rho_delta"], floor=0)
@@ -420,7 +434,7 @@ def test_a_correlated_top_k_for_one_publication_keeps_delta_and_less_noise_does_
     assert correlated_shown(answer, 0.95 * threshold) > DELTA
 
 
-def test_what_is_drawn_for_a_stability_histogram_keeps_delta_and_less_noise_does_not():
+def test_what_is_drawn_for_a_stability_histogram_keeps_delta_and_less_noise_does_not() -> None:
     drawn = one_shot("correlated-stability-histogram", "tight")
     sigma, part = drawn["drawn"]["scale"], drawn["rho_delta"]
 
@@ -436,7 +450,7 @@ def test_what_is_drawn_for_a_stability_histogram_keeps_delta_and_less_noise_does
     assert fresh_released(2 * sigma, shared, 5, math.floor(2 * 0.98 * threshold) - 2) > part
 
 
-def test_laplace_noise_and_a_threshold_need_not_share_epsilon_and_delta():
+def test_laplace_noise_and_a_threshold_need_not_share_epsilon_and_delta() -> None:
     epsilon, delta = 1.2, 0.04
     answer = ask(f"laplace-positive-counts --groups 2 --epsilon {epsilon} --delta {delta}")
     scale, threshold = answer["drawn"]["scale"], answer["drawn"]["threshold"]
@@ -511,7 +525,7 @@ APPEARS: dict[str, Callable[[Answer, float], float]] = {
 
 
 @pytest.mark.parametrize("name", APPEARS)
-def test_the_sizes_that_appear_are_the_smallest_that_do_so_often_enough(name):
+def test_the_sizes_that_appear_are_the_smallest_that_do_so_often_enough(name: str) -> None:
     answer = ask(f"{sized(name)} --epsilon {EPSILON} --delta {DELTA}")
     drawn = answer["drawn"]
     for size, probability in ((drawn["appears_half"], 0.5), (drawn["appears_95"], 0.95)):
@@ -521,7 +535,7 @@ def test_the_sizes_that_appear_are_the_smallest_that_do_so_often_enough(name):
 
 
 @pytest.mark.parametrize("name", [m.name for m in MECHANISMS if m.measured.startswith("weight")])
-def test_weights_that_appear_are_the_smallest_to_a_step(name):
+def test_weights_that_appear_are_the_smallest_to_a_step(name: str) -> None:
     drawn = ask(f"{sized(name)} --epsilon {EPSILON} --delta {DELTA}")["drawn"]
     law = stats.laplace if drawn["parameter"] == "b" else stats.norm
     for weight, probability in ((drawn["appears_half"], 0.5), (drawn["appears_95"], 0.95)):
@@ -530,7 +544,7 @@ def test_weights_that_appear_are_the_smallest_to_a_step(name):
 
 
 @pytest.mark.parametrize("name", ["gaussian-sparse-histogram", "correlated-stability-histogram"])
-def test_counts_that_appear_under_continuous_noise_are_the_smallest(name):
+def test_counts_that_appear_under_continuous_noise_are_the_smallest(name: str) -> None:
     found = ask(f"{sized(name)} --epsilon {EPSILON} --delta {DELTA}")["continuous"]
     for size, probability in ((found["appears_half"], 0.5), (found["appears_95"], 0.95)):
         chance = stats.norm.sf(found["threshold"] - size, scale=found["std"])
@@ -538,14 +552,14 @@ def test_counts_that_appear_under_continuous_noise_are_the_smallest(name):
         assert before < probability <= chance
 
 
-def test_the_gumbel_top_k_says_what_to_promise():
+def test_the_gumbel_top_k_says_what_to_promise() -> None:
     answer = ask("gumbel-top-k --epsilon 1 --delta 1e-6 --k 10 --k-bar 100")
     epsilon = 1 / answer["drawn"]["scale"]
     # Durfee & Rogers 2019, Lemma 8.1 states a little more than is needed.
     shortfall = math.log(10 * 100 / 0.05) / epsilon
     gap = 1 + (math.log(100 / 5e-7) + math.log(10 / 0.05)) / epsilon
-    assert 0.8 * shortfall < answer["promise"]["shortfall"] <= shortfall
-    assert 0.9 * gap < answer["promise"]["gap"] <= 1.02 * gap
+    assert 0.8 * shortfall < answer["utility_bound"]["shortfall"] <= shortfall
+    assert 0.9 * gap < answer["utility_bound"]["gap"] <= 1.02 * gap
     text = run("gumbel-top-k --epsilon 1 --delta 1e-6 --k 10 --k-bar 100").stdout
     assert "every returned group counts at least h_(10) - 68.2" in text
     assert "10 come back if h_(10) is at least h_(101) + 177.1" in text
@@ -554,7 +568,7 @@ def test_the_gumbel_top_k_says_what_to_promise():
 # -- names and options ------------------------------------------------------------------------
 
 
-def test_every_name_means_one_mechanism():
+def test_every_name_means_one_mechanism() -> None:
     names = [name for m in MECHANISMS for name in dict.fromkeys(m.names)]
     assert len(names) == len(set(names))
     assert not set(names) & ({m.family for m in MECHANISMS} | set(CALCULATIONS))
@@ -573,18 +587,18 @@ def test_every_name_means_one_mechanism():
         ("policy-set-union --noise gaussian --groups 7", "policy-gaussian-set-union"),
     ],
 )
-def test_mechanisms_go_by_their_usual_names(name, meant):
+def test_mechanisms_go_by_their_usual_names(name: str, meant: str) -> None:
     assert ask(f"{name} --epsilon 1 --delta 1e-6")["mechanism"] == meant
 
 
-def test_k_and_groups_mean_the_same_for_the_sparse_histogram():
+def test_k_and_groups_mean_the_same_for_the_sparse_histogram() -> None:
     answers = [ask(f"gshm --epsilon 1 --delta 1e-6 {o} 9") for o in ("--k", "--groups")]
     assert answers[0] == answers[1]
     assert answers[0]["parameters"]["max_groups_contributed"] == 9
 
 
 @pytest.mark.parametrize(("name", "analysis"), ONE_SHOT)
-def test_every_analysis_answers_in_words_with_its_source(name, analysis):
+def test_every_analysis_answers_in_words_with_its_source(name: str, analysis: str) -> None:
     answer = one_shot(name, analysis)
     assert answer["analysis"] == analysis
     assert answer["epsilon"] == EPSILON
@@ -596,13 +610,13 @@ def test_every_analysis_answers_in_words_with_its_source(name, analysis):
 
 
 @pytest.mark.parametrize("name", ["rho --epsilon 1", "composition --epsilon 0.1 --queries 9"])
-def test_calculations_answer_in_words(name):
+def test_calculations_answer_in_words(name: str) -> None:
     text = run(f"{name} --delta 1e-6").stdout
     assert "Canonne, Kamath & Steinke 2020" in text
     assert "\x1b" not in text
 
 
-def test_rho_alone_is_enough_without_a_threshold():
+def test_rho_alone_is_enough_without_a_threshold() -> None:
     answer = ask("gaussian-known-domain --groups 3 --rho 0.1")
     assert (answer["epsilon"], answer["delta"]) == (None, None)
     assert answer["rho"] <= 0.1
@@ -614,12 +628,13 @@ def refusal(text: str) -> str:
     result = run(text)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    return result.stderr
+    said: str = result.stderr
+    assert "Traceback" not in said
+    return said
 
 
 @pytest.mark.parametrize("name", [m.name for m in MECHANISMS])
-def test_an_option_that_is_missing_or_not_taken_is_named(name):
+def test_an_option_that_is_missing_or_not_taken_is_named(name: str) -> None:
     (mechanism,) = (m for m in MECHANISMS if m.name == name)
     budget = f"--delta {DELTA} " + (f"--rho {RHO}" if mechanism.zcdp else f"--epsilon {EPSILON}")
     for size in SIZES:
@@ -661,13 +676,13 @@ def test_an_option_that_is_missing_or_not_taken_is_named(name):
         ("nothing --rho 1", "dpsql calibrate --help"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(text, message):
+def test_what_does_not_fit_is_refused_in_words(text: str, message: str) -> None:
     assert message in refusal(text)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "0", str(2**63), "x", "1e400"])
 @pytest.mark.parametrize("option", ["--epsilon", "--delta", "--rho"])
-def test_a_budget_out_of_range_is_refused(option, value):
+def test_a_budget_out_of_range_is_refused(option: str, value: str) -> None:
     budget = {"--epsilon": "1", "--delta": "1e-6"} | {option: value}
     if option == "--rho":
         del budget["--epsilon"]
@@ -677,11 +692,11 @@ def test_a_budget_out_of_range_is_refused(option, value):
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "0", "1.5", str(2**63), "x"])
 @pytest.mark.parametrize("size", [*SIZES, "queries"])
-def test_a_size_out_of_range_is_refused(size, value):
+def test_a_size_out_of_range_is_refused(size: str, value: str) -> None:
     assert flag(size) in refusal(f"gaussian-top-k --rho 1 --delta 1e-6 {flag(size)} {value}")
 
 
-def test_help_lists_every_mechanism():
+def test_help_lists_every_mechanism() -> None:
     text = run("--help").stdout
     for name in [*(m.name for m in MECHANISMS), *CALCULATIONS]:
         assert f"  {name} " in text

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas
 import polars
@@ -19,7 +21,7 @@ import dpsql
 from dpsql import dbapi
 
 COLOURS = "SELECT c, COUNT(*) AS n FROM visits GROUP BY c ORDER BY c"
-EXACT = {"max_groups_contributed": 100, "max_rows_contributed": 100}
+EXACT: dict[str, Any] = {"max_groups_contributed": 100, "max_rows_contributed": 100}
 
 
 @pytest.fixture
@@ -99,11 +101,10 @@ def test_closed_cursors_and_connections_refuse_but_keep_what_was_paid_for(tmp_pa
     with closed:
         pass
     con.close()
-    operations = [con.cursor, con.commit, con.rollback]
+    operations: list[Callable[[], object]] = [con.cursor, con.commit, con.rollback]
     for cur in (closed, left):
-        operations += [cur.fetchone, cur.fetchmany, cur.fetchall, lambda cur=cur: next(cur)]
-        operations += [lambda cur=cur: cur.execute(COLOURS)]
-        operations += [lambda cur=cur: cur.executemany(COLOURS, [])]
+        operations += [cur.fetchone, cur.fetchmany, cur.fetchall, partial(next, cur)]
+        operations += [partial(cur.execute, COLOURS), partial(cur.executemany, COLOURS, [])]
     for operation in operations:
         with pytest.raises(dbapi.InterfaceError) as refused:
             operation()
@@ -216,8 +217,9 @@ TYPED = """SELECT 'a' AS text, CAST('a' AS ENUM ('a')) AS choice, 1 AS whole, 1.
 
 @pytest.mark.parametrize("name", ["query", "values", "statement", "", "epsilom"])
 def test_unknown_options_of_execute_are_errors_of_ours(con: dbapi.Connection, name: str) -> None:
+    odd: dict[str, Any] = {name: "x"}
     with pytest.raises(dbapi.ProgrammingError) as refused:
-        con.cursor().execute("SELECT 1", **{name: "x"})
+        con.cursor().execute("SELECT 1", **odd)
     assert code_of(refused) == "unknown_parameter"
 
 
@@ -239,7 +241,7 @@ def test_fetchmany_reads_whole_numbers_of_rows(con: dbapi.Connection, size: obje
 )
 def test_connect_refuses_what_is_no_path(tmp_path: Path, arguments: tuple[object, ...]) -> None:
     with pytest.raises(dbapi.Error):
-        dbapi.connect(*arguments, analyst="ana")  # type: ignore[arg-type]
+        dbapi.connect(*arguments, analyst="ana")  # type: ignore[arg-type, misc]
 
 
 def test_type_codes_are_names_of_types_and_equal_their_kind_alone(con: dbapi.Connection) -> None:
@@ -327,16 +329,18 @@ def test_threads_may_share_a_connection(con: dbapi.Connection) -> None:
 
 
 def test_closing_waits_for_the_answer_that_another_thread_is_paying_for(tmp_path: Path) -> None:
-    asked, outcomes = threading.Event(), []
+    asked = threading.Event()
+    answers: list[list[tuple[Any, ...]]] = []
+    codes: list[str] = []
     con = connect(tmp_path)
 
     def ask() -> None:
         asked.set()
         try:
             while True:
-                outcomes.append(con.cursor().execute(COLOURS, epsilon=0.01, fresh=True).fetchall())
+                answers.append(con.cursor().execute(COLOURS, epsilon=0.01, fresh=True).fetchall())
         except dbapi.InterfaceError as error:
-            outcomes.append(error.code)
+            codes.append(error.code)
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -344,8 +348,7 @@ def test_closing_waits_for_the_answer_that_another_thread_is_paying_for(tmp_path
     time.sleep(0.1)
     con.close()
     thread.join(30)
-    *answers, last = outcomes
-    assert last == "closed"
+    assert codes == ["closed"]
     assert all(len(rows) == 3 for rows in answers)
     with dbapi.connect(tmp_path / "world.duckdb", policy(), tmp_path / "budget.db", ANALYST) as con:
         assert con.budget().unsettled == 0

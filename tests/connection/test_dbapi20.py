@@ -77,6 +77,12 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
             for row in barflys:
                 owner.execute(f"INSERT INTO {BARFLYS} VALUES (?, ?)", row)
 
+    def _connect(self) -> dbapi.Connection:
+        """As the suite connects; what it leaves open is closed when its test is over."""
+        connection: dbapi.Connection = super()._connect()
+        self.addCleanup(connection.close)
+        return connection
+
     def executeDDL1(self, cursor: dbapi.Cursor) -> None:
         with pytest.raises(dbapi.NotSupportedError):
             cursor.execute(self.ddl1)

@@ -76,7 +76,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(DuckDBRun, name, watched)
 
     watch("exact")
-    watch("stage")
+    watch("scratch")
     return seen
 
 

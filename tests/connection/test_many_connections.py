@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -25,6 +26,7 @@ from dpsql.ledger import Ledger
 from dpsql.pipeline.rooms import Room, Stay
 from dpsql.policy.limits import Limits
 from dpsql.policy.model import AccountPolicy, TablePolicy
+from dpsql.sql.rewrite.rewrite import rewrite
 
 OTHER = "bob"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -66,13 +68,12 @@ def open_one(engine: DuckDBEngine, tmp_path: Path) -> Iterator[Open]:
 def lasting(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What generated SQL runs inside, by the name of the thread that has it generated."""
     patterns: dict[str, str] = {}
-    rewrite = dpsql.pipeline.prepare.rewrite
 
-    def rewritten(*given: object) -> str:
+    def rewritten(*given: Any) -> str:
         pattern = patterns.get(threading.current_thread().name.partition("_")[0], "{0}")
         return pattern.format(rewrite(*given))
 
-    monkeypatch.setattr("dpsql.pipeline.prepare.rewrite", rewritten)
+    monkeypatch.setattr("dpsql.pipeline.read.rewrite", rewritten)
     return patterns
 
 
@@ -304,14 +305,9 @@ def test_times_that_python_has_no_value_for_stay_as_they_are(open_one: Open) -> 
         assert infinite[0][:3] == ("infinity", "-infinity", "0001-01-01")
         answer = con.sql(sql)
         assert room_of(con) is not None
-        assert (
-            answer._answer.relation(3)
-            .project(  # type: ignore[attr-defined]
-                "d::VARCHAR, t::VARCHAR, f::VARCHAR"
-            )
-            .fetchall()
-            == [infinite[0][:3]]
-        )
+        assert answer._answer.relation(3).project(
+            "d::VARCHAR, t::VARCHAR, f::VARCHAR"
+        ).fetchall() == [infinite[0][:3]]
 
 
 MEASURED = """

@@ -332,7 +332,8 @@ def test_without_the_extension_there_are_no_magics(notebook: Notebook) -> None:
 
 
 def example() -> nbformat.NotebookNode:
-    return nbformat.read(EXAMPLE, as_version=4)
+    example: nbformat.NotebookNode = nbformat.read(EXAMPLE, as_version=4)  # type: ignore[no-untyped-call]
+    return example
 
 
 def test_the_example_is_kept_without_outputs() -> None:

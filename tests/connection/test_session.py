@@ -8,16 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+from present import present
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail import TailRunner
@@ -60,7 +62,9 @@ def before(
 # -- the order of things --------------------------------------------------------------------------
 
 
-def test_the_worst_case_is_reserved_before_any_private_row_is_read(connection, monkeypatch) -> None:
+def test_the_worst_case_is_reserved_before_any_private_row_is_read(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     before(monkeypatch, *READING, lambda: seen.append(connection.budget()))
     answer = connection.sql(TOP, max_groups_contributed=None)
@@ -69,7 +73,9 @@ def test_the_worst_case_is_reserved_before_any_private_row_is_read(connection, m
     assert seen[0].rho_spent >= answer.cost.reserved.rho
 
 
-def test_the_charge_is_settled_before_the_tail_runs(connection, monkeypatch) -> None:
+def test_the_charge_is_settled_before_the_tail_runs(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     before(monkeypatch, TailRunner, "run", lambda: seen.append(connection.budget()))
     connection.sql(QUESTION)
@@ -77,16 +83,16 @@ def test_the_charge_is_settled_before_the_tail_runs(connection, monkeypatch) -> 
 
 
 def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
-    connection, monkeypatch
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements = []
-    original = DuckDBStage.store
+    original = DuckDBScratch.store
 
-    def watched(self: DuckDBStage, name: str, sql: str) -> int:
+    def watched(self: DuckDBScratch, name: str, sql: str) -> int:
         statements.append(sql)
         return original(self, name, sql)
 
-    monkeypatch.setattr(DuckDBStage, "store", watched)
+    monkeypatch.setattr(DuckDBScratch, "store", watched)
     asked = "SELECT k, count(DISTINCT uid) AS n, sum(x) AS s FROM visits GROUP BY k"
     for _ in range(3):
         connection.sql(asked, epsilon=0.01, fresh=True)
@@ -98,7 +104,9 @@ def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
 
 
 @pytest.mark.slow
-def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection) -> None:
+def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(
+    connection: dpsql.Connection,
+) -> None:
     for rows in range(1, 300):
         connection.explain("SELECT count(*) FROM visits", max_rows_contributed=1 + rows % 90)
         connection.explain(f"SELECT count(*) + {rows} FROM visits")
@@ -110,16 +118,20 @@ def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(connection)
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("odd", [None, 7, b"SELECT 1", ["SELECT 1"], {}])
-def test_queries_and_mechanisms_that_are_no_text_are_refused(connection, odd: object) -> None:
+def test_queries_and_mechanisms_that_are_no_text_are_refused(
+    connection: dpsql.Connection, odd: object
+) -> None:
     with pytest.raises(dpsql.Error):
-        connection.sql(odd)
+        connection.sql(odd)  # type: ignore[arg-type]
     if odd is not None:
         with pytest.raises(dpsql.Error):
-            connection.sql(QUESTION, mechanism=odd)
+            connection.sql(QUESTION, mechanism=odd)  # type: ignore[arg-type]
     assert connection.budget().queries == 0
 
 
-def test_explaining_reads_nothing_and_costs_nothing(connection, monkeypatch) -> None:
+def test_explaining_reads_nothing_and_costs_nothing(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("private rows were read")
 
@@ -128,7 +140,7 @@ def test_explaining_reads_nothing_and_costs_nothing(connection, monkeypatch) -> 
     assert connection.budget().queries == 0
 
 
-def test_a_top_k_answer_pays_for_what_it_returned(connection) -> None:
+def test_a_top_k_answer_pays_for_what_it_returned(connection: dpsql.Connection) -> None:
     answer = connection.sql(
         "SELECT k, count(DISTINCT uid) AS n FROM visits WHERE k > 4 GROUP BY k ORDER BY n DESC "
         "LIMIT 7",
@@ -143,7 +155,7 @@ def test_a_top_k_answer_pays_for_what_it_returned(connection) -> None:
 
 @pytest.mark.parametrize("failure", [dpsql.EngineError(code="interrupted"), KeyboardInterrupt()])
 def test_an_interrupt_after_reserving_keeps_the_whole_reservation(
-    failure, connection, monkeypatch
+    failure: BaseException, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise failure
@@ -158,7 +170,7 @@ def test_an_interrupt_after_reserving_keeps_the_whole_reservation(
     assert len(connection.sql(QUESTION).fetchall()) > 0, "the connection still works"
 
 
-def test_a_failing_tail_costs_its_release_and_names_no_value(connection) -> None:
+def test_a_failing_tail_costs_its_release_and_names_no_value(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.DataError) as caught:
         connection.sql("SELECT CAST('a' || n AS INT) FROM (SELECT count(*) AS n FROM visits)")
     assert caught.value.code == "tail_failed"
@@ -167,7 +179,7 @@ def test_a_failing_tail_costs_its_release_and_names_no_value(connection) -> None
     assert connection.budget().unsettled == 0
 
 
-def test_the_engines_message_never_reaches_the_caller(connection) -> None:
+def test_the_engines_message_never_reaches_the_caller(connection: dpsql.Connection) -> None:
     engine = connection._answerer.engine
     assert isinstance(engine, DuckDBEngine)
     with pytest.raises(dpsql.EngineError) as caught:
@@ -180,7 +192,9 @@ def test_the_engines_message_never_reaches_the_caller(connection) -> None:
 # -- budgets --------------------------------------------------------------------------------------
 
 
-def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(tmp_path, monkeypatch) -> None:
+def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     poor = policy(None, ana=AccountPolicy(ANALYST, 1.0, 1e-6))
     with (
         world_file(tmp_path / "w.duckdb", *FILL) as path,
@@ -190,13 +204,13 @@ def test_a_query_beyond_the_budget_reads_nothing_and_spends_nothing(tmp_path, mo
         before(monkeypatch, *READING, lambda: reads.append(None))
         with pytest.raises(dpsql.BudgetExceeded) as caught:
             opened.sql(QUESTION)
-        assert caught.value.requested[0] > caught.value.remaining[0]
+        assert present(caught.value.requested)[0] > present(caught.value.remaining)[0]
         assert not reads
         assert opened.budget().queries == 0
 
 
 def open_account(
-    directory: Path, composition: Composition, budget: tuple[float, float], **parameters: object
+    directory: Path, composition: Composition, budget: tuple[float, float], **parameters: Any
 ) -> dpsql.Connection:
     """A connection whose account has this budget; a second one shares file and ledger."""
     rules = policy(None, ana=AccountPolicy(ANALYST, *budget, composition))
@@ -216,7 +230,7 @@ ONE_QUERY = PrivacyLoss(rho=0.0, delta=DELTA, epsilon=0.5)
     "question", [QUESTION, TOP, "SELECT c, avg(x), count(*) AS n FROM visits GROUP BY c"]
 )
 def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_they_are_gone(
-    question, tmp_path, monkeypatch
+    question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_account(
         tmp_path, Composition.BASIC, (1.0, 3 * DELTA), epsilon=0.5, delta=DELTA
@@ -235,7 +249,8 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
             assert (report.queries, report.unsettled) == (asked, 0)
         reads: list[None] = []
         before(monkeypatch, *READING, lambda: reads.append(None))
-        for parameters in ({}, {"epsilon": 2.0**-19, "delta": DELTA / 4}, {"delta": 2 * DELTA}):
+        small: dict[str, Any] = {"epsilon": 2.0**-19, "delta": DELTA / 4}
+        for parameters in ({}, small, {"delta": 2 * DELTA}):
             with pytest.raises(dpsql.BudgetExceeded) as caught:
                 opened.sql(question, fresh=True, **parameters)
             assert caught.value.remaining == (0.0, DELTA)
@@ -245,7 +260,7 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
         assert opened.budget() == report
 
 
-def test_a_basic_account_runs_out_of_delta_as_well(tmp_path) -> None:
+def test_a_basic_account_runs_out_of_delta_as_well(tmp_path: Path) -> None:
     with open_account(
         tmp_path, Composition.BASIC, (100.0, 2 * DELTA), epsilon=0.5, delta=DELTA
     ) as opened:
@@ -259,7 +274,9 @@ def test_a_basic_account_runs_out_of_delta_as_well(tmp_path) -> None:
         assert opened.budget().queries == 2
 
 
-def test_a_statement_of_several_blocks_pays_for_each_under_basic_composition(tmp_path) -> None:
+def test_a_statement_of_several_blocks_pays_for_each_under_basic_composition(
+    tmp_path: Path,
+) -> None:
     asked = f"SELECT * FROM ({QUESTION}) AS a JOIN ({QUESTION}) AS b USING (k)"
     with open_account(
         tmp_path, Composition.BASIC, (1.0, 2 * DELTA), epsilon=0.5, delta=DELTA
@@ -268,7 +285,9 @@ def test_a_statement_of_several_blocks_pays_for_each_under_basic_composition(tmp
         assert opened.budget().epsilon_remaining == 0.0
 
 
-def test_a_failure_after_reserving_keeps_the_whole_epsilon(tmp_path, monkeypatch) -> None:
+def test_a_failure_after_reserving_keeps_the_whole_epsilon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_account(
         tmp_path, Composition.BASIC, (1.0, 2 * DELTA), epsilon=0.5, delta=DELTA
     ) as opened:
@@ -288,7 +307,7 @@ def test_a_failure_after_reserving_keeps_the_whole_epsilon(tmp_path, monkeypatch
 @pytest.mark.few(1)
 @pytest.mark.parametrize("former", Composition)
 def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
-    former, tmp_path, monkeypatch
+    former: Composition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (latter,) = set(Composition) - {former}
     with open_account(tmp_path, former, (10.0, 1e-3), epsilon=0.5) as opened:
@@ -310,7 +329,9 @@ def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
         restored.sql(QUESTION)
 
 
-def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(tmp_path) -> None:
+def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(
+    tmp_path: Path,
+) -> None:
     counts = {}
     for composition in Composition:
         directory = tmp_path / composition
@@ -324,7 +345,7 @@ def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(t
     assert counts[Composition.ZCDP] > 8
 
 
-def test_a_new_connection_buys_no_new_budget(tmp_path) -> None:
+def test_a_new_connection_buys_no_new_budget(tmp_path: Path) -> None:
     with connect(tmp_path) as first:
         first.sql(QUESTION)
         spent = first.budget().rho_spent
@@ -334,7 +355,9 @@ def test_a_new_connection_buys_no_new_budget(tmp_path) -> None:
         assert second.budget().rho_spent == spent
 
 
-def test_threads_share_one_connection_and_every_query_is_charged(connection) -> None:
+def test_threads_share_one_connection_and_every_query_is_charged(
+    connection: dpsql.Connection,
+) -> None:
     errors: list[dpsql.Error] = []
 
     def ask() -> None:
@@ -365,7 +388,9 @@ LONG_TAILS = {
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("tail", LONG_TAILS)
-def test_a_tail_can_be_interrupted_and_asked_again(tail: str, connection, monkeypatch) -> None:
+def test_a_tail_can_be_interrupted_and_asked_again(
+    tail: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shops = ", ".join(f"shops AS {letter}" for letter in "abcdefghijkl")
     running = threading.Event()
     before(monkeypatch, TailRunner, "run", running.set)
@@ -394,7 +419,7 @@ def test_a_tail_can_be_interrupted_and_asked_again(tail: str, connection, monkey
     assert connection.budget().queries == 1
 
 
-def test_two_fresh_answers_to_one_question_differ(connection) -> None:
+def test_two_fresh_answers_to_one_question_differ(connection: dpsql.Connection) -> None:
     answers = {
         tuple(connection.sql("SELECT count(*), sum(n), avg(x) FROM visits", fresh=True).fetchall())
         for _ in range(4)
@@ -407,13 +432,16 @@ def test_two_fresh_answers_to_one_question_differ(connection) -> None:
     [QUESTION, f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2){TOP[6:]}"],
 )
 def test_every_read_draws_a_salt_that_is_not_shown(
-    question: str, connection, monkeypatch: pytest.MonkeyPatch
+    question: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    for kind, method in ((DuckDBRun, "exact"), (DuckDBStage, "store")):
+    reads: tuple[tuple[type, str], ...] = ((DuckDBRun, "exact"), (DuckDBScratch, "store"))
+    for kind, method in reads:
         original = getattr(kind, method)
 
-        def recorded(self, first, *rest, _original=original):
+        def recorded(
+            self: object, first: str, *rest: Any, _original: Callable[..., object] = original
+        ) -> object:
             ran.append(rest[0] if _original.__name__ == "store" else first)
             return _original(self, first, *rest)
 
@@ -421,7 +449,7 @@ def test_every_read_draws_a_salt_that_is_not_shown(
     for _ in range(3):
         connection.sql(question, fresh=True)
     shown = connection.explain(question).blocks[0].sql
-    numbers = [int(re.search(r"hash\((\d+)", sql)[1]) for sql in [*ran, shown]]
+    numbers = [int(present(re.search(r"hash\((\d+)", sql))[1]) for sql in [*ran, shown]]
     assert len(numbers) == 4
     assert len(set(numbers)) == 4
 
@@ -429,7 +457,7 @@ def test_every_read_draws_a_salt_that_is_not_shown(
 # -- ends and mistakes ----------------------------------------------------------------------------
 
 
-def test_a_closed_connection_answers_nothing(connection) -> None:
+def test_a_closed_connection_answers_nothing(connection: dpsql.Connection) -> None:
     connection.close()
     connection.close()
     for ask in (
@@ -462,7 +490,9 @@ def test_a_closed_connection_answers_nothing(connection) -> None:
         ({"seed": 1}, "unknown_parameter"),
     ],
 )
-def test_a_parameter_out_of_range_is_refused_at_no_cost(parameters, code, shared) -> None:
+def test_a_parameter_out_of_range_is_refused_at_no_cost(
+    parameters: dict[str, Any], code: str | None, shared: dpsql.Connection
+) -> None:
     spent = shared.budget()
     with pytest.raises(dpsql.ParameterError) as caught:
         shared.sql(QUESTION, **parameters)
@@ -470,7 +500,7 @@ def test_a_parameter_out_of_range_is_refused_at_no_cost(parameters, code, shared
     assert shared.budget() == spent
 
 
-def test_an_unknown_analyst_cannot_connect(tmp_path) -> None:
+def test_an_unknown_analyst_cannot_connect(tmp_path: Path) -> None:
     with (
         world_file(tmp_path / "w.duckdb") as path,
         pytest.raises(dpsql.UnknownName) as caught,
@@ -480,7 +510,7 @@ def test_an_unknown_analyst_cannot_connect(tmp_path) -> None:
     assert not (tmp_path / "b.db").exists()
 
 
-def test_errors_say_where_in_the_text_and_what_to_do(connection) -> None:
+def test_errors_say_where_in_the_text_and_what_to_do(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.UnknownName) as caught:
         connection.sql("SELECT k,\n  count(*) FROM visits\nWHERE amuont > 3 GROUP BY k")
     place = caught.value.place
@@ -514,7 +544,9 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize("sql", FORBIDDEN)
 @pytest.mark.parametrize("room", ["private", "twin", "tail"])
-def test_locked_connections_reach_no_file_setting_or_object(room, sql, shared) -> None:
+def test_locked_connections_reach_no_file_setting_or_object(
+    room: str, sql: str, shared: dpsql.Connection
+) -> None:
     python_object_in_scope = {"a": [1]}
     shared.explain("SELECT upper(s), count(*) FROM visits GROUP BY 1")
     inner = inside(shared, room)
@@ -536,7 +568,7 @@ def inside(connection: Connection, room: str) -> duckdb.DuckDBPyConnection:
     return held.cursor()
 
 
-def test_the_private_file_cannot_be_written(connection) -> None:
+def test_the_private_file_cannot_be_written(connection: dpsql.Connection) -> None:
     for sql in (
         *("INSERT INTO secret VALUES (1)", "DROP TABLE mails"),
         *("INSERT INTO __dpsql_data.main.secret VALUES (1, 'x')", "DROP TABLE __dpsql_data.secret"),
@@ -546,7 +578,7 @@ def test_the_private_file_cannot_be_written(connection) -> None:
             inside(connection, "private").execute(sql)
 
 
-def test_the_twin_and_the_tail_hold_no_private_rows(connection) -> None:
+def test_the_twin_and_the_tail_hold_no_private_rows(connection: dpsql.Connection) -> None:
     counts = "SELECT k, count(*) AS n FROM visits GROUP BY k"
     connection.sql(f"SELECT name, n FROM shops JOIN ({counts}) USING (k)")
     connection.sql("SELECT upper(s), count(*) FROM visits GROUP BY 1")

@@ -13,9 +13,11 @@ import pandas
 import polars
 import pytest
 import sqlalchemy as sa
+from present import present
 from sqlalchemy.pool import QueuePool
 
 import dpsql
+from dpsql import dbapi
 from dpsql.interfaces.sqlalchemy import DpsqlDialect
 
 POLICIES = """
@@ -144,7 +146,7 @@ def test_a_pool_tests_its_connections_without_cost(clinic: Path) -> None:
     engine = sa.create_engine(address(clinic), pool_pre_ping=True, pool_size=1)
     for _ in range(2):
         with engine.connect() as connection:
-            before = connection.connection.driver_connection.budget()
+            before = driver(connection).budget()
     assert before.queries == connection_budget(engine)
     engine.dispose()
 
@@ -169,7 +171,7 @@ def test_what_set_has_set_ends_with_the_loan_of_a_connection(clinic: Path) -> No
 def test_a_pool_replaces_a_connection_that_somebody_closed(clinic: Path) -> None:
     engine = sa.create_engine(address(clinic), pool_pre_ping=True, pool_size=1)
     with engine.connect() as connection:
-        closed = connection.connection.driver_connection
+        closed = driver(connection)
     closed.close()
     with engine.connect() as connection:
         assert connection.connection.driver_connection is not closed
@@ -182,9 +184,16 @@ def parameter(connection: sa.Connection, name: str) -> tuple[str, str]:
     return {row.parameter: (row.value, row.source) for row in shown}[name]
 
 
+def driver(connection: sa.Connection) -> dpsql.Connection:
+    """What SQLAlchemy has wrapped."""
+    found = connection.connection.driver_connection
+    assert isinstance(found, dbapi.Connection)
+    return found
+
+
 def connection_budget(engine: sa.Engine) -> int:
     with engine.connect() as connection:
-        return connection.connection.driver_connection.budget().queries
+        return driver(connection).budget().queries
 
 
 # -- reflection -----------------------------------------------------------------------------------
@@ -218,8 +227,8 @@ def test_columns_have_their_types_and_say_what_the_policy_declares(engine: sa.En
     assert found.get_pk_constraint("Visits") == {"constrained_columns": [], "name": None}
     for nothing in (found.get_foreign_keys, found.get_indexes):
         assert nothing("Visits") == []
-    for nothing in (found.get_unique_constraints, found.get_check_constraints):
-        assert nothing("wards") == []
+    assert found.get_unique_constraints("wards") == []
+    assert found.get_check_constraints("wards") == []
 
 
 def test_types_come_from_the_catalog(visits: sa.Table, wards: sa.Table) -> None:
@@ -245,9 +254,13 @@ def test_types_come_from_the_catalog(visits: sa.Table, wards: sa.Table) -> None:
         "stay": sa.types.NullType,
         "exact": sa.DateTime,
     }
-    assert (wards.c.rate.type.precision, wards.c.rate.type.scale) == (9, 2)
-    assert wards.c.opened.type.timezone
-    assert not visits.c.moment.type.timezone
+    rate, opened, moment = wards.c.rate.type, wards.c.opened.type, visits.c.moment.type
+    assert isinstance(rate, sa.Numeric)
+    assert isinstance(opened, sa.DateTime)
+    assert isinstance(moment, sa.DateTime)
+    assert (rate.precision, rate.scale) == (9, 2)
+    assert opened.timezone
+    assert not moment.timezone
 
 
 def test_all_tables_can_be_reflected_at_once(engine: sa.Engine) -> None:
@@ -348,6 +361,7 @@ def test_subqueries_and_joins_with_public_tables(
         ("eyes", 10, Decimal("1.25"), 300),
         ("ears", 20, Decimal("2.50"), 300),
     ]
+    assert isinstance(counted.element, sa.Select)
     inner = counted.element.subquery("s")
     assert rows(engine, sa.select(sa.func.max(inner.c.n))) == [(300,)]
 
@@ -375,7 +389,9 @@ def test_one_statement_can_have_privacy_parameters_of_its_own(
         {f"a{i}": i for i in range(100)},
     ],
 )
-def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(engine, options) -> None:
+def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(
+    engine: sa.Engine, options: object
+) -> None:
     statement = sa.text("SELECT count(*) FROM visits").execution_options(dpsql=options)
     with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError) as refused:
         connection.execute(statement)
@@ -385,7 +401,7 @@ def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(engine, op
 def test_every_name_survives_quoting(tmp_path: Path) -> None:
     """Every keyword of DuckDB can name a column, however SQLAlchemy spells it."""
     found = duckdb.sql("SELECT DISTINCT keyword_name FROM duckdb_keywords() ORDER BY ALL")
-    words = [word for (word,) in found.fetchall()]
+    words = [word for (word,) in present(found).fetchall()]
     words += ['a"b', "a b", "Ünï", "MiXed", "percent%", "colon:a", "?"]
     tables = dpsql.DuckDBEngine()
     tables.register("Visits", {"patient_id": [1], "ward": ["eyes"], "cost": [1.0]})
@@ -414,7 +430,7 @@ def test_every_name_survives_quoting(tmp_path: Path) -> None:
 def test_nothing_can_be_created_or_changed(engine: sa.Engine, visits: sa.Table) -> None:
     before = connection_budget(engine)
     new = sa.Table("new", sa.MetaData(), sa.Column("a", sa.Integer))
-    statements = [
+    statements: list[sa.Executable] = [
         sa.insert(visits).values(patient_id=1),
         sa.update(visits).values(patient_id=1),
         sa.delete(visits),

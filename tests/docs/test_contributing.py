@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from present import present
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,7 @@ def test_the_lowest_versions_are_those_of_the_project() -> None:
     )
     lowest = dict(line.split("==") for line in done.stdout.splitlines())
     for requirement in PROJECT["dependencies"]:
-        name, version = re.match(r"([\w.-]+)[>=]=([\w.]+)", requirement).groups()
+        name, version = present(re.match(r"([\w.-]+)[>=]=([\w.]+)", requirement)).groups()
         assert lowest.pop(name) == version
     extras = {"pyarrow", "pandas", "polars", "psycopg", "sqlalchemy", "prompt-toolkit"}
     assert lowest.keys() > extras
@@ -100,7 +101,7 @@ def test_the_lowest_versions_are_those_of_the_project() -> None:
 
 
 def test_hooks_run_tools_that_the_environment_has() -> None:
-    tools = {re.match(r"[\w-]+", requirement)[0] for requirement in extra("dev")}
+    tools = {present(re.match(r"[\w-]+", requirement))[0] for requirement in extra("dev")}
     hooks = [hook for repo in yaml(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
     entries = [shlex.split(hook["entry"])[0] for hook in hooks]
     assert {Path(entry).name for entry in entries} == {"ruff", "mypy"}
@@ -110,4 +111,5 @@ def test_hooks_run_tools_that_the_environment_has() -> None:
 
 
 def extra(name: str) -> list[str]:
-    return PROJECT["optional-dependencies"][name]
+    found: list[str] = PROJECT["optional-dependencies"][name]
+    return found

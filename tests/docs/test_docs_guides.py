@@ -93,7 +93,9 @@ def test_what_guides_install_exists() -> None:
         assert set((asked[1] or "dev").split(",")) <= set(extras), words
 
 
-def test_a_guide_that_says_something_else_is_noticed(tmp_path, monkeypatch) -> None:
+def test_a_guide_that_says_something_else_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     wrong = {
         "```console\n$ echo one two\none three\n```": "one two",

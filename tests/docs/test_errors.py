@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -94,7 +94,7 @@ def passed() -> Iterator[str]:
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 for argument in node.args[places.get(name, len(node.args)) :][:1]:
                     parts = ast.walk(argument)
-                    yield from (part.value for part in parts if isinstance(part, ast.Constant))
+                    yield from _texts(parts)
 
 
 def test_every_code_that_is_passed_on_is_known() -> None:
@@ -106,6 +106,12 @@ def test_every_code_that_is_passed_on_is_known() -> None:
 def test_every_known_code_occurs_in_the_source() -> None:
     literals = set(re.findall(r'"(\w+)"', "\n".join(sources())))
     assert set(CODES) - literals == set()
+
+
+def _texts(parts: Iterable[ast.AST]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
 
 
 def test_a_code_belongs_to_one_class_and_means_one_thing() -> None:
@@ -122,7 +128,9 @@ def test_every_refusal_has_an_example(code: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "code"), [(dpsql.QueryRefused, "no_such_code"), (dpsql.DataError, "raw_rows")]
 )
-def test_an_error_of_an_unknown_code_or_of_another_class_fails_a_test(kind, code) -> None:
+def test_an_error_of_an_unknown_code_or_of_another_class_fails_a_test(
+    kind: type[dpsql.Error], code: str
+) -> None:
     with pytest.raises(AssertionError, match=code):
         kind("reason", code=code)
     assert conftest._strays.pop() == f"{kind.__name__} [{code}] is not in dpsql/core/codes.py"
@@ -135,7 +143,9 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]
 
 
 @pytest.mark.parametrize("attack", GRID_ATTACKS, ids=lambda attack: attack.sql)
-def test_what_cannot_be_grouped_by_is_refused_for_nothing(attack: Attack, grid) -> None:
+def test_what_cannot_be_grouped_by_is_refused_for_nothing(
+    attack: Attack, grid: dpsql.Connection
+) -> None:
     with pytest.raises(dpsql.QueryRefused) as caught:
         grid.sql(attack.sql)
     assert caught.value.code == attack.outcome

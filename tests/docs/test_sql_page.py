@@ -80,7 +80,7 @@ def test_every_cell_of_the_comparison_is_a_verdict_and_every_footnote_is_there()
 
 
 @pytest.mark.parametrize("cell", ["", "maybe", "yes[^nowhere]", "partly"])
-def test_a_cell_that_says_nothing_would_be_noticed(cell) -> None:
+def test_a_cell_that_says_nothing_would_be_noticed(cell: str) -> None:
     broken = [*COMPARISON[:2], [*FEATURES[0][:4], cell, *FEATURES[0][5:]]]
     assert len(flaws(broken, footnotes(TEXT))) == 1
 
@@ -113,7 +113,7 @@ def functions(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("row", EVIDENCE[2:], ids=lambda row: row[0])
-def test_every_test_that_the_page_names_is_in_the_file_it_links_to(row) -> None:
+def test_every_test_that_the_page_names_is_in_the_file_it_links_to(row: list[str]) -> None:
     link = re.fullmatch(r"\[`(test_\w+)`\]\((\S+)\)", row[2])
     assert link is not None
     assert link[1] in functions((PAGE.parent / link[2]).resolve())
@@ -132,7 +132,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection
 
 @pytest.mark.parametrize("feature", EXAMPLES)
 def test_the_statement_of_each_feature_is_accepted_or_refused_as_the_page_says(
-    feature, world
+    feature: str, world: dpsql.Connection
 ) -> None:
     refusal = REFUSALS.get(feature)
     if refusal is None:
@@ -169,7 +169,9 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_every_statement_of_the_reference_is_accepted(statement, clinic) -> None:
+def test_every_statement_of_the_reference_is_accepted(
+    statement: str, clinic: dpsql.Connection
+) -> None:
     assert clinic.explain(statement).blocks
 
 

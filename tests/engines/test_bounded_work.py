@@ -185,7 +185,9 @@ def planned(connection: dpsql.Connection, text: str, values: object = ()) -> tup
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_a_statement_is_planned_or_refused_in_a_second(connection, name: str) -> None:
+def test_a_statement_is_planned_or_refused_in_a_second(
+    connection: dpsql.Connection, name: str
+) -> None:
     for blanks in range(3):  # a busy machine can be slow once; other blanks are another statement
         _, seconds = planned(connection, STATEMENTS[name] + " " * blanks)
         if seconds < SLACK * SECONDS:
@@ -211,7 +213,7 @@ VALUES: dict[str, tuple[str, object]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_are_bound_or_refused_in_a_second(connection, name: str) -> None:
+def test_values_are_bound_or_refused_in_a_second(connection: dpsql.Connection, name: str) -> None:
     _, seconds = planned(connection, *VALUES[name])
     assert seconds < SLACK * SECONDS
 
@@ -230,7 +232,9 @@ def test_values_are_bound_or_refused_in_a_second(connection, name: str) -> None:
         (STATEMENTS["noise through 50 subqueries"], "query_too_large"),
     ],
 )  # fmt: skip
-def test_limits_leave_room_for_what_people_write(connection, statement: str, outcome: str) -> None:
+def test_limits_leave_room_for_what_people_write(
+    connection: dpsql.Connection, statement: str, outcome: str
+) -> None:
     assert planned(connection, statement)[0] == outcome
 
 
@@ -248,7 +252,9 @@ UNITED = "(SELECT uid, k FROM visits UNION ALL SELECT uid, k FROM visits)"
 
 
 @pytest.mark.parametrize("table", ["visits", ROWS, UNITS, UNITED, "t"])
-def test_private_tables_are_joined_up_to_the_limit(connection, table: str) -> None:
+def test_private_tables_are_joined_up_to_the_limit(
+    connection: dpsql.Connection, table: str
+) -> None:
     before = f"WITH t AS {ROWS} " if table == "t" else ""
     assert planned(connection, before + joined(8, table))[0] == "answers"
     assert planned(connection, before + joined(9, table))[0] == "too_many_relations"
@@ -269,7 +275,7 @@ def test_private_tables_are_joined_up_to_the_limit(connection, table: str) -> No
     ],
 )  # fmt: skip
 def test_what_counts_are_the_tables_that_are_joined(
-    connection, statement: str, outcome: str
+    connection: dpsql.Connection, statement: str, outcome: str
 ) -> None:
     assert planned(connection, statement)[0] == outcome
 

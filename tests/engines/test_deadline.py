@@ -80,6 +80,7 @@ def interrupted(moment: int) -> bool:
     """Whether the guarded body was interrupted; False if it was over before."""
     trace = Interrupt(moment)
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks once, when tracing begins
     sys.settrace(trace)
     try:
         guarded()

@@ -5,19 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import dpsql
 import dpsql.engines.duckdb as engine_module
 import dpsql.pipeline.tail as tail_module
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage, open_database
+from dpsql.engines.base import ExactRows, Scratch
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch, open_database
 from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, settings_of
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -102,6 +105,12 @@ def test_keys_of_every_type_arrive_unchanged(
     assert sorted(rows, key=str) == sorted(expected, key=str)
 
 
+def columns_of(found: ExactRows) -> dict[str, NDArray[Any]]:
+    """The keys, where they came as NumPy has them."""
+    assert isinstance(found.keys, dict)
+    return found.keys
+
+
 def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,20 +118,25 @@ def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
     small = [f"small {i}" for i in range(1000)]
     keys = ["large"] * UNITS + ["larger"] * (2 * UNITS) + small
     engine.register("t", {"unit": list(range(len(keys))), "k": keys})
-    read, exact, named = [], DuckDBStage.exact, DuckDBStage.keys
+    exact, named = DuckDBScratch.exact, DuckDBScratch.keys
+    read: list[object] = []
 
-    def watched_exact(self, sql, columns, measures):
+    def watched_exact(
+        self: DuckDBScratch, sql: str, columns: Sequence[Column], measures: Sequence[str]
+    ) -> ExactRows:
         found = exact(self, sql, columns, measures)
-        read.append((len(columns), len(found.row_ids), dict(found.keys)))
+        read.append((len(columns), len(found.row_ids), dict(columns_of(found))))
         return found
 
-    def watched_keys(self, sql, columns, row_ids):
+    def watched_keys(
+        self: DuckDBScratch, sql: str, columns: Sequence[Column], row_ids: NDArray[np.int64]
+    ) -> ExactRows:
         found = named(self, sql, columns, row_ids)
-        read.append(sorted(found.keys["__dpsql_k0"]))
+        read.append(sorted(columns_of(found)["__dpsql_k0"]))
         return found
 
-    monkeypatch.setattr(DuckDBStage, "exact", watched_exact)
-    monkeypatch.setattr(DuckDBStage, "keys", watched_keys)
+    monkeypatch.setattr(DuckDBScratch, "exact", watched_exact)
+    monkeypatch.setattr(DuckDBScratch, "keys", watched_keys)
     with dpsql.connect(engine, policy("t"), ledger, "ana") as con:
         asked = "SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k"
         rows = con.sql(asked, delta=1e-14, max_groups_contributed=1).fetchall()
@@ -183,13 +197,13 @@ def locked(tmp_path: Path) -> Iterator[DuckDBEngine]:
     engine.close()
 
 
-def tables_of(stage: DuckDBStage) -> int:
-    found = stage._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
+def tables_of(scratch: DuckDBScratch) -> int:
+    found = scratch._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
     return int(found.fetchall()[0][0])
 
 
 def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) -> None:
-    with locked.run().stage() as one, locked.run().stage() as two:
+    with locked.run().scratch() as one, locked.run().scratch() as two:
         assert one.store("x", "SELECT * FROM t WHERE k < 10") == 10
         assert two.store("x", "SELECT * FROM t WHERE k < 20") == 20
         assert one.store("y", "SELECT v + 1 AS w FROM x ORDER BY v DESC") == 10
@@ -201,30 +215,30 @@ def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) 
             one.integers("SELECT v FROM x")
         assert (tables_of(one), tables_of(two)) == (1, 1)
     assert (tables_of(one), tables_of(two)) == (0, 0)
-    with locked.run().stage() as three, pytest.raises(dpsql.EngineError):
+    with locked.run().scratch() as three, pytest.raises(dpsql.EngineError):
         three.integers("SELECT w FROM y")
 
 
 def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: DuckDBEngine) -> None:
-    stage = locked.run().stage()
+    scratch = locked.run().scratch()
 
     def interrupted() -> None:
-        with stage:
-            stage.store("x", "SELECT * FROM t")
+        with scratch:
+            scratch.store("x", "SELECT * FROM t")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert tables_of(stage) == 0
+    assert tables_of(scratch) == 0
 
 
 @pytest.mark.parametrize("key_type", ["BIGINT", "HUGEINT"], ids=["numpy", "arrow"])
 def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) -> None:
     sql = 'SELECT "__dpsql_rid", k FROM x WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]))'
     stored = f'SELECT k + 1 AS "__dpsql_rid", (-k)::{key_type} AS k FROM t'
-    with locked.run().stage() as stage:
-        stage.store("x", stored)
-        found = stage.keys(sql, [Column("k", key_type)], np.array([900, 2, 7]))
+    with locked.run().scratch() as scratch:
+        scratch.store("x", stored)
+        found = scratch.keys(sql, [Column("k", key_type)], np.array([900, 2, 7]))
     assert found.row_ids.tolist() == [2, 7, 900]
     if isinstance(found.keys, dict):
         assert found.keys["k"].tolist() == [-1, -6, -899]
@@ -238,15 +252,17 @@ def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) 
 @pytest.mark.parametrize(
     "step",
     [
-        lambda stage: stage.store("x", "SELECT error('row 4711')"),
-        lambda stage: stage.integers("SELECT error('row 4711')"),
-        lambda stage: stage.integers("SELECT 'row 4711'::BIGINT"),
-        lambda stage: stage.keys("SELECT error('row 4711'), ?", [], np.array([1])),
+        lambda scratch: scratch.store("x", "SELECT error('row 4711')"),
+        lambda scratch: scratch.integers("SELECT error('row 4711')"),
+        lambda scratch: scratch.integers("SELECT 'row 4711'::BIGINT"),
+        lambda scratch: scratch.keys("SELECT error('row 4711'), ?", [], np.array([1])),
     ],
 )
-def test_an_error_on_a_stage_quotes_no_row(locked: DuckDBEngine, step) -> None:
-    with locked.run().stage() as stage, pytest.raises(dpsql.EngineError) as caught:
-        step(stage)
+def test_an_error_on_a_stage_quotes_no_row(
+    locked: DuckDBEngine, step: Callable[[Scratch], object]
+) -> None:
+    with locked.run().scratch() as scratch, pytest.raises(dpsql.EngineError) as caught:
+        step(scratch)
     assert "4711" not in repr(caught.value)
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
@@ -502,7 +518,15 @@ def test_tables_with_names_of_generated_sql_are_refused(tmp_path: Path, ledger: 
 def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
     tmp_path: Path, ledger: Path
 ) -> None:
-    names = ("memory", "temp", "system", "main", "duckdb_tables", "pg_class", "sqlite_master")
+    names: tuple[str, ...] = (
+        "memory",
+        "temp",
+        "system",
+        "main",
+        "duckdb_tables",
+        "pg_class",
+        "sqlite_master",
+    )
     names += ("order", 'with "quotes"', "a.b", "file.csv", "ünï")
     path = tmp_path / "it's; a.duckdb"
     with duckdb.connect(str(path)) as writer:
@@ -533,8 +557,8 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
     engine._connection.execute("SET memory_limit = '60MB'; SET threads = 1")
     engine.lock()
     assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
-    with engine.run().stage() as stage:
-        assert stage.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
+    with engine.run().scratch() as scratch:
+        assert scratch.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
         (private,) = (tmp_path / "temporary").iterdir()
         assert private.stat().st_mode & 0o777 == 0o700
         assert list((private / "spill").iterdir()), "something was written there"

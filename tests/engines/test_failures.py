@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,6 +20,7 @@ from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import AccountPolicy
+from dpsql.sql.rewrite.rewrite import rewrite
 
 ACCOUNT = f"world/{ANALYST}"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -40,7 +42,7 @@ def opened(tmp_path: Path) -> Opened:
         pass
 
     def open_one(
-        limits: Limits | None = None, analyst: str = ANALYST, **parameters: object
+        limits: Limits | None = None, analyst: str = ANALYST, **parameters: Any
     ) -> dpsql.Connection:
         accounts = {name: AccountPolicy(name, 1000.0, 1e-3) for name in (ANALYST, "bob")}
         rules = replace(policy(None, **accounts), limits=limits or Limits())
@@ -51,9 +53,8 @@ def opened(tmp_path: Path) -> Opened:
 
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     """Have generated SQL run inside other SQL."""
-    rewrite = dpsql.pipeline.prepare.rewrite
     monkeypatch.setattr(
-        "dpsql.pipeline.prepare.rewrite", lambda *given: pattern.format(rewrite(*given))
+        "dpsql.pipeline.read.rewrite", lambda *given: pattern.format(rewrite(*given))
     )
 
 
@@ -122,12 +123,12 @@ def test_a_failure_in_a_session_suspends_the_analyst(
 def test_failures_on_stages_are_failures(
     sql: str, what: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpsql.engines.duckdb import DuckDBStage
+    from dpsql.engines.duckdb import DuckDBScratch
 
-    step = getattr(DuckDBStage, what)
+    step = getattr(DuckDBScratch, what)
     called: list[str] = []
 
-    def failing(self: DuckDBStage, *given: object) -> object:
+    def failing(self: DuckDBScratch, *given: Any) -> object:
         position = 1 if what == "store" else 0
         called.append(what)
         sql = f"SELECT error('row 4711') FROM ({given[position]})"
@@ -135,7 +136,7 @@ def test_failures_on_stages_are_failures(
 
     with opened() as con:
         with monkeypatch.context() as patch:
-            patch.setattr(DuckDBStage, what, failing)
+            patch.setattr(DuckDBScratch, what, failing)
             with suppress(dpsql.EngineError):
                 con.sql(sql, max_groups_contributed=3)
         assert suspended(con) is bool(called)

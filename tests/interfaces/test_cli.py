@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -95,7 +96,7 @@ def spent(world: Path, analyst: str = "ana") -> Spent:
 # -- query ------------------------------------------------------------------------------------
 
 
-def test_query_prints_a_table_with_intervals_and_cost(world):
+def test_query_prints_a_table_with_intervals_and_cost(world: Path) -> None:
     output = ok("query", GROUPED)
     assert "±" in output
     assert "paid ε 1" in output
@@ -103,12 +104,12 @@ def test_query_prints_a_table_with_intervals_and_cost(world):
     assert spent(world).queries == 1
 
 
-def test_query_reads_sql_from_standard_input(world):
+def test_query_reads_sql_from_standard_input(world: Path) -> None:
     assert "blue" in ok("query", "-", text=GROUPED)
     assert "blue" in ok("query", "-", text=b"\xef\xbb\xbf" + GROUPED.encode())
 
 
-def test_json_holds_columns_rows_intervals_and_cost(world):
+def test_json_holds_columns_rows_intervals_and_cost(world: Path) -> None:
     answer = json.loads(ok("query", GROUPED, "--format", "json"))
     assert answer["columns"] == ["color", "n", "cost"]
     assert [row[0] for row in answer["rows"]] == ["blue", "green", "red"]
@@ -124,7 +125,7 @@ def test_json_holds_columns_rows_intervals_and_cost(world):
     assert answer["cost"]["reserved"]["epsilon"] == pytest.approx(1.0)
 
 
-def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world):
+def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world: Path) -> None:
     sql = "SELECT day, price, COUNT(DISTINCT uid) AS n FROM visits GROUP BY day, price"
     answer = json.loads(ok("query", sql, "--format", "json"))
     days = {row[0] for row in answer["rows"]}
@@ -133,7 +134,7 @@ def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world)
     assert prices == {0.0, 0.5}
 
 
-def test_csv_holds_values_only_and_intervals_when_asked(world):
+def test_csv_holds_values_only_and_intervals_when_asked(world: Path) -> None:
     plain = list(csv.reader(io.StringIO(ok("query", GROUPED, "--format", "csv"))))
     assert plain[0] == ["color", "n", "cost"]
     assert len(plain) == 4
@@ -144,12 +145,12 @@ def test_csv_holds_values_only_and_intervals_when_asked(world):
         assert float(row["cost_low"]) <= float(row["cost"]) <= float(row["cost_high"])
 
 
-def test_csv_writes_null_as_nothing(world):
+def test_csv_writes_null_as_nothing(world: Path) -> None:
     rows = list(csv.reader(io.StringIO(ok("query", UNKNOWN_KEYS, "--format", "csv"))))
     assert {row[0] for row in rows[1:]} == {"", "2024-02-28", "2024-02-29"}
 
 
-def test_privacy_parameters_reach_the_plan(world):
+def test_privacy_parameters_reach_the_plan(world: Path) -> None:
     options = "--epsilon 2 --delta 1e-5 --max-groups-contributed 2 --max-rows-contributed 1"
     more = "--k-bar 77 --min-units-per-group 5 --mechanism laplace_positive_counts"
     ok("query", UNKNOWN_KEYS, *options.split(), *more.split())
@@ -167,21 +168,21 @@ def test_privacy_parameters_reach_the_plan(world):
     }
 
 
-def test_unlimited_groups_can_be_asked_for(world):
+def test_unlimited_groups_can_be_asked_for(world: Path) -> None:
     sql = f"{UNKNOWN_KEYS} ORDER BY n DESC LIMIT 2"
     assert "gumbel_top_k" in ok("query", sql, "--max-groups-contributed", "unlimited")
 
 
-def test_confidence_widens_the_intervals(world):
+def test_confidence_widens_the_intervals(world: Path) -> None:
     def width(confidence: str) -> int:
         answer = json.loads(ok("query", GROUPED, "--format", "json", "--confidence", confidence))
         interval = answer["intervals"]["n"]
-        return interval["high"][0] - interval["low"][0]
+        return int(interval["high"][0] - interval["low"][0])
 
     assert width("0.5") < width("0.999")
 
 
-def test_statements_beside_select_work_on_the_command_line_and_cost_nothing(world):
+def test_statements_beside_select_work_on_the_command_line_and_cost_nothing(world: Path) -> None:
     budget = ok("query", "SHOW BUDGET")
     assert "epsilon" in budget
     assert "paid" not in budget
@@ -264,7 +265,7 @@ BAD: dict[str, tuple[list[str], str, Callable[[Path], None]]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_exits_with_2_says_why_and_spends_nothing(world, name):
+def test_bad_input_exits_with_2_says_why_and_spends_nothing(world: Path, name: str) -> None:
     arguments, message, prepare = BAD[name]
     prepare(world)
     result = run("query", *arguments)
@@ -279,7 +280,7 @@ def test_bad_input_exits_with_2_says_why_and_spends_nothing(world, name):
         assert spent(world, "poor") == Spent()
 
 
-def test_an_error_underlines_the_place_and_names_its_code(world):
+def test_an_error_underlines_the_place_and_names_its_code(world: Path) -> None:
     result = run("query", "SELECT COUNT(*)\nFROM visit")
     assert "error: there is no table visit (line 2, column 6)" in result.stderr
     assert "  FROM visit\n       ^^^^^\n" in result.stderr
@@ -288,7 +289,7 @@ def test_an_error_underlines_the_place_and_names_its_code(world):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["malformed SQL", "broken policies", "text ledger", "epsilon nan"])
-def test_a_real_process_fails_as_cleanly(world, name):
+def test_a_real_process_fails_as_cleanly(world: Path, name: str) -> None:
     arguments, message, prepare = BAD[name]
     prepare(world)
     process = dpsql_process("query", *arguments)
@@ -298,14 +299,14 @@ def test_a_real_process_fails_as_cleanly(world, name):
     assert " ".join(message.split()) in " ".join(errors.split())
 
 
-def test_sql_from_standard_input_must_be_utf8(world):
+def test_sql_from_standard_input_must_be_utf8(world: Path) -> None:
     result = run("query", "-", text=b"SELECT '\xff'")
     assert result.exit_code == 2
     assert "not UTF-8" in result.stderr
 
 
-def dpsql_process(*arguments: str, **options: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def dpsql_process(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    process: subprocess.Popen[str] = subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "dpsql", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -314,12 +315,15 @@ def dpsql_process(*arguments: str, **options: object) -> subprocess.Popen[str]:
         encoding="utf-8",
         **options,
     )
+    return process
 
 
 # -- faults and interruptions -----------------------------------------------------------------
 
 
-def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch):
+def test_an_unforeseen_error_shows_its_type_and_nothing_else(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the diagnosis flu")
 
@@ -333,7 +337,9 @@ def test_an_unforeseen_error_shows_its_type_and_nothing_else(world, monkeypatch)
     assert "in fail" in result.stderr
 
 
-def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatch):
+def test_interrupting_exits_with_130_and_says_what_stays_spent(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -344,7 +350,7 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(world, monkeypatc
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
+def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world: Path) -> None:
     # Background shells start their children with SIGINT ignored.
     code = (
         "import signal, dpsql.interfaces.cli\n"
@@ -370,7 +376,7 @@ def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["table", "json"])
-def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
+def test_a_closed_pipe_leaves_no_trace_on_stderr(world: Path, format_: str) -> None:
     process = dpsql_process("query", "-", "--format", format_)
     assert process.stdout is not None
     process.stdout.close()
@@ -382,7 +388,7 @@ def test_a_closed_pipe_leaves_no_trace_on_stderr(world, format_):
 
 
 @pytest.mark.slow
-def test_a_terminal_gets_colour_and_a_pipe_does_not(world):
+def test_a_terminal_gets_colour_and_a_pipe_does_not(world: Path) -> None:
     terminal = in_terminal("query", GROUPED)
     assert "\x1b[1m" in terminal
     assert "\x1b" not in ok("query", GROUPED)
@@ -413,14 +419,14 @@ def in_terminal(*arguments: str) -> str:
 # -- explain ----------------------------------------------------------------------------------
 
 
-def test_explain_costs_nothing_and_needs_no_ledger(world):
+def test_explain_costs_nothing_and_needs_no_ledger(world: Path) -> None:
     output = ok("explain", GROUPED, "--epsilon", "2")
     assert "Reserves  ε 2" in output
     assert "Candidates" in output
     assert not (world / "budget.db").exists()
 
 
-def test_explain_as_json_is_the_whole_plan(world):
+def test_explain_as_json_is_the_whole_plan(world: Path) -> None:
     plan = json.loads(ok("explain", GROUPED, "--format", "json"))
     assert plan["reserved_epsilon"] == pytest.approx(1.0)
     assert plan["blocks"][0]["mechanism"] == "known_domain"
@@ -430,13 +436,13 @@ def test_explain_as_json_is_the_whole_plan(world):
     }
 
 
-def test_explain_refuses_what_query_refuses(world):
+def test_explain_refuses_what_query_refuses(world: Path) -> None:
     result = run("explain", "SELECT * FROM visits")
     assert result.exit_code == 2
     assert "[raw_rows]" in result.stderr
 
 
-def test_explain_needs_no_write_access(world):
+def test_explain_needs_no_write_access(world: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in world.iterdir()}
     ok("explain", GROUPED)
     assert {path: path.stat().st_mtime_ns for path in world.iterdir()} == before
@@ -445,7 +451,7 @@ def test_explain_needs_no_write_access(world):
 # -- budget -----------------------------------------------------------------------------------
 
 
-def test_budget_shows_the_analysts_account(world):
+def test_budget_shows_the_analysts_account(world: Path) -> None:
     ok("query", GROUPED)
     assert "Budget of world/ana" in ok("budget")
     report = json.loads(ok("budget", "--format", "json"))
@@ -454,7 +460,7 @@ def test_budget_shows_the_analysts_account(world):
     assert report["rho_remaining"] == pytest.approx(report["rho_limit"] - report["rho_spent"])
 
 
-def test_a_budget_of_basic_composition_adds_up_epsilon(world):
+def test_a_budget_of_basic_composition_adds_up_epsilon(world: Path) -> None:
     basic = "ana: {epsilon: 20, delta: 1e-3, composition: basic}"
     (world / "policies.yaml").write_text(POLICY.replace("ana: {epsilon: 20, delta: 1e-3}", basic))
     for _ in range(2):
@@ -471,7 +477,9 @@ def test_a_budget_of_basic_composition_adds_up_epsilon(world):
     assert spent(world).amount.epsilon == 2 * 2**40
 
 
-def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_to_go_on(world):
+def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_to_go_on(
+    world: Path,
+) -> None:
     ok("query", GROUPED)
     before = spent(world)
     basic = "ana: {epsilon: 20, delta: 1e-3, composition: basic}"
@@ -484,20 +492,20 @@ def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_t
     assert spent(world) == before
 
 
-def test_budget_before_the_first_query_creates_no_ledger(world):
+def test_budget_before_the_first_query_creates_no_ledger(world: Path) -> None:
     result = run("budget", "--format", "json")
     assert json.loads(result.stdout)["queries"] == 0
     assert "no ledger" in result.stderr
     assert not (world / "budget.db").exists()
 
 
-def test_budget_refuses_an_unknown_analyst_and_a_broken_ledger(world):
+def test_budget_refuses_an_unknown_analyst_and_a_broken_ledger(world: Path) -> None:
     assert run("budget", "--analyst", "eve").exit_code == 2
     text_ledger(world)
     assert run("budget").exit_code == 2
 
 
-def test_a_budget_runs_out_and_stays_out(world):
+def test_a_budget_runs_out_and_stays_out(world: Path) -> None:
     policy = POLICY.replace("ana: {epsilon: 20", "ana: {epsilon: 2")
     (world / "policies.yaml").write_text(policy)
     codes = [run("query", GROUPED, "--fresh").exit_code for _ in range(8)]
@@ -509,12 +517,12 @@ def test_a_budget_runs_out_and_stays_out(world):
 # -- check and init ---------------------------------------------------------------------------
 
 
-def test_check_passes_a_policy_that_fits(world):
+def test_check_passes_a_policy_that_fits(world: Path) -> None:
     assert "fit" in ok("check")
     assert "kept in" in run("check").stderr  # another place is another budget
 
 
-def test_check_lists_what_does_not_fit_and_exits_with_2(world):
+def test_check_lists_what_does_not_fit_and_exits_with_2(world: Path) -> None:
     (world / "policies.yaml").write_text(POLICY.replace("cost:", "costs:"))
     result = run("check")
     assert result.exit_code == 2
@@ -523,7 +531,7 @@ def test_check_lists_what_does_not_fit_and_exits_with_2(world):
     assert "Traceback" not in result.output
 
 
-def test_check_tells_programs_what_it_finds(world):
+def test_check_tells_programs_what_it_finds(world: Path) -> None:
     assert json.loads(ok("check", "--format", "json")) == []
     (world / "policies.yaml").write_text(POLICY.replace("cost:", "costs:"))
     (finding,) = json.loads(run("check", "--format", "json").stdout)
@@ -531,7 +539,7 @@ def test_check_tells_programs_what_it_finds(world):
     assert set(finding) == {"level", "subject", "message", "hint"}
 
 
-def test_check_only_warns_about_tables_left_out(world):
+def test_check_only_warns_about_tables_left_out(world: Path) -> None:
     with contextlib.closing(duckdb.connect(str(world / "two.duckdb"))) as connection:
         connection.execute("CREATE TABLE visits (uid BIGINT, cost DOUBLE, color VARCHAR)")
         connection.execute("CREATE TABLE other (a INTEGER)")
@@ -540,14 +548,14 @@ def test_check_only_warns_about_tables_left_out(world):
     assert "other" in output
 
 
-def test_init_writes_a_policy_that_can_be_read(world, database):
+def test_init_writes_a_policy_that_can_be_read(world: Path, database: Path) -> None:
     (world / "policies.yaml").unlink()
     output = ok("init", str(database))
     assert "policies.yaml" in output
     assert load_policy("policies.yaml").dataset == "world"
 
 
-def test_init_never_overwrites_unless_forced(world, database):
+def test_init_never_overwrites_unless_forced(world: Path, database: Path) -> None:
     result = run("init", str(database))
     assert result.exit_code == 2
     assert "exists already" in result.stderr
@@ -557,13 +565,13 @@ def test_init_never_overwrites_unless_forced(world, database):
 
 
 @pytest.mark.parametrize("target", ["no/policies.yaml", "."])
-def test_init_says_when_it_cannot_write(world, database, target):
+def test_init_says_when_it_cannot_write(world: Path, database: Path, target: str) -> None:
     result = run("init", str(database), "--output", target)
     assert result.exit_code == 2
     assert "Traceback" not in result.output
 
 
-def test_init_refuses_what_is_not_a_database(world):
+def test_init_refuses_what_is_not_a_database(world: Path) -> None:
     assert run("init", "policies.yaml", "-o", "new.yaml").exit_code == 2
     assert not (world / "new.yaml").exists()
 
@@ -571,25 +579,25 @@ def test_init_refuses_what_is_not_a_database(world):
 # -- the command itself -----------------------------------------------------------------------
 
 
-def test_the_version_is_told(world):
+def test_the_version_is_told(world: Path) -> None:
     assert dpsql.__version__ in ok("--version")
 
 
-def test_the_module_runs_as_the_command_does(world):
+def test_the_module_runs_as_the_command_does(world: Path) -> None:
     process = dpsql_process("--version")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert dpsql.__version__ in output
 
 
-def test_duckdbs_word_for_ctrl_c_is_understood():
+def test_duckdbs_word_for_ctrl_c_is_understood() -> None:
     with pytest.raises(KeyboardInterrupt):
         raise_if_interrupted(RuntimeError("Query interrupted"))
     raise_if_interrupted(RuntimeError("row 17 holds the diagnosis flu"))
     raise_if_interrupted(duckdb.Error("Query interrupted"))
 
 
-def test_a_connection_without_a_ledger_can_only_explain(world, database):
+def test_a_connection_without_a_ledger_can_only_explain(world: Path, database: Path) -> None:
     with dpsql.connect(database, "policies.yaml", None, "ana") as connection:
         assert connection.explain(GROUPED).reserved_epsilon == pytest.approx(1.0)
         for ask in (lambda: connection.sql(GROUPED), connection.budget):

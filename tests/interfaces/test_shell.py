@@ -7,38 +7,40 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from present import present
 from rich.cells import cell_len
 from test_docs_pages import script
 
 import dpsql
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
-from dpsql.budget import OwnAccount, payer
+from dpsql.budget import BudgetReport, OwnAccount, payer
 from dpsql.core.formatting import significant
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
-from dpsql.interfaces.shell import ascii as fallback
-from dpsql.interfaces.shell import paging
 from dpsql.interfaces.shell.cancel import Cancelled, Work
-from dpsql.interfaces.shell.candidates import Argument, Known
-from dpsql.interfaces.shell.catalog import Catalog
-from dpsql.interfaces.shell.completion import candidates
-from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
-from dpsql.interfaces.shell.help import KEYS_OF_PROMPT
-from dpsql.interfaces.shell.script import ALL, BY_NAME
-from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
-from dpsql.interfaces.shell.sketch import SketchBar, sketch
-from dpsql.interfaces.shell.splitter import Piece, finished, pieces
-from dpsql.interfaces.shell.vocabulary import (
+from dpsql.interfaces.shell.candidates import (
     AGGREGATES,
     NOISE,
     ROW_FUNCTIONS,
     SQL_FUNCTIONS,
     WINDOW_FUNCTIONS,
+    Argument,
+    Catalog,
+    Known,
 )
+from dpsql.interfaces.shell.command import KEYS_OF_PROMPT
+from dpsql.interfaces.shell.completion import candidates
+from dpsql.interfaces.shell.costs import Balance, Price, balance, price, spent_between
+from dpsql.interfaces.shell.screen import pager, writable
+from dpsql.interfaces.shell.script import ALL, BY_NAME
+from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
+from dpsql.interfaces.shell.sketch import SketchBar, sketch
+from dpsql.interfaces.shell.splitter import Piece, finished, pieces
 from dpsql.ledger import Ledger, Spent, Standing, Window
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
@@ -72,8 +74,8 @@ from dpsql.sql.syntax.split import split
     ],
 )
 def test_a_semicolon_ends_a_statement_unless_it_stands_in_quotes_or_comments(
-    text, statements, rest, open_
-):
+    text: str, statements: list[str], rest: str, open_: bool | int
+) -> None:
     found = split(text)
     assert [text[start:end] for start, end in found.statements] == statements
     assert text[found.rest :] == rest
@@ -84,7 +86,7 @@ def run_of(text: str) -> list[Piece]:
     return list(pieces(text.splitlines(keepends=True)))
 
 
-def test_pieces_know_the_line_they_begin_on():
+def test_pieces_know_the_line_they_begin_on() -> None:
     text = "-- first\nselect 1; select\n2;\n\\d visits\n\n  select 'a\n;\n' ; select 3\n"
     assert [(piece.text, piece.line) for piece in run_of(text)] == [
         ("select 1", 2),
@@ -95,7 +97,7 @@ def test_pieces_know_the_line_they_begin_on():
     ]
 
 
-def test_every_piece_stands_in_its_text_where_it_says():
+def test_every_piece_stands_in_its_text_where_it_says() -> None:
     text = (
         "select 1;\n  select 2; select\n 3;/* x\n */ \\no\n;\nselect 'y;'\n\n; select 5; select 6"
     )
@@ -109,20 +111,20 @@ def test_every_piece_stands_in_its_text_where_it_says():
         assert place.source == "file"
 
 
-def test_a_command_is_no_command_inside_of_quotes_and_comments():
+def test_a_command_is_no_command_inside_of_quotes_and_comments() -> None:
     assert [p.text for p in run_of("select '\n\\q\n';\n/*\n\\q */ select 1;")] == [
         "select '\n\\q\n'",
         "select 1",
     ]
 
 
-def test_a_command_keeps_the_statement_that_was_being_typed():
+def test_a_command_keeps_the_statement_that_was_being_typed() -> None:
     (piece,) = run_of("-- why\nselect 1\nfrom t\n\\explain\n")
     assert (piece.text, piece.typed) == ("\\explain", "-- why\nselect 1\nfrom t")
 
 
-def test_statements_are_run_as_they_come_not_at_the_end():
-    def lines():
+def test_statements_are_run_as_they_come_not_at_the_end() -> None:
+    def lines() -> Iterator[str]:
         yield "select 1;\n"
         raise AssertionError("more was read than needed")
 
@@ -149,7 +151,7 @@ def test_statements_are_run_as_they_come_not_at_the_end():
         ("exit 1", False),
     ],
 )
-def test_enter_runs_what_is_finished_and_nothing_else(text, expected):
+def test_enter_runs_what_is_finished_and_nothing_else(text: str, expected: bool) -> None:
     assert finished(text) is expected
 
 
@@ -238,7 +240,7 @@ def completed(text: str) -> list[str]:
         ("\\explain SELECT * FROM v", ["visits"]),
     ],
 )
-def test_what_is_likely_is_suggested_first(text, first):
+def test_what_is_likely_is_suggested_first(text: str, first: list[str]) -> None:
     assert offered(text)[: len(first)] == first
 
 
@@ -256,11 +258,13 @@ def test_what_is_likely_is_suggested_first(text, first):
         "SELECT * FROM sec",
     ],
 )
-def test_nothing_is_suggested_in_text_nor_of_tables_that_the_policy_does_not_list(text):
+def test_nothing_is_suggested_in_text_nor_of_tables_that_the_policy_does_not_list(
+    text: str,
+) -> None:
     assert offered(text) == []
 
 
-def test_names_of_tables_outside_the_policy_are_nowhere():
+def test_names_of_tables_outside_the_policy_are_nowhere() -> None:
     texts = [
         *KNOWN.catalog.tables,
         *(c for columns in KNOWN.catalog.tables.values() for c in columns),
@@ -269,13 +273,13 @@ def test_names_of_tables_outside_the_policy_are_nowhere():
     assert "hidden" not in texts
 
 
-def test_a_suggestion_replaces_what_was_typed_of_it():
+def test_a_suggestion_replaces_what_was_typed_of_it() -> None:
     assert completed("SELECT COL|, cost FROM visits")[0] == "SELECT color, cost FROM visits"
     assert completed('SELECT "or| FROM visits')[0] == 'SELECT "order" FROM visits'
     assert completed("\\set tim")[0] == "\\set timing"
 
 
-def test_files_are_suggested_after_i_and_o(tmp_path, monkeypatch):
+def test_files_are_suggested_after_i_and_o(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / "one.sql").touch()
@@ -313,7 +317,7 @@ CALLS = {
 
 
 @pytest.fixture(scope="module")
-def asker(tmp_path_factory) -> dpsql.Connection:
+def asker(tmp_path_factory: pytest.TempPathFactory) -> dpsql.Connection:
     engine = DuckDBEngine()
     rows = {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]}
     engine.register("visits", rows | {"at": __import__("numpy").array(["2024-01-01"] * 2, "M8[s]")})
@@ -326,7 +330,7 @@ def asker(tmp_path_factory) -> dpsql.Connection:
 
 
 @pytest.mark.parametrize("name", SQL_FUNCTIONS)
-def test_every_function_that_is_suggested_can_be_asked(name, asker):
+def test_every_function_that_is_suggested_can_be_asked(name: str, asker: dpsql.Connection) -> None:
     assert asker.explain(f"SELECT {CALLS[name]} FROM visits").blocks
 
 
@@ -353,7 +357,7 @@ def test_every_function_that_is_suggested_can_be_asked(name, asker):
         ("timing", "on", True),
     ],
 )
-def test_settings_are_read_from_text(name, text, value):
+def test_settings_are_read_from_text(name: str, text: str, value: object) -> None:
     changed = ShellSettings().with_text(name, text)
     assert getattr(changed, name.lower()) == value
     assert changed.without(name) == ShellSettings()
@@ -374,14 +378,14 @@ def test_settings_are_read_from_text(name, text, value):
         ("colour", "on", "unknown_setting"),
     ],
 )
-def test_bad_settings_are_refused_and_change_nothing(name, text, code):
+def test_bad_settings_are_refused_and_change_nothing(name: str, text: str, code: str) -> None:
     with pytest.raises(InterfaceError) as caught:
         ShellSettings().with_text(name, text)
     assert caught.value.code == code
     assert caught.value.hint
 
 
-def test_every_setting_can_be_shown_and_read_back():
+def test_every_setting_can_be_shown_and_read_back() -> None:
     settings = ShellSettings(confirm=None, max_rows=None, timing=True, format=Format.MARKDOWN)
     for name, text, meaning in settings.shown():
         assert meaning
@@ -392,7 +396,7 @@ def test_every_setting_can_be_shown_and_read_back():
             ShellSettings().with_text(setting.name, value)
 
 
-def test_commands_have_one_name_each_and_say_what_they_do():
+def test_commands_have_one_name_each_and_say_what_they_do() -> None:
     names = [name for command in ALL for name in command.names]
     assert len(names) == len(set(names))
     for command in ALL:
@@ -411,13 +415,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize("width", [200, 100, 80, 60, 40, 20])
-def test_a_sketch_keeps_to_its_width(width):
+def test_a_sketch_keeps_to_its_width(width: int) -> None:
     lines = sketch(ROWS, 100.0, width)
     assert len(lines) == len(ROWS) + 1
     assert all(cell_len(line.plain) <= width for line in lines)
 
 
-def test_bars_are_in_proportion_and_begin_at_zero():
+def test_bars_are_in_proportion_and_begin_at_zero() -> None:
     bars = [SketchBar(f"k{n}", str(n), n, math.nan, math.nan) for n in (100, 50)]
     long, short = sketch(bars, math.nan, 120)[:2]
     assert long.plain.count("█") == pytest.approx(2 * short.plain.count("█"), abs=2)
@@ -425,7 +429,7 @@ def test_bars_are_in_proportion_and_begin_at_zero():
     assert "│" not in long.plain
 
 
-def test_negative_values_lie_left_of_zero():
+def test_negative_values_lie_left_of_zero() -> None:
     above, below = (line.plain for line in sketch(
         [SketchBar("a", "5", 5, math.nan, math.nan), SketchBar("b", "-5", -5, math.nan, math.nan)],
         math.nan, 60)[:2])  # fmt: skip
@@ -433,21 +437,21 @@ def test_negative_values_lie_left_of_zero():
     assert below.index("█") < above.index("█")
 
 
-def test_whiskers_span_the_interval_and_cross_at_the_value():
+def test_whiskers_span_the_interval_and_cross_at_the_value() -> None:
     (line, _) = (line.plain for line in sketch([SketchBar("a", "50", 50, 25, 100)], math.nan, 118))
     low, value, high = (line.index(mark) for mark in "├┼┤")
     assert low < value < high
     assert (value - low) / (high - low) == pytest.approx(1 / 3, abs=0.03)
 
 
-def test_the_threshold_is_marked_at_its_place_in_each_row():
+def test_the_threshold_is_marked_at_its_place_in_each_row() -> None:
     lines = [line.plain for line in sketch(ROWS[:1] + ROWS[3:], 600.0, 100)[:2]]
     first, second = (cell_len(line[: line.index("┊")]) for line in lines)
     assert first == second
     assert all("┊" not in line.plain for line in sketch(ROWS, math.nan, 100))
 
 
-def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch():
+def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch() -> None:
     for value in (0.0, math.nan):
         assert len(sketch([SketchBar("a", "0", value, value, value)], math.nan, 40)) == 2
 
@@ -455,7 +459,9 @@ def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch():
 # -- prices -----------------------------------------------------------------------------------
 
 
-def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
+def prices(
+    directory: Path, composition: Composition, sql: str, spend: int = 0
+) -> tuple[Price, Balance, Balance, BudgetReport]:
     """The price of a query, and the balances before and after it has run."""
     engine = DuckDBEngine()
     engine.register("visits", {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]})
@@ -486,31 +492,34 @@ def prices(directory: Path, composition: Composition, sql: str, spend: int = 0):
 
 @pytest.mark.parametrize("composition", list(Composition))
 @pytest.mark.parametrize("spend", [0, 2])
-def test_a_price_says_what_would_be_left_and_how_many_more(composition, spend, tmp_path):
+def test_a_price_says_what_would_be_left_and_how_many_more(
+    composition: Composition, spend: int, tmp_path: Path
+) -> None:
     sql = "SELECT SUM(cost) FROM visits"
     found, before, after, report = prices(tmp_path, composition, sql, spend)
+    affordable = present(found.affordable)
     assert found.epsilon == pytest.approx(0.5)
     assert found.left == pytest.approx(after.left)
     assert after.left == pytest.approx(report.epsilon_remaining)
     assert after.queries == before.queries + 1 == report.queries
-    assert found.share == pytest.approx(1 / found.affordable, abs=1 / found.affordable**2)
+    assert found.share == pytest.approx(1 / affordable, abs=1 / affordable**2)
     if composition is Composition.BASIC:
         assert found.share == pytest.approx(0.5 / (3.0 - 0.5 * spend))
         assert found.affordable == 6 - spend
     else:
         room = before.budget.most.rho - before.spent.rho
         assert found.share == pytest.approx((after.spent.rho - before.spent.rho) / room)
-    assert f"about {found.affordable - 1} more such queries" in found.question
+    assert f"about {affordable - 1} more such queries" in found.question
     assert spent_between(before, before) is None
     told = spent_between(before, after)
-    assert told.endswith(f"ε {significant(after.left, 3)} is left.")
+    assert present(told).endswith(f"ε {significant(after.left, 3)} is left.")
 
 
-def test_a_price_looks_at_the_scarcest_account_and_quantity():
+def test_a_price_looks_at_the_scarcest_account_and_quantity() -> None:
     budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
     asked = Explanation("q", "", (), PrivacyLoss(0.01, 1e-9), 0.5, 1e-9)
 
-    def found(*limits: tuple[float, float]):
+    def found(*limits: tuple[float, float]) -> Price:
         window = Window("2024-01-01T00:00:00", "", Spent())
         amounts = [Amount.limit(PrivacyLoss(rho, delta)) for rho, delta in limits]
         standings = tuple(Standing("a", (a,), None, "{}", window, Spent()) for a in amounts)
@@ -527,7 +536,7 @@ def test_a_price_looks_at_the_scarcest_account_and_quantity():
     assert "no more such queries" in last.question
 
 
-def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path):
+def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path: Path) -> None:
     rules = Policy("world", accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)})
     budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
     with Ledger.open(tmp_path / "budget.db") as ledger:
@@ -542,7 +551,7 @@ def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path):
 # -- cancelling -------------------------------------------------------------------------------
 
 
-def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error():
+def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error() -> None:
     assert Work(lambda: None).run(lambda: 42, lambda cancelled: None) == 42
 
     def fails() -> None:
@@ -552,9 +561,11 @@ def test_work_that_is_not_interrupted_gives_its_outcome_or_its_error():
         Work(lambda: None).run(fails, lambda cancelled: None)
 
 
-def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
+def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind() -> None:
     before = signal.getsignal(signal.SIGINT)
-    stop, calls, told = threading.Event(), [], []
+    stop = threading.Event()
+    calls: list[int] = []
+    told: list[bool] = []
 
     def work() -> None:
         signal.raise_signal(signal.SIGINT)
@@ -573,7 +584,7 @@ def test_ctrl_c_interrupts_until_the_work_ends_and_leaves_no_handler_behind():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_work_between_statements_ends_where_it_looks_up():
+def test_work_between_statements_ends_where_it_looks_up() -> None:
     work, after = Work(lambda: None), []
 
     def counting() -> None:
@@ -587,10 +598,15 @@ def test_work_between_statements_ends_where_it_looks_up():
     with pytest.raises(Cancelled):
         work.run(counting, lambda cancelled: None)
     assert after == [0]
-    assert work.run(lambda: work.check() or 42, lambda cancelled: None) == 42
+
+    def unhindered() -> int:
+        work.check()
+        return 42
+
+    assert work.run(unhindered, lambda cancelled: None) == 42
 
 
-def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
+def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept() -> None:
     def work() -> str:
         signal.raise_signal(signal.SIGINT)
         return "paid for"
@@ -601,8 +617,8 @@ def test_an_answer_that_was_ready_when_ctrl_c_came_is_kept():
 LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i) WHERE hash(i) = 7'
 
 
-@pytest.mark.parametrize("way", ["exact", "stage"])
-def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way):
+@pytest.mark.parametrize("way", ["exact", "scratch"])
+def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str) -> None:
     engine = DuckDBEngine()
     engine.register("t", {"x": [1, 2]})
     engine.lock()
@@ -614,8 +630,8 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way):
             if way == "exact":
                 run.exact(LONG, (), ["n"])
             else:
-                with run.stage() as stage:
-                    stage.store("x", LONG)
+                with run.scratch() as scratch:
+                    scratch.store("x", LONG)
         except EngineError as error:
             failed.append(error.code)
 
@@ -635,22 +651,22 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way):
 # -- terminals --------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_written_is_written_in_other_letters():
-    assert fallback.writable("ε 0.5 ± 3 │ █ …", "ascii") == "eps 0.5 +- 3 | # ..."
-    assert fallback.writable("ε 日", "ascii") == "eps \\u65e5"
-    assert fallback.writable("ε é", "iso-8859-1") == "eps é"
-    assert fallback.writable("ε 0.5", "utf-8") == "ε 0.5"
-    assert fallback.writable("\ud800", "utf-8") == "\\ud800"
+def test_what_cannot_be_written_is_written_in_other_letters() -> None:
+    assert writable("ε 0.5 ± 3 │ █ …", "ascii") == "eps 0.5 +- 3 | # ..."
+    assert writable("ε 日", "ascii") == "eps \\u65e5"
+    assert writable("ε é", "iso-8859-1") == "eps é"
+    assert writable("ε 0.5", "utf-8") == "ε 0.5"
+    assert writable("\ud800", "utf-8") == "\\ud800"
 
 
-def test_the_pager_is_the_users_choice():
-    assert paging.pager({"TERM": "xterm", "PAGER": "cat -n"}) == ["cat", "-n"]
-    assert paging.pager({"TERM": "xterm", "PAGER": "more", "DPSQL_PAGER": "cat"}) == ["cat"]
-    assert paging.pager({"TERM": "xterm", "PAGER": ""}) is None
-    assert paging.pager({"TERM": "xterm", "PAGER": "no-such-program"}) is None
-    assert paging.pager({"TERM": "xterm", "PAGER": "cat '"}) is None
-    assert paging.pager({"TERM": "dumb", "PAGER": "cat"}) is None
-    assert paging.pager({"PAGER": "cat"}) is None
+def test_the_pager_is_the_users_choice() -> None:
+    assert pager({"TERM": "xterm", "PAGER": "cat -n"}) == ["cat", "-n"]
+    assert pager({"TERM": "xterm", "PAGER": "more", "DPSQL_PAGER": "cat"}) == ["cat"]
+    assert pager({"TERM": "xterm", "PAGER": ""}) is None
+    assert pager({"TERM": "xterm", "PAGER": "no-such-program"}) is None
+    assert pager({"TERM": "xterm", "PAGER": "cat '"}) is None
+    assert pager({"TERM": "dumb", "PAGER": "cat"}) is None
+    assert pager({"PAGER": "cat"}) is None
 
 
 # -- the page ---------------------------------------------------------------------------------
@@ -659,7 +675,7 @@ SCREENS = script("screens")
 PAGE = SCREENS.PAGE.read_text(encoding="utf-8")
 
 
-def test_the_page_tells_of_every_command_setting_and_key():
+def test_the_page_tells_of_every_command_setting_and_key() -> None:
     cells = {
         cell.replace("\\|", "|") for cell in re.findall(r"^\| (`.*?`) \| ", PAGE, re.MULTILINE)
     }
@@ -672,7 +688,7 @@ def test_the_page_tells_of_every_command_setting_and_key():
         assert f"`{format_}`" in PAGE
 
 
-def test_the_page_shows_every_screen_with_what_is_the_same_on_each():
+def test_the_page_shows_every_screen_with_what_is_the_same_on_each() -> None:
     assert set(re.findall(r"<!-- screen: (\w+) -->", PAGE)) == set(SCREENS.SCREENS)
     for name, (_, parts) in SCREENS.SCREENS.items():
         found = SCREENS.block(name).search(PAGE)

@@ -18,6 +18,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
+from present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.shell.screen import Screen
@@ -97,7 +98,7 @@ def queries(clinic: Path) -> int:
 # -- statements -------------------------------------------------------------------------------
 
 
-def test_piped_statements_run_in_order_and_print_plain_tables(clinic):
+def test_piped_statements_run_in_order_and_print_plain_tables(clinic: Path) -> None:
     output = ok(text=f"SHOW TABLES; -- all;\n{WARDS};\n\\d visits\nSET epsilon = 0.25")
     places = [output.index(part) for part in ("wards", "± ", "patient_id", "at most 3.0")]
     assert places == sorted(places)
@@ -106,7 +107,9 @@ def test_piped_statements_run_in_order_and_print_plain_tables(clinic):
     assert queries(clinic) == 1
 
 
-def test_the_database_may_be_an_argument_an_option_or_a_variable(clinic, database, monkeypatch):
+def test_the_database_may_be_an_argument_an_option_or_a_variable(
+    clinic: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DPSQL_DATABASE")
     assert "visits" in ok(str(database), "-c", "SHOW TABLES")
     assert "visits" in ok("--database", str(database), "-c", "SHOW TABLES")
@@ -115,7 +118,7 @@ def test_the_database_may_be_an_argument_an_option_or_a_variable(clinic, databas
     assert "name a database" in done.stderr
 
 
-def test_a_statement_may_go_over_lines_and_hold_semicolons(clinic):
+def test_a_statement_may_go_over_lines_and_hold_semicolons(clinic: Path) -> None:
     text = "\ufeffSELECT sex, ';' AS \"a;b\",\n COUNT(*) AS n /* ; */\nFROM visits\nGROUP BY sex;\n"
     output = ok("--format", "csv", text=text.encode())
     rows = list(csv.reader(io.StringIO(output)))
@@ -123,7 +126,7 @@ def test_a_statement_may_go_over_lines_and_hold_semicolons(clinic):
     assert [row[:2] for row in rows[1:]] == [["f", ";"], ["m", ";"]]
 
 
-def test_the_first_error_ends_a_script_with_its_line_and_code_2(clinic):
+def test_the_first_error_ends_a_script_with_its_line_and_code_2(clinic: Path) -> None:
     done = shell(text=f"SHOW TABLES;\n\n  SELECT nope\n  FROM visits; {SEXES};")
     assert done.exit_code == 2
     assert "wards" in done.stdout
@@ -133,7 +136,7 @@ def test_the_first_error_ends_a_script_with_its_line_and_code_2(clinic):
     assert queries(clinic) == 0
 
 
-def test_an_error_without_a_place_is_given_that_of_its_statement(clinic):
+def test_an_error_without_a_place_is_given_that_of_its_statement(clinic: Path) -> None:
     done = shell(
         text=f"\n{WARDS.replace('SELECT', 'SELECT WITH DIFFERENTIAL_PRIVACY')};\n\\nope 1\n"
     )
@@ -142,7 +145,7 @@ def test_an_error_without_a_place_is_given_that_of_its_statement(clinic):
     assert queries(clinic) == 1
 
 
-def test_keep_going_runs_the_rest_and_still_exits_with_2(clinic):
+def test_keep_going_runs_the_rest_and_still_exits_with_2(clinic: Path) -> None:
     done = shell("--keep-going", text=f"SELECT nope FROM visits;\n{SEXES};\n\\nope\nSHOW TABLES;")
     assert done.exit_code == 2
     assert "paid ε 0.5" in done.stdout
@@ -151,7 +154,7 @@ def test_keep_going_runs_the_rest_and_still_exits_with_2(clinic):
     assert "line 3" in done.stderr
 
 
-def test_commands_given_as_options_run_one_after_the_other(clinic):
+def test_commands_given_as_options_run_one_after_the_other(clinic: Path) -> None:
     assert ok("-c", "\\set format csv", "-c", f"{SEXES}; \n\\format json\n{SEXES}").startswith(
         "sex,n\n"
     )
@@ -162,13 +165,13 @@ def test_commands_given_as_options_run_one_after_the_other(clinic):
     assert "visits" in done.stdout
 
 
-def test_nobody_is_asked_where_nobody_is(clinic):
+def test_nobody_is_asked_where_nobody_is(clinic: Path) -> None:
     ok("-c", "\\confirm 0%", "-c", "SET epsilon = 3", "-c", SEXES)
     assert queries(clinic) == 1
 
 
 @pytest.mark.slow
-def test_what_cannot_be_paid_for_is_refused_for_nothing(clinic):
+def test_what_cannot_be_paid_for_is_refused_for_nothing(clinic: Path) -> None:
     text = "SET epsilon = 3;\n" + "".join(
         f"SELECT COUNT(*) AS n{i} FROM visits WHERE cost > {i};\n" for i in range(60)
     )
@@ -178,13 +181,15 @@ def test_what_cannot_be_paid_for_is_refused_for_nothing(clinic):
     assert 5 < queries(clinic) < 60
 
 
-def test_text_that_is_not_utf8_is_refused(clinic):
+def test_text_that_is_not_utf8_is_refused(clinic: Path) -> None:
     done = shell(text=b"SHOW TABLES;\nSELECT '\xff';\n")
     assert done.exit_code == 2
     assert "not UTF-8" in done.stderr
 
 
-def test_an_unforeseen_failure_shows_no_text_of_its_own(clinic, monkeypatch):
+def test_an_unforeseen_failure_shows_no_text_of_its_own(
+    clinic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise ValueError("row 17 holds the diagnosis flu")
 
@@ -197,7 +202,7 @@ def test_an_unforeseen_failure_shows_no_text_of_its_own(clinic, monkeypatch):
     assert "[unforeseen]" in done.stderr
 
 
-def test_a_failed_query_says_what_it_took(clinic):
+def test_a_failed_query_says_what_it_took(clinic: Path) -> None:
     done = shell("-c", "SELECT CAST(sex AS INTEGER) AS i, n FROM (" + SEXES + ")")
     assert done.exit_code == 2
     assert "[tail_failed]" in done.stderr
@@ -206,14 +211,19 @@ def test_a_failed_query_says_what_it_took(clinic):
     assert queries(clinic) == 1
 
 
-def test_a_person_is_asked_about_what_costs_and_only_about_that(clinic, database):
+def test_a_person_is_asked_about_what_costs_and_only_about_that(
+    clinic: Path, database: Path
+) -> None:
     asked: list[str] = []
     target = Target(database, clinic / "policies.yaml", str(clinic / "budget.db"), "ana")
     with open_target(target, lambda percent: None) as source:
         screen = Screen(io.StringIO(), io.StringIO(), interactive=False)
-        shell = Shell(
-            source, screen, ShellSettings(confirm=0.0), ask=lambda text: not asked.append(text)
-        )
+
+        def agree(text: str) -> bool:
+            asked.append(text)
+            return True
+
+        shell = Shell(source, screen, ShellSettings(confirm=0.0), ask=agree)
 
         def questions(*statements: str) -> int:
             asked.clear()
@@ -244,7 +254,7 @@ def test_a_person_is_asked_about_what_costs_and_only_about_that(clinic, database
 
 
 @pytest.mark.slow
-def test_every_format_is_written(clinic):
+def test_every_format_is_written(clinic: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(ok("-f", "csv", "-c", f"\\set intervals on\n{SEXES}"))))
     assert list(rows[0]) == ["sex", "n", "n_low", "n_high"]
     answer = json.loads(ok("-f", "json", "-c", SEXES))
@@ -260,7 +270,7 @@ def test_every_format_is_written(clinic):
     assert "account" in json.loads(ok("-f", "json", "-c", "\\budget"))
 
 
-def test_a_null_is_told_from_a_text_in_data_formats(clinic):
+def test_a_null_is_told_from_a_text_in_data_formats(clinic: Path) -> None:
     output = ok("-f", "jsonl", "-c", WARDS)
     assert {json.loads(line)["ward"] for line in output.splitlines()} == {"ears", "eyes", None}
     assert {row[0] for row in csv.reader(io.StringIO(ok("-f", "csv", "-c", WARDS)))} == {
@@ -268,7 +278,7 @@ def test_a_null_is_told_from_a_text_in_data_formats(clinic):
     }
 
 
-def test_an_answer_is_given_again_for_nothing(clinic):
+def test_an_answer_is_given_again_for_nothing(clinic: Path) -> None:
     output = ok("-c", f"{SEXES};{SEXES};")
     assert queries(clinic) == 1
     assert "paid for before" in output
@@ -279,7 +289,7 @@ def test_an_answer_is_given_again_for_nothing(clinic):
 # -- commands ---------------------------------------------------------------------------------
 
 
-def test_tables_and_columns_say_what_the_policy_says(clinic):
+def test_tables_and_columns_say_what_the_policy_says(clinic: Path) -> None:
     listed = ok("-c", "\\dt")
     assert listed == ok("-c", "\\d")
     assert re.search(r"visits +private +patient", listed)
@@ -292,7 +302,7 @@ def test_tables_and_columns_say_what_the_policy_says(clinic):
 
 
 @pytest.mark.slow
-def test_explain_takes_a_query_or_the_one_before_it_or_the_last_one(clinic):
+def test_explain_takes_a_query_or_the_one_before_it_or_the_last_one(clinic: Path) -> None:
     plan = "Reserves  ε 0.5"
     assert plan in ok("-c", f"\\explain {SEXES};")
     assert plan in ok("-c", f"{SEXES}\n\\explain")
@@ -303,7 +313,7 @@ def test_explain_takes_a_query_or_the_one_before_it_or_the_last_one(clinic):
     assert "[unfinished_statement]" in shell("-c", f"{SEXES}\n\\dt").stderr
 
 
-def test_budget_and_history_tell_what_was_charged(clinic):
+def test_budget_and_history_tell_what_was_charged(clinic: Path) -> None:
     assert "Nothing was charged yet" in ok("-c", "\\history")
     output = ok(
         "-c", f"{WARDS};\n{SEXES};", "-c", "\\budget", "-c", "\\history", "-c", "\\history 1"
@@ -315,7 +325,9 @@ def test_budget_and_history_tell_what_was_charged(clinic):
     assert re.findall(charge, last, re.MULTILINE) == [SEXES]
 
 
-def test_history_says_what_came_back_and_what_is_held(clinic, monkeypatch):
+def test_history_says_what_came_back_and_what_is_held(
+    clinic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise ValueError
 
@@ -330,7 +342,7 @@ def test_history_says_what_came_back_and_what_is_held(clinic, monkeypatch):
 
 
 @pytest.mark.slow
-def test_privacy_parameters_are_set_and_reset(clinic):
+def test_privacy_parameters_are_set_and_reset(clinic: Path) -> None:
     output = ok(
         "-c", "\\set epsilon 0.25\n" + SEXES + ";\n\\unset epsilon\n\\set epsilon = 1\n\\set"
     )
@@ -344,7 +356,7 @@ def test_privacy_parameters_are_set_and_reset(clinic):
 
 
 @pytest.mark.slow
-def test_settings_are_set_shown_and_unset(clinic):
+def test_settings_are_set_shown_and_unset(clinic: Path) -> None:
     text = "\\set confidence 0.5\n\\set confidence\n\\unset confidence\n\\set confidence\n"
     assert ok(text=text) == "confidence is 0.5\nconfidence is 0.95\n"
     assert ok("-c", "\\confirm 35%\n\\confirm").startswith("confirm is 35%")
@@ -353,7 +365,7 @@ def test_settings_are_set_shown_and_unset(clinic):
     assert "[bad_setting]" in shell("-c", "\\format xml").stderr
 
 
-def test_a_plot_shows_bars_intervals_and_the_threshold(clinic):
+def test_a_plot_shows_bars_intervals_and_the_threshold(clinic: Path) -> None:
     output = ok("-c", f"{WARDS};\n\\plot\n\\plot patients")
     plots = output[output.index("patients  ├") :]
     assert plots.count("┊ threshold") == 2
@@ -364,7 +376,7 @@ def test_a_plot_shows_bars_intervals_and_the_threshold(clinic):
 
 
 @pytest.mark.slow
-def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic, database):
+def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic: Path, database: Path) -> None:
     (clinic / "dpsql.toml").write_text("[dpsql]\nepsilon = 0.5\n")
     (clinic / "link").symlink_to("budget.db")
     files = [database, clinic / "policies.yaml", clinic / "budget.db", clinic / "dpsql.toml"]
@@ -375,7 +387,7 @@ def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic, database):
     assert "[file_not_writable]" in shell("-c", "\\o ~nobody-of-this-name/x/y").stderr
 
 
-def test_answers_go_to_a_file_and_back(clinic):
+def test_answers_go_to_a_file_and_back(clinic: Path) -> None:
     text = f"\\format csv\n\\o out.csv\n{SEXES};\nSHOW TABLES;\n\\o\n\\format table\n{SEXES};\n"
     output = ok(text=text)
     written = (clinic / "out.csv").read_text(encoding="utf-8")
@@ -388,7 +400,7 @@ def test_answers_go_to_a_file_and_back(clinic):
 
 
 @pytest.mark.slow
-def test_a_file_is_read_and_its_errors_have_its_lines(clinic):
+def test_a_file_is_read_and_its_errors_have_its_lines(clinic: Path) -> None:
     (clinic / "good.sql").write_text(f"SHOW TABLES;\n\\format csv\n{SEXES}\n", encoding="utf-8")
     assert "sex,n" in ok("-c", "\\i good.sql")
     (clinic / "bad.sql").write_text("SHOW TABLES;\nSELECT 1 +;\nSHOW BUDGET;", encoding="utf-8")
@@ -402,13 +414,13 @@ def test_a_file_is_read_and_its_errors_have_its_lines(clinic):
     assert "[too_many_files]" in shell("-c", "\\i loop.sql").stderr
 
 
-def test_quitting_ends_a_script_at_once(clinic):
+def test_quitting_ends_a_script_at_once(clinic: Path) -> None:
     assert "wards" in ok(text="SHOW TABLES;\n\\q\nSELECT nope FROM visits;")
     (clinic / "quit.sql").write_text("\\q\n", encoding="utf-8")
     assert ok(text="\\i quit.sql\nSELECT nope FROM visits;") == ""
 
 
-def test_help_lists_every_command_and_explains_each(clinic):
+def test_help_lists_every_command_and_explains_each(clinic: Path) -> None:
     from dpsql.interfaces.shell.script import ALL
 
     page = ok("-c", "\\?")
@@ -420,7 +432,7 @@ def test_help_lists_every_command_and_explains_each(clinic):
     assert "[unknown_topic]" in shell("-c", "\\help nope").stderr
 
 
-def test_timing_is_for_people(clinic):
+def test_timing_is_for_people(clinic: Path) -> None:
     assert "Time" not in ok("-c", "\\timing on\nSHOW TABLES")
 
 
@@ -433,7 +445,7 @@ def environment(clinic: Path, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_pipe_needs_no_prompt_toolkit(clinic):
+def test_a_pipe_needs_no_prompt_toolkit(clinic: Path) -> None:
     (clinic / "prompt_toolkit.py").write_text("raise ImportError", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "dpsql", "shell"],
@@ -450,7 +462,7 @@ def test_a_pipe_needs_no_prompt_toolkit(clinic):
 
 
 @pytest.mark.slow
-def test_a_shell_in_letters_of_ascii_writes_all_it_has(clinic):
+def test_a_shell_in_letters_of_ascii_writes_all_it_has(clinic: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dpsql", "shell", "-c", f"{WARDS};\n\\plot\n\\budget"],
         env=environment(clinic, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0"),
@@ -487,26 +499,26 @@ def running(clinic: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_script_with_130_and_says_what_it_cost(clinic):
+def test_ctrl_c_ends_a_script_with_130_and_says_what_it_cost(clinic: Path) -> None:
     with running(clinic) as process:
-        process.stdin.write("SELECT COUNT(DISTINCT k) FROM endless;\nSHOW TABLES;\n")
-        process.stdin.close()
+        present(process.stdin).write("SELECT COUNT(DISTINCT k) FROM endless;\nSHOW TABLES;\n")
+        present(process.stdin).close()
         deadline = time.monotonic() + 30
         while queries(clinic) == 0 and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
-        assert process.stdout.read() == ""
-        assert process.stderr.read().startswith("Cancelled. It took ε 0.")
+        assert present(process.stdout).read() == ""
+        assert present(process.stderr).read().startswith("Cancelled. It took ε 0.")
     with Ledger.open(clinic / "budget.db") as ledger:
         assert ledger.spent("clinic/ana").unsettled == 1
 
 
 @pytest.mark.slow
-def test_a_reader_that_stops_reading_is_no_failure_of_the_shell(clinic):
+def test_a_reader_that_stops_reading_is_no_failure_of_the_shell(clinic: Path) -> None:
     with running(clinic) as process:
-        process.stdout.close()
-        process.stdin.write(f"{SEXES};\n{WARDS};\n")
-        process.stdin.close()
-        assert "Traceback" not in process.stderr.read()
+        present(process.stdout).close()
+        present(process.stdin).write(f"{SEXES};\n{WARDS};\n")
+        present(process.stdin).close()
+        assert "Traceback" not in present(process.stderr).read()
         assert process.wait(30) == 1

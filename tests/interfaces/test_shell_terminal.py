@@ -7,12 +7,17 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from present import present
 from test_docs_pages import script
 
 from dpsql.ledger import Ledger
+
+if TYPE_CHECKING:
+    from screens import Terminal
 
 SCREENS = script("screens")
 WARDS = "SELECT ward, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY ward;"
@@ -41,17 +46,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-Opening = Callable[..., "SCREENS.Terminal"]
+Opening = Callable[..., "Terminal"]
 
 
 @pytest.fixture
 def opening(home: Path) -> Iterator[Opening]:
     """Opens terminals with a shell each, and closes them."""
-    opened = []
+    opened: list[Terminal] = []
 
-    def open_(directory: Path = home, **options: object):
+    def open_(directory: Path = home, **options: Any) -> Terminal:
         arguments = ["shell", "clinic.duckdb", "--analyst", "ana"]
-        terminal = SCREENS.Terminal(arguments, directory, **options)
+        terminal: Terminal = SCREENS.Terminal(arguments, directory, **options)
         opened.append(terminal)
         terminal.see(lambda: terminal.waits)
         return terminal
@@ -62,7 +67,7 @@ def opening(home: Path) -> Iterator[Opening]:
 
 
 @pytest.fixture(scope="module")
-def shared(home: Path) -> Iterator[SCREENS.Terminal]:
+def shared(home: Path) -> Iterator[Terminal]:
     """One shell for many tests."""
     terminal = SCREENS.Terminal(
         ["shell", "clinic.duckdb", "--analyst", "ana"], home, columns=100, lines=40
@@ -73,7 +78,7 @@ def shared(home: Path) -> Iterator[SCREENS.Terminal]:
 
 
 @pytest.fixture
-def terminal(shared: SCREENS.Terminal) -> SCREENS.Terminal:
+def terminal(shared: Terminal) -> Terminal:
     """That shell at an empty prompt on an empty screen."""
     if not shared.waits:
         shared.send("\x03")
@@ -82,15 +87,17 @@ def terminal(shared: SCREENS.Terminal) -> SCREENS.Terminal:
     return shared
 
 
-def left(terminal: SCREENS.Terminal) -> float:
+def left(terminal: Terminal) -> float:
     """ε in the prompt."""
-    return float(re.search(r"([\d.]+) left>", terminal.line).group(1))
+    return float(present(re.search(r"([\d.]+) left>", terminal.line)).group(1))
 
 
 # -- asking -----------------------------------------------------------------------------------
 
 
-def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(terminal):
+def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(
+    terminal: Terminal,
+) -> None:
     before = left(terminal)
     text = terminal.run(WARDS)
     assert re.search(r"^ears +[\d,]+ +± \d+$", text, re.MULTILINE)
@@ -102,7 +109,7 @@ def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(terminal):
     assert re.search(r"ε 0\.5 paid, \d+ ms", toolbar)
 
 
-def test_the_same_question_is_free_and_says_so(terminal):
+def test_the_same_question_is_free_and_says_so(terminal: Terminal) -> None:
     terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
     before = left(terminal)
     text = terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
@@ -111,7 +118,7 @@ def test_the_same_question_is_free_and_says_so(terminal):
     assert left(terminal) == before
 
 
-def test_a_statement_goes_over_lines_until_its_semicolon(terminal):
+def test_a_statement_goes_over_lines_until_its_semicolon(terminal: Terminal) -> None:
     terminal.send("SELECT sex, ';' AS semicolon,\r")
     terminal.see("...")
     terminal.send("COUNT(*) AS n FROM visits -- not yet;\r")
@@ -120,7 +127,7 @@ def test_a_statement_goes_over_lines_until_its_semicolon(terminal):
     assert re.search(r"^f +; +[\d,]+", text, re.MULTILINE)
 
 
-def test_highlighting_leaves_the_text_as_it_was_typed(terminal):
+def test_highlighting_leaves_the_text_as_it_was_typed(terminal: Terminal) -> None:
     statement = "SELECT 'it''s', \"a b\", 1.5e3, $$x$$, é /* c */ FROM nowhere -- end"
     terminal.raw = b""
     text = terminal.type(statement)
@@ -131,7 +138,7 @@ def test_highlighting_leaves_the_text_as_it_was_typed(terminal):
 
 
 @pytest.mark.slow
-def test_tab_completes_tables_columns_and_commands(terminal):
+def test_tab_completes_tables_columns_and_commands(terminal: Terminal) -> None:
     terminal.send("SELECT wa\t")
     terminal.see("SELECT ward")
     terminal.type(" FROM visits v WHERE v.")
@@ -150,7 +157,7 @@ def test_tab_completes_tables_columns_and_commands(terminal):
     assert re.search(r"^(when +paid|Nothing )", told, re.MULTILINE)
 
 
-def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal):
+def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal: Terminal) -> None:
     terminal.send("SELECT ward,\r")
     terminal.see("...")
     text = terminal.run("  nope FROM visits GROUP BY ward;")
@@ -164,7 +171,7 @@ def test_an_error_is_shown_with_its_place_and_is_no_traceback(terminal):
 # -- commands ---------------------------------------------------------------------------------
 
 
-def test_commands_describe_and_plot(terminal):
+def test_commands_describe_and_plot(terminal: Terminal) -> None:
     assert "privacy unit: patient" in terminal.run("\\d visits")
     terminal.run(WARDS)
     text = terminal.run("\\plot")
@@ -172,7 +179,7 @@ def test_commands_describe_and_plot(terminal):
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_commands_set_time_and_unset(terminal):
+def test_commands_set_time_and_unset(terminal: Terminal) -> None:
     assert re.search(r"Time: \d+ ms", terminal.run("\\timing") + terminal.run("SHOW TABLES;"))
     terminal.run("\\timing off")
     terminal.clear()
@@ -183,7 +190,7 @@ def test_commands_set_time_and_unset(terminal):
 
 
 @pytest.mark.slow
-def test_formats_and_files(terminal, home):
+def test_formats_and_files(terminal: Terminal, home: Path) -> None:
     (home / "two.sql").write_text(f"SHOW TABLES;\n{SEXES}\n", encoding="utf-8")
     assert '"columns": ["sex", "n"]' in terminal.run("\\format json") + terminal.run(SEXES)
     terminal.run("\\format csv")
@@ -196,7 +203,7 @@ def test_formats_and_files(terminal, home):
     assert "sex,n\n" in (home / "out.csv").read_text(encoding="utf-8")
 
 
-def test_explaining_what_is_being_typed_costs_nothing(terminal):
+def test_explaining_what_is_being_typed_costs_nothing(terminal: Terminal) -> None:
     before = left(terminal)
     terminal.run("\\set pager off")
     terminal.send(f"{SEXES[:-1]}\r")
@@ -208,7 +215,7 @@ def test_explaining_what_is_being_typed_costs_nothing(terminal):
     terminal.run("\\set pager on")
 
 
-def test_wide_answers_are_shown_line_by_line(terminal):
+def test_wide_answers_are_shown_line_by_line(terminal: Terminal) -> None:
     columns = ", ".join(f"COUNT(*) AS a_rather_long_name_{i}" for i in range(5))
     text = terminal.run(f"SELECT sex, {columns} FROM visits GROUP BY sex;")
     assert "─[ 2 ]─" in text
@@ -219,7 +226,9 @@ def test_wide_answers_are_shown_line_by_line(terminal):
 
 
 @pytest.mark.slow
-def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(terminal):
+def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(
+    terminal: Terminal,
+) -> None:
     before = left(terminal)
     terminal.run("\\confirm 0%")
     question = "SELECT COUNT(*) AS dear FROM visits WHERE cost > 17;"
@@ -260,7 +269,7 @@ def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(terminal):
 # -- Ctrl-C and Ctrl-D ------------------------------------------------------------------------
 
 
-def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal):
+def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal: Terminal) -> None:
     before = left(terminal)
     terminal.type(WARDS)
     terminal.send("\x03")
@@ -275,7 +284,9 @@ def test_ctrl_c_while_typing_clears_the_line_and_costs_nothing(terminal):
 
 
 @pytest.mark.slow
-def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(terminal, home):
+def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(
+    terminal: Terminal, home: Path
+) -> None:
     with Ledger.open(home / "clinic.budget.db") as ledger:
         unsettled = ledger.spent("clinic/ana").unsettled
     before = left(terminal)
@@ -297,8 +308,8 @@ def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(terminal, home):
 
 @pytest.mark.slow
 def test_ctrl_d_leaves_and_history_is_kept_across_shells_for_its_owner_alone(
-    opening, home, tmp_path
-):
+    opening: Opening, home: Path, tmp_path: Path
+) -> None:
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     one = opening(environment=state)
     one.run("SHOW BUDGET;")
@@ -315,7 +326,7 @@ def test_ctrl_d_leaves_and_history_is_kept_across_shells_for_its_owner_alone(
 
 
 @pytest.mark.slow
-def test_long_answers_are_paged_unless_told_not_to(terminal):
+def test_long_answers_are_paged_unless_told_not_to(terminal: Terminal) -> None:
     question = "SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;"
     terminal.type(question)
     terminal.send("\r")
@@ -334,7 +345,7 @@ def test_long_answers_are_paged_unless_told_not_to(terminal):
 
 
 @pytest.mark.slow
-def test_sixty_columns_are_enough(opening):
+def test_sixty_columns_are_enough(opening: Opening) -> None:
     one = opening(columns=60, lines=50)
     one.run(WARDS)
     text = one.run("\\plot")
@@ -345,7 +356,7 @@ def test_sixty_columns_are_enough(opening):
 
 
 @pytest.mark.slow
-def test_a_dumb_terminal_is_spared_colours_and_pages(opening):
+def test_a_dumb_terminal_is_spared_colours_and_pages(opening: Opening) -> None:
     one = opening(environment={"TERM": "dumb"})
     one.raw = b""
     text = one.run("SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;")
@@ -359,7 +370,7 @@ def test_a_dumb_terminal_is_spared_colours_and_pages(opening):
 
 
 @pytest.mark.slow
-def test_a_terminal_without_utf8_shows_letters_it_has(opening):
+def test_a_terminal_without_utf8_shows_letters_it_has(opening: Opening) -> None:
     one = opening(environment={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"})
     assert re.fullmatch(r"ana eps [\d.]+ left> ?", one.line)
     text = one.run(WARDS)
@@ -369,7 +380,9 @@ def test_a_terminal_without_utf8_shows_letters_it_has(opening):
 
 
 @pytest.mark.slow
-def test_without_prompt_toolkit_a_terminal_is_told_what_to_install(home, tmp_path):
+def test_without_prompt_toolkit_a_terminal_is_told_what_to_install(
+    home: Path, tmp_path: Path
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\nsys.modules['prompt_toolkit'] = None\n"
         "import importlib.util as u\nfind = u.find_spec\n"

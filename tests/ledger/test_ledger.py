@@ -102,7 +102,7 @@ def test_a_refused_reservation_says_what_is_left_and_changes_nothing(
 @pytest.mark.parametrize("bobs", [(2**39, 2**60), (2**39 + 77, 2**60 + 77)])
 @pytest.mark.parametrize("alices", [(2**40, 2**62), None])
 def test_a_refusal_tells_no_figures_of_an_account_that_others_pay_from_too(
-    ledger: Ledger, currency: Currency, bobs, alices
+    ledger: Ledger, currency: Currency, bobs: tuple[int, int], alices: tuple[int, int] | None
 ) -> None:
     owner = ledger.owner("olga")
     owner.create("sales/alice")
@@ -282,11 +282,12 @@ def test_malformed_account_paths_are_refused(file_ledger: Ledger, bad: Any) -> N
     def reserve(path: Any) -> object:
         return file_ledger.reserve(path, RHO.amount(1, 1), query="f1", plan=PLAN, limits=LIMITS)
 
-    for refused in (
+    refusals: tuple[Callable[[], object], ...] = (
         lambda: Account(bad, Amount()),
         lambda: file_ledger.spent(bad),
         lambda: reserve(bad),
-    ):
+    )
+    for refused in refusals:
         with pytest.raises(ParameterError):
             refused()
 

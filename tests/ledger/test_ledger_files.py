@@ -92,8 +92,8 @@ def make_altered(path: Path) -> None:
 def make_altered_chain(path: Path, statement: str) -> None:
     make_used_ledger(path)
     with raw(path) as connection:
-        rules = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
-        rules = rules.fetchall()
+        found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        rules = found.fetchall()
         for name, _ in rules:
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute(statement)

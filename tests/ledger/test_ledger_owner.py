@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -70,11 +71,12 @@ def test_an_account_is_created_once_with_those_above_it(ledger: Ledger, owner: O
 
 
 def test_owner_actions_on_unknown_accounts_are_refused(ledger: Ledger, owner: Owner) -> None:
-    for action in (
+    actions: tuple[Callable[[], object], ...] = (
         lambda: owner.set_limits("sales", RHO.amount(1, 1)),
         lambda: owner.renew("sales", Renewal.DAY),
         lambda: owner.open_window("sales"),
-    ):
+    )
+    for action in actions:
         with pytest.raises(UnknownName) as refusal:
             action()
         assert refusal.value.code == "unknown_account"
@@ -103,7 +105,7 @@ def test_malformed_owner_actions_are_refused(ledger: Ledger, owner: Owner) -> No
 
 
 def test_each_owner_action_is_an_event_of_the_chain(ledger: Ledger, owner: Owner) -> None:
-    actions = [
+    actions: list[tuple[str, Callable[[], object]]] = [
         ("account", lambda: owner.create("sales")),
         ("limits", lambda: owner.set_limits("sales", RHO.amount(5, 5))),
         ("renewal", lambda: owner.renew("sales", Renewal.DAY)),

@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def test_every_commit_is_synced_and_waiting_has_an_end(url: str) -> None:
             ("search_path", "dpsql_ledger, pg_temp"),
             ("fsync", "on"),
         ]:
-            shown = ledger._link.use(lambda sql, text=f"SHOW {setting}": sql.execute(text))
+            shown = ledger._link.use(methodcaller("execute", f"SHOW {setting}"))
             assert shown == [(value,)]
 
 

@@ -149,7 +149,7 @@ def test_an_id_is_never_given_again_to_whomever(ledger: Ledger) -> None:
     ids=lambda wrong: f"{wrong}"[:40],
 )
 def test_malformed_streams_are_refused(ledger: Ledger, wrong: dict[str, Any]) -> None:
-    given = {
+    given: dict[str, Any] = {
         "account": A,
         "amount": RHO.amount(1, 1),
         "name": "visits",
@@ -197,9 +197,10 @@ def test_a_step_is_begun_once_and_after_all_before(ledger: Ledger) -> None:
         refused("ledger_step_used", ledger, ledger.begin_step, A, "s1", step)
     assert ledger.begin_step(A, "s1", 5).step == 5
     refused("ledger_step_beyond", ledger, ledger.begin_step, A, "s1", 6)
-    for step in (0, -1, True, 1.0, "1", 10**7):
+    wrong: tuple[Any, ...] = (0, -1, True, 1.0, "1", 10**7)
+    for number in wrong:
         with pytest.raises(ParameterError):
-            ledger.begin_step(A, "s1", step)  # type: ignore[arg-type]
+            ledger.begin_step(A, "s1", number)
 
 
 def test_a_stream_is_its_accounts_alone(ledger: Ledger) -> None:
@@ -348,7 +349,7 @@ def test_a_clock_that_went_back_begins_no_step_and_hides_no_failure(
 ) -> None:
     RHO.stream(ledger, "s1", ALICE)
     ticket = ledger.begin_step(A, "s1", 1)
-    backend = ledger._link.use(type)
+    backend: Any = ledger._link.use(type)
     real = backend.now
     monkeypatch.setattr(backend, "now", lambda self: real(self) - 3_600_000_000)
     refused("ledger_clock", ledger, ledger.begin_step, A, "s1", 2)
@@ -642,8 +643,8 @@ def test_a_stream_of_many_steps_is_as_quick_as_one_of_few(path: Path) -> None:
     """What a step reads does not grow with the steps before it: each question uses an index."""
     with Ledger.open(path) as ledger:
         RHO.stream(ledger, "s1", Account(A, RHO.amount(100, 100)), steps=1000)
-        counts = []
-        backend = ledger._link.use(type)
+        counts: list[int] = []
+        backend: Any = ledger._link.use(type)
         real = backend.execute
 
         def counted(self: Any, sql: str, values: Any = ()) -> Any:

@@ -123,9 +123,10 @@ def test_what_cannot_fail_is_refused_unchanged(ledger: Ledger) -> None:
     for account in ("sales/bob", "sales/alice/notebook/x", "sal", "sales/", "", "else"):
         with pytest.raises(ParameterError):
             ledger.fail(charge, account, Cause.ENGINE)
-    for cause in ("Conversion Error: 17 is no date", "", "Engine", None, b"engine", []):
+    odd: list[Any] = ["Conversion Error: 17 is no date", "", "Engine", None, b"engine", []]
+    for cause in odd:
         with pytest.raises(ParameterError):
-            ledger.fail(charge, "sales", cause)  # type: ignore[arg-type]
+            ledger.fail(charge, "sales", cause)
     for unknown, code in (
         (Charge(99, "sales/alice", charge.amount), "ledger_unknown_entry"),
         (Charge(charge.entry, "sales/alice", charge.amount), "ledger_unknown_entry"),

@@ -463,7 +463,8 @@ def test_one_group_with_its_base_costs_at_most_the_stated_rho_at_every_order() -
             + log_p[b - 2 * base + s + 60]
             for s in z
         ]
-        return special.logsumexp(np.array(terms), axis=0).ravel()
+        summed: NDArray[np.float64] = special.logsumexp(np.array(terms), axis=0).ravel()
+        return summed
 
     for before, after in [((5, 0), (6, 0)), ((5, 0), (4, 1)), ((5, 0), (5, 1))]:
         for order in [a for a in ORDERS if a <= 5]:
@@ -588,7 +589,7 @@ def test_a_group_appears_as_often_as_stated() -> None:
     mechanism = CorrelatedTopK(3.0, 1, 5, 5, 0.01, 0)
     source, runs = SeededSource(9), 2500
     for probability in (0.5, 0.95):
-        needed = mechanism.appears_above(probability)
+        needed = mechanism.score_for_inclusion(probability)
         assert needed is not None
         for extra, fewer in ((0, False), (-6, True)):
             score = 100 + math.ceil(needed) + extra
@@ -643,7 +644,7 @@ def test_a_mechanism_made_for_a_rho_costs_it_and_no_more(k_bar: int, with_counts
             root = (2 if with_counts else 1) * math.sqrt(k_bar)
             stated = sensitivity**2 * (k_bar + root) / (8 * made.sigma**2)
             assert made.rho(3) == pytest.approx(stated)
-            assert made.fetch == k_bar + 1
+            assert made.top_rows_needed == k_bar + 1
 
 
 def test_noise_too_small_for_the_analysis_is_refused() -> None:

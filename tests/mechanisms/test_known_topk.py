@@ -113,7 +113,7 @@ def test_a_group_as_large_as_stated_is_among_the_k_with_the_stated_probability(
     probability: float,
 ) -> None:
     mechanism, runs = KnownDomainTopK(0.7, 2, 3, 30), 4000
-    above = mechanism.appears_above(probability)
+    above = mechanism.score_for_inclusion(probability)
     assert above is not None
     source = SeededSource(8)
     for two_giants, exact in ((True, True), (False, False)):
@@ -124,7 +124,7 @@ def test_a_group_as_large_as_stated_is_among_the_k_with_the_stated_probability(
         assert upper_bound(found, runs) >= probability
         if exact:
             assert lower_bound(found, runs) <= probability + 0.06
-    assert KnownDomainTopK(0.7, 2, 30, 30).appears_above(0.95) is None
+    assert KnownDomainTopK(0.7, 2, 30, 30).score_for_inclusion(0.95) is None
 
 
 @pytest.mark.parametrize("bad", [(0.0, 1, 1, 1), (1.0, 0, 1, 1), (1.0, 1, 0, 1), (1.0, 1, 1, 0)])

@@ -286,7 +286,7 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
     slack = 6 * math.sqrt(probability * (1 - probability) / runs)
     noise = additive(DiscreteGaussian(6.0))
     positive = PositiveCounts(noise, 2, 1e-4, 0)
-    needed = math.ceil(positive.appears_above(probability) or 0)
+    needed = math.ceil(positive.score_for_inclusion(probability) or 0)
     scores = np.full(runs, needed, dtype=np.int64)
     # At the threshold itself half of the lattice's tie counts against the group.
     tie = 0.05 if probability == 0.5 else 0.0
@@ -296,7 +296,7 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
         GaussianTopK(noise, 2, 3, 1e-4, 0),
         GumbelTopK(0.7, 1, 1, 3, 1e-4, 0),
     ):
-        needed = math.ceil(mechanism.appears_above(probability) or 0)
+        needed = math.ceil(mechanism.score_for_inclusion(probability) or 0)
         lone = np.array([needed], dtype=np.int64)
         found = sum(len(mechanism.select(lone, source).indices) for _ in range(runs)) / runs
         assert found >= probability - slack - tie

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from itertools import permutations
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -41,6 +43,8 @@ from dpsql.mechanisms.sampling.numeric import mills_ratio, normal_quantile_sf
 
 IMPOSSIBLE = 1e-9  # a correct build's p-value is below this less than once in 10**9 seeds
 KINDS = (DiscreteGaussian, DiscreteLaplace)
+
+Kind: TypeAlias = type[DiscreteGaussian] | type[DiscreteLaplace]
 
 
 @dataclass(slots=True)
@@ -112,7 +116,7 @@ def pointwise_p(draws: NDArray[np.int64], law: LatticeNoise) -> float:
     return chi_square_p(observed, expected)
 
 
-def binned_p(draws: NDArray[np.int64], kind: type[LatticeNoise], scale: float) -> float:
+def binned_p(draws: NDArray[np.int64], kind: Kind, scale: float) -> float:
     """Chi-square over 400 bins, expected from the continuous law with half-integer edges."""
     edges = np.unique(np.rint(np.linspace(-4, 4, 399) * scale)) + 0.5
     z = edges / scale
@@ -133,9 +137,7 @@ POINTWISE = [(kind, scale) for kind in KINDS for scale in (0.25, 0.5, 1.0, 3.3, 
 
 
 @pytest.mark.parametrize(("kind", "scale"), [*POINTWISE, (DiscreteLaplace, 0.1)])
-def test_draws_follow_the_exact_pmf_and_not_a_nearby_one(
-    kind: type[LatticeNoise], scale: float
-) -> None:
+def test_draws_follow_the_exact_pmf_and_not_a_nearby_one(kind: Kind, scale: float) -> None:
     draws = kind(scale).sample(1_000_000, SeededSource(11))
     assert pointwise_p(draws, kind(scale)) > IMPOSSIBLE
     assert pointwise_p(draws, kind(scale * 1.3)) < IMPOSSIBLE
@@ -149,7 +151,7 @@ def test_tiny_scales_draw_almost_only_zero() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e3, 1e6, 1e9, 2.0**40])
-def test_draws_of_large_scale_follow_the_binned_law(kind: type[LatticeNoise], scale: float) -> None:
+def test_draws_of_large_scale_follow_the_binned_law(kind: Kind, scale: float) -> None:
     draws = kind(scale).sample(400_000, SeededSource(12))
     assert binned_p(draws, kind, scale) > IMPOSSIBLE
     assert binned_p(draws, kind, scale * 1.3) < IMPOSSIBLE
@@ -167,9 +169,7 @@ def test_low_bits_of_large_draws_are_uniform(scale: float) -> None:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.5, 3.3, 50.0])
-def test_draws_stay_exact_when_float_evaluation_is_trusted_little(
-    kind: type[LatticeNoise], scale: float
-) -> None:
+def test_draws_stay_exact_when_float_evaluation_is_trusted_little(kind: Kind, scale: float) -> None:
     counted = ScriptedSource([], SeededSource(14))
     draws = LatticeSampler(kind(scale), slack=0.1).sample(40_000, counted)
     quick = ScriptedSource([], SeededSource(14))
@@ -192,7 +192,7 @@ def test_tail_proposals_are_exact(sigma: float) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [MIN_SCALE, 0.05, 0.7, 1.0, 15.9, 47.0, 1e4, 1e9, MAX_SCALE])
-def test_bars_stand_above_the_curve_and_boxes_below(kind: type[LatticeNoise], scale: float) -> None:
+def test_bars_stand_above_the_curve_and_boxes_below(kind: Kind, scale: float) -> None:
     """The premise of exactness, checked in rational arithmetic at each cell's two ends."""
     noise = kind(scale)
     sampler = LatticeSampler(noise)
@@ -306,7 +306,7 @@ def test_threads_may_share_a_distribution() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.0, -1.0, 0.009, 1e13, math.inf, math.nan, "1", None])
-def test_scales_out_of_range_are_refused(kind: type[LatticeNoise], scale: float) -> None:
+def test_scales_out_of_range_are_refused(kind: Kind, scale: float) -> None:
     with pytest.raises(ParameterError, match="must lie between"):
         kind(scale)
 
@@ -332,7 +332,7 @@ def test_sampler_cache_is_bounded() -> None:
 
 
 @cache
-def exact_masses(kind: type[LatticeNoise], scale: float, width: int) -> tuple[Decimal, ...]:
+def exact_masses(kind: Kind, scale: float, width: int) -> tuple[Decimal, ...]:
     """Unnormalised probabilities of 0, 1, ..., width with 60 digits."""
     with localcontext() as context:
         context.prec = 60
@@ -343,7 +343,7 @@ def exact_masses(kind: type[LatticeNoise], scale: float, width: int) -> tuple[De
         return tuple((-(x / unit)).exp() for x in range(width + 1))
 
 
-def exact_tails(kind: type[LatticeNoise], scale: float, width: int) -> list[Decimal]:
+def exact_tails(kind: Kind, scale: float, width: int) -> list[Decimal]:
     """P[Z > x] for x = 0, 1, ..., width - 1, by summation."""
     masses = exact_masses(kind, scale, width)
     with localcontext() as context:
@@ -356,7 +356,7 @@ def exact_tails(kind: type[LatticeNoise], scale: float, width: int) -> list[Deci
         return tails[::-1]
 
 
-WIDTHS = {
+WIDTHS: dict[Kind, Callable[[float], int]] = {
     DiscreteGaussian: lambda scale: math.ceil(60 * scale) + 3,
     DiscreteLaplace: lambda scale: math.ceil(900 * scale) + 3,
 }
@@ -364,7 +364,7 @@ WIDTHS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.05, 0.1, 0.5, 0.999, 1.0, 3.3, 17.5])
-def test_log_sf_bounds_the_exact_tail_tightly(kind: type[LatticeNoise], scale: float) -> None:
+def test_log_sf_bounds_the_exact_tail_tightly(kind: Kind, scale: float) -> None:
     noise, tails = kind(scale), exact_tails(kind, scale, WIDTHS[kind](scale))
     for x, tail in enumerate(tails):
         log_tail = float(tail.ln())
@@ -405,7 +405,7 @@ def test_log_sf_of_huge_sigma_is_the_normal_tail(sigma: float) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.05, 0.5, 1.0, 3.3, 17.5])
-def test_quantile_is_the_smallest_safe_integer(kind: type[LatticeNoise], scale: float) -> None:
+def test_quantile_is_the_smallest_safe_integer(kind: Kind, scale: float) -> None:
     tails = exact_tails(kind, scale, WIDTHS[kind](scale))
     for p in (0.49, 0.3, 0.05, 1e-3, 1e-6, 1e-12, 1e-18, 1e-100, 1e-300):
         expected = next((x for x, tail in enumerate(tails) if tail <= Decimal(p)), None)
@@ -418,7 +418,7 @@ def test_quantile_is_the_smallest_safe_integer(kind: type[LatticeNoise], scale: 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.3, 7.7, 600.0, 1e6, 1e11])
 @pytest.mark.parametrize("p", [1 - 1e-9, 0.9, 0.5, 0.2, 1e-9, 1e-200])
-def test_quantile_brackets_p(kind: type[LatticeNoise], scale: float, p: float) -> None:
+def test_quantile_brackets_p(kind: Kind, scale: float, p: float) -> None:
     noise = kind(scale)
     t = noise.quantile_sf(p)
     assert noise.log_sf(t) <= math.log(p) < noise.log_sf(t - 1)
@@ -426,7 +426,7 @@ def test_quantile_brackets_p(kind: type[LatticeNoise], scale: float, p: float) -
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.05, 0.5, 0.999, 1.0, 3.3])
-def test_pmf_and_variance_match_exact_sums(kind: type[LatticeNoise], scale: float) -> None:
+def test_pmf_and_variance_match_exact_sums(kind: Kind, scale: float) -> None:
     masses = exact_masses(kind, scale, WIDTHS[kind](scale))
     total = masses[0] + 2 * sum(masses[1:])
     exact = np.array([float(mass / total) for mass in masses[:60]])
@@ -635,7 +635,7 @@ def test_gumbel_order_is_the_peeled_exponential_mechanism(limit: int) -> None:
     )
 
     def weights(eps: float) -> list[float]:
-        return np.exp(eps * scores + offsets).tolist()
+        return [float(w) for w in np.exp(eps * scores + offsets)]
 
     assert peeling_p(orders, weights(epsilon), limit) > IMPOSSIBLE
     assert peeling_p(orders, weights(epsilon * 1.3), limit) < IMPOSSIBLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -41,7 +41,8 @@ def distances(
 
 def log_law(away: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
     weights = -rate * away
-    return weights - np.log(np.exp(weights).sum())
+    law: NDArray[np.float64] = weights - np.log(np.exp(weights).sum())
+    return law
 
 
 def histograms(*groups: Rows) -> Histograms:
@@ -157,7 +158,9 @@ def test_pure_quantiles_lose_at_most_their_epsilon_over_all_groups(fraction: Fra
 
 @pytest.mark.parametrize("budget", [0.0, -1.0, math.inf, math.nan])
 @pytest.mark.parametrize("calibrated", [exponential_quantile, pure_quantile])
-def test_a_budget_that_buys_nothing_is_refused(calibrated, budget: float) -> None:
+def test_a_budget_that_buys_nothing_is_refused(
+    calibrated: Callable[..., object], budget: float
+) -> None:
     with pytest.raises(ParameterError):
         calibrated(budget, Fraction(1, 2), rows=1, groups=1, size=10)
 
@@ -178,7 +181,7 @@ GROUPS: tuple[Rows, ...] = (
 REPEATS = 4_000
 
 
-def drawn(mechanism: ExponentialQuantile, seed: int) -> list[Counter]:
+def drawn(mechanism: ExponentialQuantile, seed: int) -> list[Counter[int]]:
     """How often each point was drawn for each of GROUPS."""
     rows = [group for group in GROUPS for _ in range(REPEATS)]
     points = mechanism.draw(histograms(*rows), SeededSource(seed)).reshape(len(GROUPS), REPEATS)

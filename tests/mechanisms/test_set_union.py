@@ -503,8 +503,8 @@ def test_items_nobody_has_are_never_named() -> None:
 def test_items_named_half_of_the_time_are_at_the_threshold() -> None:
     union = laplace_union(Weighting.WEIGHTED, 10)
     share = union.item_weights[-1]
-    assert union.appears_above(0.5) == union.threshold / share
-    above = union.appears_above(0.95)
+    assert union.score_for_inclusion(0.5) == union.threshold / share
+    above = union.score_for_inclusion(0.95)
     assert above is not None
     drawn = union.select(np.full(4000, round(above * share), np.int64), SeededSource(2))
     assert stats.binomtest(len(drawn.indices), 4000, 0.95).pvalue > 1e-9

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
         order = present
         if plan.score is not None and not plan.declared:
             order = present[np.argsort(-columns[plan.score][present], kind="stable")]
-            order = order[: plan.selection.fetch]
+            order = order[: plan.selection.top_rows_needed]
         measures = {plan.block.measure_column(i): c[order] for i, c in enumerate(columns)}
         measures[plan.block.key_column(0)] = order + 1
         return ExactRows(np.arange(1, len(order) + 1), measures, {"k": order})
@@ -327,7 +328,7 @@ POLICY = Policy(
         epsilon=EPSILON, delta=1e-5, max_groups_contributed=2, max_rows_contributed=2, k_bar=3
     ),
 )
-QUERIES = {
+QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
     "declared keys": ("SELECT city, COUNT(*) n FROM visits GROUP BY city", {}),
     "unknown keys": ("SELECT street, COUNT(DISTINCT person) n FROM visits GROUP BY street", {}),
     "sums": ("SELECT SUM(x) n FROM visits", {}),

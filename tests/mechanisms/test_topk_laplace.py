@@ -280,7 +280,7 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
 ) -> None:
     runs, source = 2500, SeededSource(19)
     for mechanism in (LaplaceTopK(0.3, 2, 3, 1e-4, 0), FixedThreshold(0.3, 2, 1e-4, 0.0, 0)):
-        above = mechanism.appears_above(probability)
+        above = mechanism.score_for_inclusion(probability)
         assert above is not None
         for lower in (0, math.ceil(above / 3)):
             scores = np.array([math.ceil(above) - lower], dtype=np.int64)

@@ -438,9 +438,9 @@ def test_both_are_selections_and_say_what_they_cost() -> None:
     assert one_shot.rho(5) == math.inf, "no zCDP cost is stated"
     assert 0.02 * (1 - 1e-9) <= zcdp.rho(None) <= 0.02
     for mechanism in (one_shot, zcdp):
-        assert mechanism.fetch is None
+        assert mechanism.top_rows_needed is None
         assert mechanism.score_noise is not None
-        half, high = mechanism.appears_above(0.5), mechanism.appears_above(0.95)
+        half, high = mechanism.score_for_inclusion(0.5), mechanism.score_for_inclusion(0.95)
         assert half is not None
         assert high is not None
         assert high - half == pytest.approx(1.645 * mechanism.score_noise.scale, rel=1e-3)

@@ -39,7 +39,7 @@ def defined_twice(sources: dict[str, str]) -> dict[str, list[str]]:
     return {name: modules for name, modules in homes.items() if len(modules) > 1}
 
 
-def test_no_public_name_is_defined_twice():
+def test_no_public_name_is_defined_twice() -> None:
     sources = {
         str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")
     }
@@ -62,10 +62,10 @@ def test_no_public_name_is_defined_twice():
         "for sums in (1, 2):\n    pass",
     ],
 )
-def test_every_kind_of_definition_is_seen(definition):
+def test_every_kind_of_definition_is_seen(definition: str) -> None:
     assert defined_twice({"a.py": "sums = 1", "b.py": definition}) == {"sums": ["a.py", "b.py"]}
 
 
-def test_imports_and_private_names_define_nothing():
+def test_imports_and_private_names_define_nothing() -> None:
     others = {"b.py": "from a import sums, _own\n__all__ = ['sums']\n_own = 2", "c.py": "import a"}
     assert defined_twice({"a.py": "sums = 1\n_own = 1\n__all__ = []", **others}) == {}

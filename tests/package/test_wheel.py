@@ -54,7 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A builder that is here already need not be fetched.
     fetch = importlib.util.find_spec("hatchling") is None
     if importlib.util.find_spec("build") is not None:
-        words = ["build", "--wheel", "--outdir", place]
+        words: list[str | Path] = ["build", "--wheel", "--outdir", place]
         words += [] if fetch else ["--no-isolation"]
     else:
         words = ["pip", "wheel", "--no-deps", "--wheel-dir", place]

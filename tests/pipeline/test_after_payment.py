@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import ANALYST, FILL, POLICY_TABLES, world_file
@@ -209,7 +210,12 @@ def failures(
 ) -> tuple[int, list[str]]:
     """How many statements were answered, and which failed although they were paid for."""
     reserve, charges = Ledger.reserve, []
-    monkeypatch.setattr(Ledger, "reserve", lambda *a, **k: charges.append(1) or reserve(*a, **k))
+
+    def counted(*given: Any, **named: Any) -> object:
+        charges.append(1)
+        return reserve(*given, **named)
+
+    monkeypatch.setattr(Ledger, "reserve", counted)
     answered, failed = 0, []
     for statement in asked:
         charges.clear()
@@ -228,7 +234,7 @@ def failures(
 def read(result: dpsql.Result) -> None:
     """Everything that an answer can be asked for."""
     result.intervals()
-    result.reading()
+    result.summary()
     result.arrow()
     assert len(result.columns) == len(result.types)
     assert repr(result)

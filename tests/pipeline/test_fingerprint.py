@@ -9,6 +9,7 @@ import pkgutil
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -46,7 +47,7 @@ POLICY = Policy(
 ASKED = "SELECT k, count(*) AS c, sum(x) FROM visits WHERE n > 3 GROUP BY k"
 
 
-def of(sql: str, policy: Policy = POLICY, **parameters: object) -> str:
+def of(sql: str, policy: Policy = POLICY, **parameters: Any) -> str:
     return planned(sql, SCHEMA, policy, **parameters).fingerprint
 
 
@@ -109,7 +110,7 @@ def test_digits_that_make_another_type_are_told_apart() -> None:
     "parameters",
     [{"epsilon": 0.4}, {"delta": 1e-7}, {"max_groups_contributed": 3}, {"max_rows_contributed": 2}],
 )
-def test_other_parameters_are_another_question(parameters: dict[str, object]) -> None:
+def test_other_parameters_are_another_question(parameters: dict[str, Any]) -> None:
     assert of(ASKED, **parameters) != of(ASKED)
 
 
@@ -123,7 +124,7 @@ def test_parameters_that_play_no_part_do_not_matter() -> None:
     assert of(ASKED, k_bar=77) == of(ASKED)
 
 
-def with_table(**changes: object) -> Policy:
+def with_table(**changes: Any) -> Policy:
     return replace(POLICY, tables={**POLICY.tables, "visits": replace(VISITS, **changes)})
 
 
@@ -219,7 +220,9 @@ def typed(value: object) -> object:
 @pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=30))
 @settings(max_examples=300, deadline=None)
-def test_values_share_a_text_only_if_they_and_their_types_are_the_same(values) -> None:
+def test_values_share_a_text_only_if_they_and_their_types_are_the_same(
+    values: list[object],
+) -> None:
     for one, other in itertools.combinations(values, 2):
         assert (_canonical(one) == _canonical(other)) == (typed(one) == typed(other))
 
@@ -230,7 +233,12 @@ CONDITIONS = ["TRUE", *(f"k = CAST({literal} AS VARCHAR)" for literal in LITERAL
 CONDITIONS += ["k IN ('a', 'b')", "k IN ('a'', ''b')", "n > 1 AND n > 2", "n > 2 AND n > 1"]
 AGGREGATES = ["count(*)", "count(n)", "count(DISTINCT uid)", "sum(n)", "sum(x)", "avg(x)"]
 AGGREGATES += ["sum(x) FILTER (n > 1)", "sum(x, contribution_bounds_per_row => (0, 0.5))"]
-SETTINGS = [{}, {"epsilon": 0.25}, {"max_rows_contributed": 2}, {"min_units_per_group": 2}]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"epsilon": 0.25},
+    {"max_rows_contributed": 2},
+    {"min_units_per_group": 2},
+]
 QUESTIONS = st.tuples(
     st.lists(st.sampled_from(KEYS), max_size=2, unique=True).map(tuple),
     st.sampled_from(CONDITIONS),
@@ -239,7 +247,10 @@ QUESTIONS = st.tuples(
 )
 
 
-def written(question, shout: bool) -> str:
+Asked: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...], dict[str, Any]]
+
+
+def written(question: Asked, shout: bool) -> str:
     keys, condition, aggregates, _ = question
     named = [f"{key} AS g{i}" for i, key in enumerate(keys)]
     named += [f"{aggregate} AS a{i}" for i, aggregate in enumerate(aggregates)]
@@ -252,9 +263,10 @@ def written(question, shout: bool) -> str:
 @settings(max_examples=60, deadline=None)
 @pytest.mark.slow
 def test_different_questions_have_different_fingerprints_and_the_same_one_has_one(
-    one, another, changed
+    one: Asked, another: Asked, changed: int
 ) -> None:
-    other = (*one[:changed], another[changed], *one[changed + 1 :])
+    parts: list[Any] = [*one[:changed], another[changed], *one[changed + 1 :]]
+    other: Asked = (parts[0], parts[1], parts[2], parts[3])
     prints = [of(written(each, False), **each[-1]) for each in (one, other)]
     assert (prints[0] == prints[1]) == (one == other)
     assert of(written(one, True), **one[-1]) == prints[0]

@@ -87,7 +87,13 @@ HELD: list[tuple[object, object]] = [
 ODD: list[object] = [
     *(object(), b"bytes", bytearray(b"x"), [1], (1,), {1}, {"a": 1}, 1j, range(3), int, ...),
     *(fractions.Fraction(1, 3), uuid.UUID(int=1), datetime.timedelta(1), datetime.UTC),
-    *(np.timedelta64(5, "ns"), np.datetime64("NaT"), np.array(3), np.ma.masked, np.bytes_(b"x")),
+    *(
+        np.timedelta64(5, "ns"),
+        np.datetime64("NaT", "s"),
+        np.array(3),
+        np.ma.masked,
+        np.bytes_(b"x"),
+    ),
     *(np.complex128(1), np.longdouble(1), np.datetime64("20000-01-01"), np.void(b"x")),
     np.datetime64("2024-02-29T03:04:05.000000001"),
     np.datetime64("9999999", "Y"),  # which wraps around, in microseconds
@@ -129,7 +135,9 @@ VALUES = [*(value for value, _ in HELD), *ODD]
 
 
 @pytest.mark.parametrize("number", range(len(VALUES)))
-def test_no_way_in_lets_an_object_answer_for_itself(connection, number: int) -> None:
+def test_no_way_in_lets_an_object_answer_for_itself(
+    connection: dpsql.Connection, number: int
+) -> None:
     """Each takes the value or refuses it, at once, with an error of ours that is short."""
     value: Any = VALUES[number]
     answer = connection.sql("SELECT k FROM shops")
@@ -147,7 +155,7 @@ def test_no_way_in_lets_an_object_answer_for_itself(connection, number: int) -> 
         lambda: connection.sql("SELECT 1", fresh=value),
         lambda: connection.explain(counted, mechanism=value),
         lambda: answer.intervals(value),
-        lambda: answer.reading(value),
+        lambda: answer.summary(value),
         lambda: cursor.fetchmany(value),
         lambda: cursor.executemany(QUESTION, value),
         lambda: cursor.execute("SELECT ?", value),
@@ -261,7 +269,9 @@ class Listed(list[object]):
     ],
     ids=range(16),
 )  # fmt: skip
-def test_values_come_in_sequences_and_mappings_that_are_read_once(values, found) -> None:
+def test_values_come_in_sequences_and_mappings_that_are_read_once(
+    values: Any, found: dict[str, int] | tuple[int, int] | str
+) -> None:
     if not isinstance(found, str):
         read = plain_values(values)
         assert type(read) is type(found)

@@ -42,14 +42,14 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 
 @pytest.mark.parametrize("sql", ANSWERS)
 def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
-    sql, tmp_path, monkeypatch
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connect(tmp_path) as opened:
         opened.sql("SELECT count(*) FROM visits")
         before = opened.budget()
         monkeypatch.setattr(Answerer, "paying_ledger", None)
         monkeypatch.setattr(DuckDBRun, "exact", None)  # these are all reads of private rows
-        monkeypatch.setattr(DuckDBRun, "stage", None)
+        monkeypatch.setattr(DuckDBRun, "scratch", None)
         answer = opened.sql(sql)
         monkeypatch.undo()
         assert answer.fetchall() == ANSWERS[sql]
@@ -60,14 +60,14 @@ def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
         assert opened.budget() == before
 
 
-def test_one_private_block_is_enough_to_be_charged(connection) -> None:
+def test_one_private_block_is_enough_to_be_charged(connection: dpsql.Connection) -> None:
     before = connection.budget().rho_spent
     answer = connection.sql("SELECT name, n FROM shops, (SELECT count(*) AS n FROM visits) t")
     assert answer.released
     assert connection.budget().rho_spent > before
 
 
-def test_a_spent_account_and_a_connection_without_a_ledger_may_ask(tmp_path) -> None:
+def test_a_spent_account_and_a_connection_without_a_ledger_may_ask(tmp_path: Path) -> None:
     poor = policy(None, ana=AccountPolicy(ANALYST, 1e-3, 1e-9))
     with world_file(tmp_path / "world.duckdb", *FILL) as path:
         for ledger in (tmp_path / "budget.db", None):
@@ -78,7 +78,7 @@ def test_a_spent_account_and_a_connection_without_a_ledger_may_ask(tmp_path) -> 
                 assert opened.sql(PING).fetchall() == [(1,)]
 
 
-def test_the_plan_says_that_there_is_nothing_to_pay(connection) -> None:
+def test_the_plan_says_that_there_is_nothing_to_pay(connection: dpsql.Connection) -> None:
     plan = connection.explain("SELECT name FROM shops")
     assert plan.blocks == ()
     assert plan.reserved_epsilon == 0
@@ -86,7 +86,7 @@ def test_the_plan_says_that_there_is_nothing_to_pay(connection) -> None:
     assert "Reserves" not in str(plan)
 
 
-def test_a_cursor_can_be_asked_whether_it_is_alive(connection) -> None:
+def test_a_cursor_can_be_asked_whether_it_is_alive(connection: dpsql.Connection) -> None:
     cursor = connection.cursor()
     cursor.execute(PING)
     assert cursor.fetchone() == (1,)
@@ -104,7 +104,7 @@ def test_a_cursor_can_be_asked_whether_it_is_alive(connection) -> None:
     ],
 )
 def test_what_fails_says_that_nothing_was_spent_and_shows_no_value(
-    sql, kind, code, connection
+    sql: str, kind: type[dpsql.Error], code: str, connection: dpsql.Connection
 ) -> None:
     before = connection.budget()
     with pytest.raises(kind) as failed:
@@ -115,7 +115,7 @@ def test_what_fails_says_that_nothing_was_spent_and_shows_no_value(
     assert connection.budget() == before
 
 
-def test_parameters_are_checked_even_where_they_have_no_use(connection) -> None:
+def test_parameters_are_checked_even_where_they_have_no_use(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.ParameterError):
         connection.sql(PING, epsilon=-1)
 
@@ -131,7 +131,9 @@ GRABS = (
 
 
 @pytest.mark.parametrize("sql", GRABS)
-def test_private_rows_are_not_where_public_statements_run(sql, tmp_path, monkeypatch) -> None:
+def test_private_rows_are_not_where_public_statements_run(
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Even if whoever splits statements took every table for public, there is nothing to find."""
 
     def never(self: Lineage, select: exp.Select, scope: Scope) -> None:
@@ -143,7 +145,7 @@ def test_private_rows_are_not_where_public_statements_run(sql, tmp_path, monkeyp
         opened.sql(sql)
 
 
-def test_a_private_table_that_is_declared_public_would_be_found(tmp_path) -> None:
+def test_a_private_table_that_is_declared_public_would_be_found(tmp_path: Path) -> None:
     """The declaration is what protects: this is how the tests above could fail."""
     tables = dict(policy().tables)
     open_to_all = {**tables, "visits": replace(tables["visits"], privacy_unit=None)}

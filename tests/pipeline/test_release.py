@@ -44,7 +44,8 @@ def rows(plan: BlockPlan, columns: list[list[int]], keys: list[tuple[object, ...
 
 def names(released: ReleasedRows) -> list[object]:
     assert isinstance(released.keys, dict)
-    return released.keys["k"].tolist()
+    keys: list[object] = released.keys["k"].tolist()
+    return keys
 
 
 def test_a_declared_domain_is_answered_whole_and_absent_groups_are_zero() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from present import present
 from support import ANALYST, connect, policy
 
 import dpsql
@@ -39,7 +40,7 @@ QUESTIONS = [
 
 
 def reopened(
-    directory: Path, rules: Policy | None = None, analyst: str = ANALYST, **options: object
+    directory: Path, rules: Policy | None = None, analyst: str = ANALYST, **options: Any
 ) -> dpsql.Connection:
     """Another connection to the world and the ledger that ``connect`` made."""
     return dpsql.connect(
@@ -83,14 +84,14 @@ def test_explain_says_what_would_cost_nothing(connection: dpsql.Connection) -> N
     assert "Costs" not in str(connection.explain(ASKED))
     answered = connection.sql(ASKED).fetchall() and connection.explain(ASKED).answered
     assert answered == connection.sql(ASKED).cost.answered
-    assert f"nothing: it was answered on {answered[:10]}" in str(connection.explain(ASKED))
+    assert f"nothing: it was answered on {present(answered)[:10]}" in str(connection.explain(ASKED))
     afresh = ASKED.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true)")
     assert connection.explain(afresh).answered is None
     assert connection.explain(ASKED, epsilon=0.1).answered is None
 
 
 def test_another_outer_query_reads_the_same_release(connection: dpsql.Connection) -> None:
-    counts = dict(connection.sql(ASKED).fetchall())
+    counts: dict[int, int] = dict(connection.sql(ASKED).fetchall())
     spent = connection.budget()
     doubled = connection.sql(f"SELECT k, 2 * n FROM ({ASKED}) WHERE n > 0 ORDER BY k")
     assert doubled.cost.stored
@@ -239,15 +240,20 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
     prepared = connection._answerer.preparer.prepare(found)
     (block,) = prepared.blocks
     columns = block.keys
-    names = {"k": [1, 5, 3], "s": ["b", None, "a"], "d": ["2024-01-03", "2024-01-01", None]}[key]
+    named: dict[str, list[Any]] = {
+        "k": [1, 5, 3],
+        "s": ["b", None, "a"],
+        "d": ["2024-01-03", "2024-01-01", None],
+    }
+    names = named[key]
     value = block.plan.block.aggregate_column(0)
 
     def packed(ids: list[int], order: list[int]) -> bytes | None:
         chosen = [names[place] for place in order]
         if key == "d":
-            keys = connection._answerer.tails.keys.keys_of_texts(columns, [chosen], ids)
+            keys: Any = connection._answerer.tails.keys.keys_of_texts(columns, [chosen], ids)
         else:
-            masked = np.ma.array(chosen, mask=[n is None for n in chosen], dtype=object)
+            masked: Any = np.ma.array(chosen, mask=[n is None for n in chosen], dtype=object)
             keys = {columns[0].name: masked}
         drawn = {value: np.array([10, 20, 30])[order]}
         rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
@@ -423,7 +429,9 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 @pytest.mark.parametrize("asked", [*QUESTIONS, DAYS])
 @pytest.mark.slow
-def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeypatch) -> None:
+def test_a_release_of_another_shape_is_a_corrupt_ledger(
+    payloads: Tampered, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     document = json.loads(payloads.kept[asked].payload)
     assert payloads.outcome(asked, payloads.kept[asked].payload, monkeypatch) == "answers"
     outcomes = set()
@@ -439,7 +447,7 @@ def test_a_release_of_another_shape_is_a_corrupt_ledger(payloads, asked, monkeyp
 @pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [QUESTIONS[2], QUESTIONS[4], DAYS])
 def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
-    payloads, asked, monkeypatch
+    payloads: Tampered, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payload, chance = payloads.kept[asked].payload, random.Random(7)
     outcomes = set()
@@ -463,9 +471,13 @@ def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
     ],
     ids=range(17),
 )
-def test_what_is_no_release_at_all_is_a_corrupt_ledger(payloads, payload, monkeypatch) -> None:
+def test_what_is_no_release_at_all_is_a_corrupt_ledger(
+    payloads: Tampered, payload: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert payloads.outcome(ASKED, payload, monkeypatch) == "ledger_corrupt"
 
 
-def test_a_release_of_another_version_is_asked_again(payloads, monkeypatch) -> None:
+def test_a_release_of_another_version_is_asked_again(
+    payloads: Tampered, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert payloads.outcome(ASKED, b'{"release": 2, "rows": []}', monkeypatch) == "another"

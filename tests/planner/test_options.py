@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support import Planned, planned, policy
@@ -15,7 +16,7 @@ RULES = replace(policy(), maxima=Maxima(epsilon=8.0))
 TOP = "k, COUNT(DISTINCT uid) AS c FROM visits GROUP BY k ORDER BY c DESC LIMIT 3"
 
 
-def ask(options: str, rest: str = TOP, **parameters: object) -> Planned:
+def ask(options: str, rest: str = TOP, **parameters: Any) -> Planned:
     return planned(
         f"SELECT WITH DIFFERENTIAL_PRIVACY {options} {rest}", SCHEMA, RULES, **parameters
     )

@@ -11,6 +11,7 @@ from blocks import ROWS, UNITS, block, query, summed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_shot import one_shot_delta
+from present import present
 
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
@@ -233,7 +234,7 @@ def test_top_k_takes_the_mechanism_whose_kth_group_may_be_smallest(
             assert groups is None
             continue
         sampled = 1.25 if forced.bounding else 1.0
-        needed[name] = sampled * (forced.selection.appears_above(0.95) or 0.0)
+        needed[name] = sampled * (forced.selection.score_for_inclusion(0.95) or 0.0)
     assert len(needed) >= 2
     assert plan.selection.name == min(needed, key=lambda name: needed[name])
 
@@ -244,7 +245,7 @@ def test_units_are_sampled_only_where_it_gains_a_quarter() -> None:
     gumbel = plan_block(b, "gumbel_top_k")
     capped = [c for c in gumbel.candidates if "at most 10" in c.verdict]
     assert gumbel.bounding is None
-    assert (capped[0].threshold or 0) < gumbel.selection.threshold
+    assert (capped[0].threshold or 0) < present(gumbel.selection.threshold)
     assert plan_block(b).selection.name == "gaussian_top_k", "which gains far more"
 
 
@@ -261,8 +262,8 @@ def test_gumbel_is_capped_where_that_lowers_its_threshold_by_a_quarter(cap: int)
     assert isinstance(free.selection, GumbelTopK)
     assert free.selection.crossing == USUAL.k_bar
     assert free.bounding is None
-    gains = replace(free.selection, groups=cap).appears_above(0.95) or 0.0
-    if cap < USUAL.k_bar and 1.25 * gains < (free.selection.appears_above(0.95) or 0.0):
+    gains = replace(free.selection, groups=cap).score_for_inclusion(0.95) or 0.0
+    if cap < USUAL.k_bar and 1.25 * gains < (free.selection.score_for_inclusion(0.95) or 0.0):
         assert capped.bounding == Bounding.sample(cap)
         assert capped.selection == replace(free.selection, groups=cap)
         assert capped.selection.crossing == cap
@@ -285,7 +286,7 @@ def test_values_of_capped_names_have_the_smaller_of_both_noises_and_pay_for_thei
     assert plan.noise_of(0).std(k) == pytest.approx(min(alone, shared), rel=1e-9)
     assert plan.noise_of(0).std(k) <= free.noise_of(0).std(k)
     assert (plan.groups is None) == (shared <= alone)
-    values = sum(measure.noise.rho(cap if plan.groups else k) for measure in plan.measures)
+    values = sum(present(measure.noise).rho(cap if plan.groups else k) for measure in plan.measures)
     assert plan.loss(None).rho == plan.selection.rho(None) + values
 
 
@@ -309,7 +310,7 @@ def test_a_chosen_k_bar_is_only_for_whoever_asks() -> None:
         assert plan_block(b).selection.name != "gumbel_top_k_chosen_k_bar"
         asked = plan_block(b, "gumbel_top_k_chosen_k_bar")
         assert isinstance(asked.selection, GumbelTopKChosenKBar)
-        assert asked.selection.fetch == 5001
+        assert asked.selection.top_rows_needed == 5001
         assert asked.loss(0).rho == 2 * asked.selection.widest.pick_rho
         (verdict,) = {
             c.verdict for c in plan_block(b).candidates if c.mechanism == asked.selection.name
@@ -349,7 +350,7 @@ def test_laplace_top_k_wins_for_one_group_per_unit_at_a_small_delta() -> None:
 
 def test_the_fixed_threshold_competes_only_where_its_base_is_that_of_the_others() -> None:
     free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=1)
-    assert once(block(free, UNITS, limit=1), "fixed_threshold").selection.fetch == 2
+    assert once(block(free, UNITS, limit=1), "fixed_threshold").selection.top_rows_needed == 2
     (alike,) = (c for c in once(block(free, UNITS, limit=1)).candidates if "fixed" in c.mechanism)
     assert "only if asked for" not in alike.verdict
     wide = replace(free, k_bar=100)
@@ -370,7 +371,8 @@ def test_mechanisms_made_for_unit_counts_refuse_scores_that_a_unit_moves_further
     rows = replace(USUAL, max_rows_contributed=3)
     with pytest.raises(QueryRefused, match="changes by one"):
         once(block(rows, ROWS, limit=3), name)
-    assert once(block(replace(rows, max_rows_contributed=1), ROWS, limit=3), name)
+    found = once(block(replace(rows, max_rows_contributed=1), ROWS, limit=3), name)
+    assert found.selection.name == name
     with pytest.raises(QueryRefused, match="no cost that a session can add up"):
         plan_block(block(USUAL, UNITS, limit=3), name)
 
@@ -380,7 +382,7 @@ def test_the_exact_analysis_of_shared_noise_is_a_candidate_where_it_may_win() ->
     composed = plan_block(block(free, UNITS, limit=10), "correlated_top_k")
     exact = once(block(free, UNITS, limit=10))
     assert isinstance(exact.selection, CorrelatedTopK)
-    assert exact.selection.threshold < composed.selection.threshold * 0.95
+    assert exact.selection.threshold < present(composed.selection.threshold) * 0.95
     assert one_shot_delta(exact.selection, 1.0) <= 1e-6
     several = once(block(free, UNITS, ROWS, limit=10))
     assert not [c for c in several.candidates if "exact" in c.verdict]

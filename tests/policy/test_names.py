@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def account(name: str) -> AccountPolicy:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_plain_names_name_datasets_analysts_and_sessions(name, tmp_path) -> None:
+def test_plain_names_name_datasets_analysts_and_sessions(name: str, tmp_path: Path) -> None:
     assert is_account_name(name)
     policy = Policy(name, accounts={name: account(name)})
     assert Draft("d").with_dataset(name).with_account(name, 1.0, 1e-6).dataset == name
@@ -68,9 +69,11 @@ def test_plain_names_name_datasets_analysts_and_sessions(name, tmp_path) -> None
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
-def test_names_that_could_pass_for_another_are_refused_everywhere(name, tmp_path) -> None:
+def test_names_that_could_pass_for_another_are_refused_everywhere(
+    name: str, tmp_path: Path
+) -> None:
     assert not is_account_name(name)
-    for made in (
+    policies: tuple[Callable[[], object], ...] = (
         lambda: Policy(name, accounts={"ana": account("ana")}),
         lambda: Policy("sales", accounts={name: account(name)}),
         lambda: parse_policy(f"version: 1\ndataset: {written(name)}\ntables:\n"),
@@ -78,7 +81,8 @@ def test_names_that_could_pass_for_another_are_refused_everywhere(name, tmp_path
             "version: 1\ndataset: d\naccounts:\n"
             f"  {written(name)}: {{epsilon: 1, delta: 1e-6}}\ntables:\n"
         ),
-    ):
+    )
+    for made in policies:
         with pytest.raises(PolicyError):
             made()
     for given_to in (
@@ -93,7 +97,7 @@ def test_names_that_could_pass_for_another_are_refused_everywhere(name, tmp_path
 
 
 @pytest.mark.parametrize("name", [n for n in HOSTILE.values() if "/" not in n], ids=ascii)
-def test_no_account_of_such_a_name_is_made_in_a_ledger(name, tmp_path) -> None:
+def test_no_account_of_such_a_name_is_made_in_a_ledger(name: str, tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "b.db") as ledger:
         with pytest.raises(ParameterError):
             ledger.owner("olga").create(f"sales/{name}")
@@ -124,7 +128,7 @@ def test_the_account_of_one_dataset_is_not_that_of_another() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=4), min_size=2, max_size=6))
-def test_paths_of_different_accounts_differ(names) -> None:
+def test_paths_of_different_accounts_differ(names: list[str]) -> None:
     good = [name for name in names if is_account_name(name)]
     lines = {*itertools.permutations(good, 2), *itertools.permutations(good, 3)}
     assert len({"/".join(line) for line in lines}) == len(lines)
@@ -133,7 +137,7 @@ def test_paths_of_different_accounts_differ(names) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), LOOK_ALIKES)
-def test_accounts_of_one_policy_that_look_alike_are_refused(one, other) -> None:
+def test_accounts_of_one_policy_that_look_alike_are_refused(one: str, other: str) -> None:
     assert list(look_alikes([one, "bo", other])) == [(one, other)]
     with pytest.raises(PolicyError, match="look the same, and are two budgets"):
         Policy("sales", accounts={name: account(name) for name in (one, other)})
@@ -153,7 +157,9 @@ def test_accounts_are_listed_by_their_own_names() -> None:
         Policy("sales", accounts={"ana": account("bo")})
 
 
-def test_accounts_of_older_ledgers_can_still_be_looked_at(tmp_path: Path, monkeypatch) -> None:
+def test_accounts_of_older_ledgers_can_still_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = "sales/Jose\u0301"
     with monkeypatch.context() as older, Ledger.open(tmp_path / "b.db") as ledger:
         older.setattr("dpsql.ledger.owner.check_new_path", lambda path: None)

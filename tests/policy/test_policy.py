@@ -251,7 +251,7 @@ WRONG_LINKS: list[tuple[dict[str, PrivacyUnit | None], list[tuple[str, Link]], s
 
 @pytest.mark.parametrize(("units", "links", "reason", "line"), WRONG_LINKS)
 def test_links_that_lead_to_no_unit_are_refused_in_files_and_in_python(
-    units, links, reason, line
+    units: dict[str, PrivacyUnit | None], links: list[tuple[str, Link]], reason: str, line: int
 ) -> None:
     """Of one policy, written in both ways: the same reason, and in the file also its line."""
     linked = dict(links)
@@ -799,8 +799,8 @@ def test_every_form_of_the_parameters_has_those_of_the_table() -> None:
     assert [f.name for f in fields(Overrides)] == names
     assert [f.name for f in fields(Maxima)] == maxima
     assert list(PrivacyParameters.__annotations__) == names
-    assert list(document._Defaults.model_fields) == names
-    assert list(document._Maxima.model_fields) == maxima
+    assert list(document.DefaultsSection.model_fields) == names
+    assert list(document.MaximaSection.model_fields) == maxima
     command = click.command()(options.privacy_parameters(lambda: None))
     assert [option.name for option in command.params] == [*names, "mechanism"]
 

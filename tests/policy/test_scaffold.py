@@ -187,7 +187,9 @@ LINKED = (
         ("items.c -> orders.name", "items.c", "has a collation"),
     ],
 )
-def test_the_ends_of_a_link_must_exist_and_compare_as_what_they_are(link, subject, words) -> None:
+def test_the_ends_of_a_link_must_exist_and_compare_as_what_they_are(
+    link: str, subject: str | None, words: str
+) -> None:
     orders = table("orders", {"who": "BIGINT", "okey": "BIGINT", "name": "VARCHAR"})
     items = table("items", {"o": "INTEGER", "okey": "BIGINT", "x": "DOUBLE", "name": "VARCHAR"})
     items = Table("items", (*items.columns, Column("c", "VARCHAR", collated=True)))

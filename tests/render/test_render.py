@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from present import present
 
 import dpsql
 from dpsql import render
@@ -27,7 +29,7 @@ MANY = 60
 
 
 @pytest.fixture
-def connection(tmp_path: Path):
+def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
     random = np.random.default_rng(5)
     units = np.arange(24_000)
     keys = np.array([*HOSTILE, None], dtype=object)
@@ -79,28 +81,32 @@ def body(text: str) -> list[str]:
 # -- results as text --------------------------------------------------------------------------
 
 
-def test_plain_text_carries_no_control_characters_even_if_the_data_does(hostile):
+def test_plain_text_carries_no_control_characters_even_if_the_data_does(
+    hostile: dpsql.Result,
+) -> None:
     assert all(line.isprintable() for line in repr(hostile).split("\n"))
     assert "\\x1b[31mescape" in repr(hostile)
     assert "two\\nlines" in repr(hostile)
 
 
-def test_markup_in_data_is_shown_and_not_obeyed(hostile):
+def test_markup_in_data_is_shown_and_not_obeyed(hostile: dpsql.Result) -> None:
     assert "[bold red]markup[/bold red]" in repr(hostile)
 
 
-def test_null_keys_are_shown_as_null(hostile):
+def test_null_keys_are_shown_as_null(hostile: dpsql.Result) -> None:
     assert sum(line.startswith("NULL ") for line in body(repr(hostile))) == 1
 
 
-def test_counts_show_their_symmetric_interval(connection):
+def test_counts_show_their_symmetric_interval(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(DISTINCT u) AS n FROM t")
     (value,), interval = result.fetchall()[0], result.intervals()["n"]
     margin = (interval.high[0] - interval.low[0]) / 2
     assert f"{value:,}   ± {margin:,.0f}" in repr(result)
 
 
-def test_averages_show_both_ends_at_the_precision_their_noise_deserves(connection):
+def test_averages_show_both_ends_at_the_precision_their_noise_deserves(
+    connection: dpsql.Connection,
+) -> None:
     result = connection.sql("SELECT AVG(x) AS x FROM t")
     interval = result.intervals()["x"]
     decimals = len(body(repr(result))[0].split()[0].split(".")[1])
@@ -109,17 +115,17 @@ def test_averages_show_both_ends_at_the_precision_their_noise_deserves(connectio
     assert f"{interval.low[0]:.{decimals}f} to {interval.high[0]:.{decimals}f}" in repr(result)
 
 
-def test_intervals_follow_the_confidence_asked_for(connection):
+def test_intervals_follow_the_confidence_asked_for(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(DISTINCT u) AS n FROM t")
     text = render.uncoloured(render.result_panel(result, 0.5))
     assert "50%" in text
     assert "95%" not in text
     wide = render.uncoloured(render.result_panel(result, 0.999))
-    margins = [int(re.search(r"± ([\d,]+)", t)[1].replace(",", "")) for t in (text, wide)]
+    margins = [int(present(re.search(r"± ([\d,]+)", t))[1].replace(",", "")) for t in (text, wide)]
     assert margins[0] < margins[1]
 
 
-def test_long_results_are_cut_and_say_how_many_rows_are_left(connection):
+def test_long_results_are_cut_and_say_how_many_rows_are_left(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT many, COUNT(DISTINCT u) AS n FROM t GROUP BY many")
     assert len(result) == MANY
     assert body(repr(result))[-1] == f"… {MANY - render.MAX_ROWS} more rows"
@@ -128,20 +134,22 @@ def test_long_results_are_cut_and_say_how_many_rows_are_left(connection):
     assert len(body(everything)) == MANY
 
 
-def test_years_are_not_given_thousands_separators(connection):
+def test_years_are_not_given_thousands_separators(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT year, COUNT(DISTINCT u) AS n FROM t GROUP BY year ORDER BY 1")
     assert [line.split()[0] for line in body(repr(result))] == ["2000", "2001", "2002"]
     assert re.search(r"\d,\d{3}", repr(result))
 
 
-def test_an_empty_release_says_so(connection):
+def test_an_empty_release_says_so(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t WHERE year = 1 GROUP BY key")
     assert len(result) == 0
     assert "no groups were released" in repr(result)
     assert "paid ε" in repr(result)
 
 
-def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(connection):
+def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(
+    connection: dpsql.Connection,
+) -> None:
     top = connection.sql(
         "SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key ORDER BY n DESC LIMIT 50",
         max_groups_contributed="unlimited",
@@ -151,23 +159,23 @@ def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(connection):
     assert re.search(r"paid ε [\d.]+ of 5 reserved at δ 1e-06", text)
 
 
-def test_a_result_says_what_it_means_in_plain_words(connection):
+def test_a_result_says_what_it_means_in_plain_words(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key")
-    assert result.reading() in " ".join(repr(result).split())
-    assert result.reading(0.5) in " ".join(
+    assert result.summary() in " ".join(repr(result).split())
+    assert result.summary(0.5) in " ".join(
         render.uncoloured(render.result_panel(result, 0.5)).split()
     )
-    assert result.reading() in Document(result._repr_html_()).text
+    assert result.summary() in Document(result._repr_html_()).text
 
 
-def test_columns_computed_by_the_tail_have_no_interval(connection):
+def test_columns_computed_by_the_tail_have_no_interval(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(DISTINCT u) * 2 AS twice FROM t")
     assert not any("±" in line for line in body(repr(result)))
     assert result.intervals() == {}
-    assert "before the outer query" in result.reading()
+    assert "before the outer query" in result.summary()
 
 
-def test_wide_tables_are_not_cut_when_printed_as_text(connection):
+def test_wide_tables_are_not_cut_when_printed_as_text(connection: dpsql.Connection) -> None:
     columns = ", ".join(f"COUNT(DISTINCT u) AS a_rather_long_column_name_{i}" for i in range(8))
     text = repr(connection.sql(f"SELECT {columns} FROM t"))
     assert all(f"a_rather_long_column_name_{i} " in text for i in range(8))
@@ -187,7 +195,9 @@ class Document:
         self.attributes = [element.attrib for element in elements]
 
 
-def test_html_is_well_formed_and_escapes_data_and_column_names(connection):
+def test_html_is_well_formed_and_escapes_data_and_column_names(
+    connection: dpsql.Connection,
+) -> None:
     result = connection.sql(
         'SELECT key AS "<img src=x>", COUNT(DISTINCT u) AS "</td>&amp;" FROM t GROUP BY key'
     )
@@ -201,28 +211,30 @@ def test_html_is_well_formed_and_escapes_data_and_column_names(connection):
     assert "\u202e" not in result._repr_html_()
 
 
-def test_html_takes_its_colours_from_the_page_so_that_light_and_dark_ones_can_be_read(hostile):
+def test_html_takes_its_colours_from_the_page_so_that_light_and_dark_ones_can_be_read(
+    hostile: dpsql.Result,
+) -> None:
     html = hostile._repr_html_()
     assert "opacity" in html
     assert set(re.findall(r"#[0-9a-f]{3,8}", html)) == {"#8888"}
     assert not re.search(r"(?:background|[^-]color)\s*:", html)
 
 
-def test_html_cuts_long_results_too(connection):
+def test_html_cuts_long_results_too(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT many, COUNT(DISTINCT u) AS n FROM t GROUP BY many")
     html = result._repr_html_()
     assert html.count("<tr>") == render.MAX_ROWS + 1
     assert f"… {MANY - render.MAX_ROWS} more rows" in html
 
 
-def test_html_tells_nulls_from_texts_that_look_like_them(connection):
+def test_html_tells_nulls_from_texts_that_look_like_them(connection: dpsql.Connection) -> None:
     result = connection.sql(
         "SELECT key, COUNT(DISTINCT u) AS n FROM t WHERE key IS NULL GROUP BY key"
     )
     assert '<span style="opacity:.6;font-style:italic">NULL</span>' in result._repr_html_()
 
 
-def test_html_of_what_is_not_a_release_has_no_footer(connection):
+def test_html_of_what_is_not_a_release_has_no_footer(connection: dpsql.Connection) -> None:
     page = Document(connection.sql("SHOW TABLES")._repr_html_())
     assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
     assert not any("paid" in text or "At least" in text for text in page.text)
@@ -233,7 +245,7 @@ def test_html_of_what_is_not_a_release_has_no_footer(connection):
 # -- plans ------------------------------------------------------------------------------------
 
 
-def test_an_explanation_tells_the_whole_plan(connection):
+def test_an_explanation_tells_the_whole_plan(connection: dpsql.Connection) -> None:
     text = repr(
         connection.explain(
             "SELECT key, COUNT(DISTINCT u) n, AVG(x) FROM t GROUP BY key ORDER BY n DESC LIMIT 3",
@@ -259,7 +271,7 @@ def test_an_explanation_tells_the_whole_plan(connection):
     assert "\x1b" not in text
 
 
-def test_an_explanation_numbers_its_blocks(connection):
+def test_an_explanation_numbers_its_blocks(connection: dpsql.Connection) -> None:
     text = repr(
         connection.explain(
             "SELECT (SELECT COUNT(*) FROM t WHERE year = 2000), (SELECT COUNT(*) FROM t)"
@@ -270,14 +282,16 @@ def test_an_explanation_numbers_its_blocks(connection):
     assert "all of it, whatever comes out" in text
 
 
-def test_what_looks_like_markup_or_escapes_in_a_query_is_shown_as_it_is(connection):
+def test_what_looks_like_markup_or_escapes_in_a_query_is_shown_as_it_is(
+    connection: dpsql.Connection,
+) -> None:
     sql = "SELECT SUM(CASE WHEN key = '[/bold]:smile:\x1b[31m' THEN x END) FROM t"
     text = repr(connection.explain(sql))
     assert "[/bold]:smile:\\x1b[31m" in text
     assert "\x1b" not in text
 
 
-def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path):
+def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
     engine.register("t", {"u": np.arange(9), "key": np.arange(9)})
     policy = Policy(
@@ -294,7 +308,7 @@ def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path):
     assert len(text) < 10_000
 
 
-def test_errors_are_printed_without_control_characters():
+def test_errors_are_printed_without_control_characters() -> None:
     place = Place.in_text("a\tb\x1b[31m", 2, 3)
     error = dpsql.QueryRefused("no \x1b[31mred", code="raw_rows", place=place, hint="one\ntwo\x07")
     text = render.uncoloured(render.error_panel(error))
@@ -303,7 +317,7 @@ def test_errors_are_printed_without_control_characters():
     assert "hint: one\ntwo\\x07" in text
 
 
-def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path):
+def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
     engine.register("t", {"uid": list(range(100)), "key": ["a"] * 100})
     policy = Policy(

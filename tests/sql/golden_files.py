@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from lineage_world import planned_here
@@ -42,7 +43,7 @@ class Case:
     file: str
     title: str
     world: str
-    parameters: dict[str, object]
+    parameters: dict[str, Any]
     statement: str
     text: str
 
@@ -128,11 +129,11 @@ def _small_schema() -> Schema:
     return schema_of(*tables)
 
 
-def _small(statement: str, dialect: Dialect, parameters: dict[str, object]) -> Planned:
-    return planned(statement, _small_schema(), policy(), dialect=dialect, **parameters)  # type: ignore[arg-type]
+def _small(statement: str, dialect: Dialect, parameters: dict[str, Any]) -> Planned:
+    return planned(statement, _small_schema(), policy(), dialect=dialect, **parameters)
 
 
-def _lineage(statement: str, dialect: Dialect, parameters: dict[str, object]) -> Planned:
+def _lineage(statement: str, dialect: Dialect, parameters: dict[str, Any]) -> Planned:
     return planned_here(statement, dialect=dialect, **parameters)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -56,14 +58,14 @@ RULES = Policy(
     tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"), BOUNDS)},
 )
 LAB = Lab("r", COLUMNS)
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 
 
 def row(u: int, a: int | None = 0, **values: object) -> Row:
     return tuple({"u": u, "a": a, **values}.get(name) for name, _ in COLUMNS)
 
 
-def exact(sql: str, rows: list[Row], **parameters: object) -> dict[tuple[object, ...], list[float]]:
+def exact(sql: str, rows: list[Row], **parameters: Any) -> dict[tuple[object, ...], list[float]]:
     """The exact rows in the units of the answer."""
     found = planned(sql, SCHEMA, RULES, **parameters)
     LAB.fill(rows)
@@ -75,11 +77,11 @@ def exact(sql: str, rows: list[Row], **parameters: object) -> dict[tuple[object,
     }
 
 
-def measures(sql: str, **parameters: object) -> tuple[Measure, ...]:
+def measures(sql: str, **parameters: Any) -> tuple[Measure, ...]:
     return planned(f"SELECT {sql} FROM r", SCHEMA, RULES, **parameters).query.blocks[0].measures
 
 
-def code(sql: str, **parameters: object) -> str:
+def code(sql: str, **parameters: Any) -> str:
     with pytest.raises(Error) as caught:
         planned(sql, SCHEMA, RULES, **parameters)
     assert caught.value.hint
@@ -102,7 +104,7 @@ def code(sql: str, **parameters: object) -> str:
         ("count(DISTINCT u) FILTER (WHERE a > 2)", "count(DISTINCT CASE WHEN a > 2 THEN u END)"),
     ],
 )
-def test_filter_is_a_case_inside(filtered, plain) -> None:
+def test_filter_is_a_case_inside(filtered: str, plain: str) -> None:
     assert measures(filtered) == measures(plain)
     assert len(measures(f"{filtered}, {plain}")) == len(measures(plain))
 
@@ -175,7 +177,7 @@ PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_gro
     ],
 )
 def test_the_nearest_bounds_decide_where_contributions_are_clamped(
-    aggregate, values, expected
+    aggregate: str, values: list[float | None], expected: float
 ) -> None:
     rows = [row(1, 0, i=value, f=value) for value in values]
     (found,) = exact(f"SELECT {aggregate} FROM r", rows).values()
@@ -197,7 +199,7 @@ def test_the_nearest_bounds_decide_where_contributions_are_clamped(
         ("count(DISTINCT f)", 10),
     ],
 )
-def test_the_sensitivity_is_that_of_the_bounds(aggregate, reach) -> None:
+def test_the_sensitivity_is_that_of_the_bounds(aggregate: str, reach: float) -> None:
     measure = measures(aggregate, max_rows_contributed=10)[0]
     assert measure.sensitivity(10) * measure.step == pytest.approx(reach, rel=1e-3)
 
@@ -239,7 +241,7 @@ def test_the_sensitivity_is_that_of_the_bounds(aggregate, reach) -> None:
         (f"SELECT sum(count(*), {PER_ROW} => (0, 5)) OVER () FROM r", "bounds_not_private"),
     ],
 )
-def test_bounds_that_mean_nothing_are_refused_before_anything_runs(sql, expected) -> None:
+def test_bounds_that_mean_nothing_are_refused_before_anything_runs(sql: str, expected: str) -> None:
     assert code(sql) == expected
 
 
@@ -272,7 +274,9 @@ def test_bounds_of_a_column_per_unit_can_be_given_where_none_follow() -> None:
         ("count(DISTINCT a)", "count(a)"),
     ],
 )
-def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(one, other) -> None:
+def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(
+    one: str, other: str
+) -> None:
     prints = [
         planned(f"SELECT {text} AS v FROM r", SCHEMA, RULES).fingerprint
         for text in (one, other, one)
@@ -310,7 +314,9 @@ def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(one, othe
         ("count(DISTINCT (a, i))", "expression_not_allowed"),
     ],
 )
-def test_aggregates_that_have_no_private_version_are_refused_with_a_hint(sql, expected) -> None:
+def test_aggregates_that_have_no_private_version_are_refused_with_a_hint(
+    sql: str, expected: str
+) -> None:
     assert code(f"SELECT {sql} FROM r") == expected
 
 
@@ -321,7 +327,7 @@ SHAPES = ("count(DISTINCT f)", "count(DISTINCT f), count(*), sum(i)")
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("cap", [1, 3, 7])
-def test_a_unit_adds_exactly_its_bound_of_distinct_values(shape, cap) -> None:
+def test_a_unit_adds_exactly_its_bound_of_distinct_values(shape: str, cap: int) -> None:
     rows = [row(1, a, f=float(v), i=1) for a in (0, 1) for v in range(9) for _ in range(2)]
     rows += [row(1, 0, f=None, i=1)]
     found = exact(f"SELECT a, {shape} FROM r GROUP BY a", rows, max_rows_contributed=cap)
@@ -329,7 +335,7 @@ def test_a_unit_adds_exactly_its_bound_of_distinct_values(shape, cap) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_values_that_units_share_are_counted_once_and_null_never(shape) -> None:
+def test_values_that_units_share_are_counted_once_and_null_never(shape: str) -> None:
     rows = [row(u, 0, f=value, i=1) for u in (1, 2) for value in (1.0, 2.0, None)]
     rows += [row(3, 0, f=value, i=1) for value in (math.nan, -math.nan, 0.0, -0.0)]
     rows += [row(4, 1, i=1)]
@@ -354,7 +360,7 @@ def test_distinct_values_are_the_same_beside_other_aggregates() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
-def test_which_values_of_a_unit_are_counted_favours_none(salt) -> None:
+def test_which_values_of_a_unit_are_counted_favours_none(salt: int) -> None:
     """500 groups of the same 12 values, of which 4 are kept in each."""
     rows = [row(1, a, f=float(v)) for a in range(500) for v in range(12)]
     sql = "SELECT a, count(DISTINCT f) FROM r GROUP BY a"
@@ -367,7 +373,7 @@ def test_which_values_of_a_unit_are_counted_favours_none(salt) -> None:
         f'SELECT count(*) FROM (SELECT unnest("__dpsql_m0") AS v FROM ({listed})) '
         "WHERE v IS NOT NULL GROUP BY v"
     )
-    numbers = [int(count) for (count,) in counts]  # type: ignore[call-overload]
+    numbers = [int(count) for (count,) in counts]
     assert sum(numbers) == 2000
     spread = (12 - 4) / (12 - 1)
     assert stats.chi2.sf(stats.chisquare(numbers).statistic / spread, 11) > 1e-9
@@ -376,7 +382,7 @@ def test_which_values_of_a_unit_are_counted_favours_none(salt) -> None:
 def test_distinct_values_can_rank_groups() -> None:
     sql = "SELECT a, count(DISTINCT s) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
     plan = planned(sql, SCHEMA, RULES, max_rows_contributed=3).plans[0]
-    assert plan.selection.fetch is not None
+    assert plan.selection.top_rows_needed is not None
     assert plan.score == 0
     assert plan.measures[0].measure.monotone
     assert plan.measures[0].measure.sensitivity(3) == 3
@@ -403,7 +409,7 @@ CROWD = [
     for v in range(8)
 ]
 RANK = r'dense_rank\(\) OVER \(PARTITION BY "__dpsql_unit", "__dpsql_k0" '
-BROKEN = {
+BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "all values of a unit": (
         "count(DISTINCT s)",
         lambda text: re.sub(rf"({RANK}.*?) <= \d+", r"\1 > 0", text),
@@ -448,7 +454,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_audit_notices(name) -> None:
+def test_the_audit_notices(name: str) -> None:
     aggregates, mutate = BROKEN[name]
     found = planned(
         f"SELECT a, {aggregates} FROM r GROUP BY a", SCHEMA, RULES, max_rows_contributed=2
@@ -460,7 +466,7 @@ def test_the_audit_notices(name) -> None:
 
 
 @pytest.mark.parametrize("low", [-2.0, 3.5, 0.1])
-def test_a_unit_at_the_ends_of_its_bounds_moves_squares_by_their_sensitivity(low) -> None:
+def test_a_unit_at_the_ends_of_its_bounds_moves_squares_by_their_sensitivity(low: float) -> None:
     found = planned("SELECT var_pop(x) FROM r", SCHEMA, RULES, max_rows_contributed=3)
     plan = found.plans[0]
     squares = plan.measures[2].measure
@@ -501,7 +507,7 @@ def spread(kind: AggregateKind) -> tuple[Aggregate, list[Measure]]:
 
 
 @pytest.mark.parametrize("kind", SPREADS)
-def test_spreads_are_those_of_the_values_without_noise(kind) -> None:
+def test_spreads_are_those_of_the_values_without_noise(kind: AggregateKind) -> None:
     values = np.random.default_rng(1).uniform(-2, 3.5, 50)
     aggregate, measured = spread(kind)
     parts = parts_of(values, measured[0], measured[2])
@@ -509,7 +515,7 @@ def test_spreads_are_those_of_the_values_without_noise(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", SPREADS)
-def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind) -> None:
+def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind: AggregateKind) -> None:
     aggregate, measured = spread(kind)
     noise = np.random.default_rng(2).normal(0, 1000, (3, 500))
     found = estimate(aggregate, measured, list(noise))
@@ -646,7 +652,9 @@ rows_in_bounds = st.tuples(
 @pytest.mark.slow
 @settings(max_examples=9, deadline=None, derandomize=True, database=None)
 @given(st.lists(rows_in_bounds, min_size=10, max_size=40))
-def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values) -> None:
+def test_expressions_lie_within_the_intervals_that_are_computed_for_them(
+    values: list[tuple[Any, ...]],
+) -> None:
     LAB.fill(
         [
             row(1, a, i=i, x=x, f=f, flag=flag, m=m, d=None if at is None else at.date(), ts=at)
@@ -658,14 +666,14 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(values)
         for text, value in zip(EXPRESSIONS, found, strict=True):
             interval = range_of(expression(text), PUBLIC)
             assert interval is not None, text
-            number = math.nan if value is None else float(value)  # type: ignore[arg-type]
+            number = math.nan if value is None else float(value)
             slack = 1e-9 * max(map(abs, interval))
             inside = interval[0] - slack <= number <= interval[1] + slack
             assert inside or math.isnan(number), (text, value, interval)
 
 
 @pytest.mark.parametrize("text", UNBOUNDED)
-def test_expressions_without_public_bounds_have_none(text) -> None:
+def test_expressions_without_public_bounds_have_none(text: str) -> None:
     assert range_of(expression(text), PUBLIC) is None
 
 
@@ -688,12 +696,12 @@ def test_expressions_without_public_bounds_have_none(text) -> None:
         ("CAST(flag AS INT)", (0, 1)),
     ],
 )
-def test_intervals_are_tight(text, expected) -> None:
+def test_intervals_are_tight(text: str, expected: tuple[float, float]) -> None:
     assert range_of(expression(text), PUBLIC) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("text", [*EXPRESSIONS, *UNBOUNDED])
-def test_types_are_recognised_as_the_engine_has_them(text) -> None:
+def test_types_are_recognised_as_the_engine_has_them(text: str) -> None:
     """Integers are integers to the engine, numbers can be summed, exact ones are never NaN."""
     node = expression(text)
     columns = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS)
@@ -710,7 +718,7 @@ def test_types_are_recognised_as_the_engine_has_them(text) -> None:
 @pytest.mark.parametrize(
     "text", ["s", "d", "flag", "upper(s)", "d + INTERVAL 1 DAY", "s || s", "x > 1", "'a'"]
 )
-def test_what_is_no_number_is_recognised(text) -> None:
+def test_what_is_no_number_is_recognised(text: str) -> None:
     assert not is_number(expression(text), TABLE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from attacks import ANSWERS, ATTACKS, TELLS, Attack
@@ -23,7 +24,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.sql[:60])
-def test_an_attack_has_its_stated_outcome_and_a_refusal_is_free(attack: Attack, connection) -> None:
+def test_an_attack_has_its_stated_outcome_and_a_refusal_is_free(
+    attack: Attack, connection: dpsql.Connection
+) -> None:
     before, began = connection.budget(), time.process_time()
     if attack.outcome == ANSWERS:
         connection.sql(attack.sql, fresh=True)
@@ -64,7 +67,7 @@ OVERSIZED = {
 
 
 @pytest.mark.parametrize("name", OVERSIZED)
-def test_an_oversized_condition_is_refused_at_once(name, connection) -> None:
+def test_an_oversized_condition_is_refused_at_once(name: str, connection: dpsql.Connection) -> None:
     condition, code = OVERSIZED[name]
     refused_at_once(connection, f"SELECT count(*) FROM visits WHERE {condition}", code)
 
@@ -87,7 +90,9 @@ def test_an_oversized_condition_is_refused_at_once(name, connection) -> None:
     ],
     ids=range(12),
 )
-def test_an_oversized_or_garbled_statement_is_refused_at_once(sql, code, connection) -> None:
+def test_an_oversized_or_garbled_statement_is_refused_at_once(
+    sql: str, code: str, connection: dpsql.Connection
+) -> None:
     refused_at_once(connection, sql, code)
 
 
@@ -119,12 +124,12 @@ def refused_at_once(connection: dpsql.Connection, sql: str, code: str) -> None:
     ],
     ids=range(6),
 )
-def test_odd_but_legal_text_is_answered(sql, connection) -> None:
+def test_odd_but_legal_text_is_answered(sql: str, connection: dpsql.Connection) -> None:
     assert len(connection.sql(sql).fetchall()) == 1
 
 
 @pytest.mark.parametrize("query", [None, 5, b"SELECT 1", ["SELECT 1"], object()])
-def test_what_is_not_text_is_refused(query, connection) -> None:
+def test_what_is_not_text_is_refused(query: Any, connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.SQLSyntaxError):
         connection.sql(query)
 
@@ -270,6 +275,8 @@ FRAMES = (
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_random_words_raise_nothing_but_errors_of_our_own(connection, frame, words) -> None:
+def test_random_words_raise_nothing_but_errors_of_our_own(
+    connection: dpsql.Connection, frame: str, words: list[str]
+) -> None:
     with contextlib.suppress(dpsql.Error):
         connection.explain(frame.format(" ".join(words)))

@@ -185,9 +185,9 @@ def comparisons_within_a_family_never_fail(dialect: Dialect) -> None:
         if family is not None:
             families.setdefault(family, []).extend(f"CAST({c} AS {type_})" for c in constants)
     assert len(families["number"]) > 4
-    for family in families.values():
-        for one in family:
-            for other in family:
+    for members in families.values():
+        for one in members:
+            for other in members:
                 values("x < y AND x = y", f"(SELECT {one} x, {other} y)")
 
 
@@ -300,8 +300,11 @@ def no_key_is_favoured_for_all_units(dialect: Dialect) -> None:
 @promise("salted_hash")
 def values_that_are_grouped_as_equal_hash_alike(dialect: Dialect) -> None:
     text = dialect.salted_hash(7, ["x"])
-    alike = ("0.0::DOUBLE", "-0.0::DOUBLE"), ("'NaN'::DOUBLE", "-'NaN'::DOUBLE")
-    alike += (("INTERVAL 1 month", "INTERVAL 30 days"),)
+    alike = (
+        ("0.0::DOUBLE", "-0.0::DOUBLE"),
+        ("'NaN'::DOUBLE", "-'NaN'::DOUBLE"),
+        ("INTERVAL 1 month", "INTERVAL 30 days"),
+    )
     for pair in alike:
         assert len(set(values(text, of(*pair)))) == 1
     nulls = [dialect.salted_hash(7, columns) for columns in (["NULL", "1"], ["1", "NULL"], ["1"])]
@@ -553,7 +556,7 @@ def test_every_method_has_a_promise_and_somebody_who_breaks_it() -> None:
 
 def test_a_dialect_that_leaves_something_open_cannot_be_made() -> None:
     class Half(DuckDBDialect):
-        salted_hash = Dialect.salted_hash  # type: ignore[assignment]
+        salted_hash = Dialect.salted_hash
 
     with pytest.raises(TypeError):
         Half()
@@ -611,7 +614,7 @@ def spelled(source: str) -> list[str]:
 
 GENERATING = [
     path
-    for folder in ("rewrite", "expressions")
+    for folder in ("rewrite", "relations", "expressions")
     for path in sorted((Path(dialects.__path__[0]).parent / folder).glob("*.py"))
 ]
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -24,7 +25,7 @@ ROWS = """INSERT INTO visits SELECT
     ['red', 'green', 'blue', NULL][1 + i % 4], i % 10 FROM range(600) r(i)"""
 MAILS = "INSERT INTO mails SELECT 'm' || (i % 40), i % 5, i % 11 FROM range(400) r(i)"
 SHOPS = "INSERT INTO shops SELECT i, 'shop ' || i, 10 * i FROM range(5) r(i)"
-WIDE = {
+WIDE: dict[str, Any] = {
     "max_groups_contributed": 1000,
     "max_rows_contributed": 60,
     "k_bar": 10_000,
@@ -102,7 +103,9 @@ def same(value: object, right: object) -> bool:
 
 @pytest.mark.parametrize("sql", CORPUS)
 @pytest.mark.usefixtures("no_noise")
-def test_answers_equal_those_of_plain_duckdb(sql, connections) -> None:
+def test_answers_equal_those_of_plain_duckdb(
+    sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+) -> None:
     agree(*connections, sql)
 
 
@@ -125,7 +128,9 @@ UNKNOWN_TOP = (
     ],
 )
 @pytest.mark.usefixtures("no_noise")
-def test_every_top_k_mechanism_answers_as_plain_duckdb(connections, sql, mechanism) -> None:
+def test_every_top_k_mechanism_answers_as_plain_duckdb(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str, mechanism: str
+) -> None:
     agree(*connections, sql, mechanism)
 
 
@@ -143,12 +148,14 @@ def test_every_top_k_mechanism_answers_as_plain_duckdb(connections, sql, mechani
 )
 @pytest.mark.usefixtures("no_noise")
 def test_the_largest_of_declared_keys_are_those_of_plain_duckdb(
-    connections, sql, mechanism
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str, mechanism: str
 ) -> None:
     agree(*connections, sql, mechanism)
 
 
-def test_the_comparison_notices_noise(connections) -> None:
+def test_the_comparison_notices_noise(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
+) -> None:
     with pytest.raises(AssertionError):
         agree(*connections, "SELECT k, count(*) FROM visits WHERE k < 77 GROUP BY k ORDER BY k")
 
@@ -214,5 +221,7 @@ def statements(draw: st.DrawFn) -> str:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @pytest.mark.usefixtures("no_noise")
-def test_answers_to_random_queries_equal_those_of_plain_duckdb(connections, sql) -> None:
+def test_answers_to_random_queries_equal_those_of_plain_duckdb(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str
+) -> None:
     agree(*connections, sql)

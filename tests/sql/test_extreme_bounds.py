@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -77,7 +78,20 @@ class Units(Lab):
 
 LAB = Units()
 
-SIZES = (0.0, 5e-324, 1e-306, 1e-101, 1e-99, 1e-15, 0.3, 1.0, 2.0**31, 2.0**53, 1e14, 1e15)
+SIZES: tuple[float, ...] = (
+    0.0,
+    5e-324,
+    1e-306,
+    1e-101,
+    1e-99,
+    1e-15,
+    0.3,
+    1.0,
+    2.0**31,
+    2.0**53,
+    1e14,
+    1e15,
+)
 SIZES = (*SIZES, 1.0000000000000002e15, 2.0**62, 1e300, 1.7e308)
 BOUNDS = sorted({sign * size for sign in (-1, 1) for size in SIZES})
 FREE = frozenset({"bounds_too_large", "bounds_too_small", "no_mechanism", "noise_scale"})
@@ -115,11 +129,11 @@ def aggregates(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A statement and its parameters."""
     measures = draw(st.lists(aggregates(), min_size=1, max_size=2, unique=True))
     key = draw(st.sampled_from(["", "k", "u8", "f64"]))
-    parameters: dict[str, object] = {
+    parameters: dict[str, Any] = {
         "max_groups_contributed": draw(st.sampled_from([1, 3, 2**31 - 1])),
         "max_rows_contributed": draw(st.sampled_from([1, 10, 2**31 - 1])),
         "contribution_bounding": draw(st.sampled_from(["sample", "weight"])),
@@ -128,7 +142,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
     return f"SELECT {columns}{', '.join(measures)} FROM r{group}", parameters
 
 
-def planned_or_free(sql: str, parameters: dict[str, object]) -> Planned | None:
+def planned_or_free(sql: str, parameters: dict[str, Any]) -> Planned | None:
     """The plan, or None where the question is refused, which costs nothing."""
     try:
         return planned(sql, SCHEMA, RULES, **parameters)
@@ -150,7 +164,7 @@ def rows_of(units: int, repeats: int) -> list[Row]:
     ] + [(0, None, *([None] * len(VALUES)))]
 
 
-def check(question: tuple[str, dict[str, object]], rows: list[Row]) -> None:
+def check(question: tuple[str, dict[str, Any]], rows: list[Row]) -> None:
     found = planned_or_free(*question)
     if found is None:
         return
@@ -165,14 +179,18 @@ def check(question: tuple[str, dict[str, object]], rows: list[Row]) -> None:
 @settings(examples_of(100))
 @given(questions(), st.sampled_from([(1, 1), (3, 2), (5, 1)]))
 @pytest.mark.slow
-def test_extreme_bounds_are_refused_or_kept(question, size) -> None:
+def test_extreme_bounds_are_refused_or_kept(
+    question: tuple[str, dict[str, Any]], size: tuple[int, int]
+) -> None:
     check(question, rows_of(*size))
 
 
 @pytest.mark.slow
 @settings(examples_of(4000))
 @given(questions(), st.sampled_from([(1, 1), (1, 12), (3, 2), (7, 1)]))
-def test_extreme_bounds_are_refused_or_kept_at_length(question, size) -> None:
+def test_extreme_bounds_are_refused_or_kept_at_length(
+    question: tuple[str, dict[str, Any]], size: tuple[int, int]
+) -> None:
     check(question, rows_of(*size))
 
 
@@ -195,13 +213,13 @@ FAR_APART = (
 )
 
 
-def chosen(bounding: str) -> dict[str, object]:
+def chosen(bounding: str) -> dict[str, Any]:
     return {"contribution_bounding": bounding, "max_groups_contributed": 1}
 
 
 @pytest.mark.parametrize("units", [1, 3, 40])
 @pytest.mark.parametrize(("measure", "bounding", "possible"), FAR_APART)
-def test_bounds_that_are_far_apart(measure, bounding, possible, units) -> None:
+def test_bounds_that_are_far_apart(measure: str, bounding: str, possible: bool, units: int) -> None:
     question = f"SELECT k, {measure} FROM r GROUP BY k", chosen(bounding)
     assert (planned_or_free(*question) is not None) == possible
     if possible:
@@ -210,7 +228,7 @@ def test_bounds_that_are_far_apart(measure, bounding, possible, units) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("units", [1, 3, 40])
-def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path, units) -> None:
+def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path: Path, units: int) -> None:
     path = database(tmp_path / "r.duckdb", units)
     with dpsql.connect(path, RULES, tmp_path / "budget.db", "a") as connection:
         for measure, bounding, possible in FAR_APART:
@@ -235,11 +253,11 @@ def database(path: Path, units: int) -> Path:
 
 
 @pytest.mark.parametrize("name", ["i128", "u128", "u64", "i64"])
-def test_integers_beyond_the_bounds_count_as_the_bounds(name) -> None:
+def test_integers_beyond_the_bounds_count_as_the_bounds(name: str) -> None:
     sql = f"SELECT sum({name}, {PER_ROW} => (-2, 5)), count({name}) FROM r"
     found = planned(sql, SCHEMA, RULES)
     for value in VALUES[name][1]:
-        blank = [None] * (len(VALUES) + 2)
+        blank: list[Any] = [None] * (len(VALUES) + 2)
         blank[0], blank[[column for column, _ in COLUMNS].index(name)] = 1, value
         LAB.keep([tuple(blank)])
         LAB.fill([tuple(blank)])
@@ -276,7 +294,7 @@ DECLARED = (
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 @pytest.mark.slow
-def test_bounds_of_the_policy_are_refused_or_kept(text) -> None:
+def test_bounds_of_the_policy_are_refused_or_kept(text: str) -> None:
     """Those of a policy made in Python may be integers larger than any float."""
     schema = schema_of(Table("p", (Column("u", "BIGINT"), Column("x", "DOUBLE"))))
     for low, high in DECLARED:
@@ -292,7 +310,7 @@ def test_bounds_of_the_policy_are_refused_or_kept(text) -> None:
 
 
 @pytest.mark.usefixtures("no_noise")
-def test_sums_beyond_64_bits_are_released_as_the_largest_integer(tmp_path) -> None:
+def test_sums_beyond_64_bits_are_released_as_the_largest_integer(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
         writer.execute(f"CREATE TABLE r ({', '.join(f'{n} {t}' for n, t in COLUMNS)})")
         writer.execute("INSERT INTO r (u, k, i64) SELECT i % 2, 1, 10**15 FROM range(20000) r(i)")
@@ -322,7 +340,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 @pytest.mark.slow
 @settings(examples_of(40))
 @given(question=questions())
-def test_what_is_not_refused_is_explained_and_answered(question, connection) -> None:
+def test_what_is_not_refused_is_explained_and_answered(
+    question: tuple[str, dict[str, Any]], connection: dpsql.Connection
+) -> None:
     sql, parameters = question
     try:
         assert connection.explain(sql, **parameters).query == sql

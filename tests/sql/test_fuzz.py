@@ -131,7 +131,7 @@ def run_refused(connection: dpsql.Connection, text: str) -> None:
     connection._statements.reset()  # as SET may have set something
 
 
-FAST = {
+FAST: dict[str, Any] = {
     "deadline": None,
     "derandomize": True,
     "database": None,
@@ -143,7 +143,7 @@ FAST = {
 @given(mutated())
 @settings(max_examples=500, **FAST)
 def test_a_mangled_statement_is_answered_as_planned_or_refused_for_nothing(
-    connection, text
+    connection: dpsql.Connection, text: str
 ) -> None:
     check(connection, text)
 
@@ -151,7 +151,9 @@ def test_a_mangled_statement_is_answered_as_planned_or_refused_for_nothing(
 @pytest.mark.slow
 @given(mutated())
 @settings(max_examples=6000, **FAST)
-def test_thousands_of_mangled_statements_are_answered_or_refused(connection, text) -> None:
+def test_thousands_of_mangled_statements_are_answered_or_refused(
+    connection: dpsql.Connection, text: str
+) -> None:
     check(connection, text)
 
 
@@ -169,10 +171,12 @@ def test_thousands_of_mangled_statements_are_answered_or_refused(connection, tex
         ),
     ],
 )
-def test_the_checks_notice_a_broken_front_door(broken, text, connection, monkeypatch) -> None:
+def test_the_checks_notice_a_broken_front_door(
+    broken: str, text: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make = duckdb_dialect._GENERATOR.generator
 
-    def comments(**options: object) -> object:
+    def comments(**options: Any) -> object:
         return make(**{**options, "comments": True})
 
     def fails(*_: object, **__: object) -> None:
@@ -237,7 +241,9 @@ def outcomes() -> dict[str, tuple[str, float]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_a_statement_of_enormous_size_is_refused_within_a_second(name, outcomes) -> None:
+def test_a_statement_of_enormous_size_is_refused_within_a_second(
+    name: str, outcomes: dict[str, tuple[str, float]]
+) -> None:
     outcome, seconds = outcomes[name]
     assert re.fullmatch("[a-z_]+", outcome), outcome
     assert outcome != "started", "the process died"

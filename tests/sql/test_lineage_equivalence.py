@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -41,7 +42,7 @@ NOBODY = (
     "INSERT INTO returns SELECT NULL, 'why1', 2 FROM range(20) r(i)",
     "INSERT INTO logins SELECT NULL, i % 4 FROM range(9) r(i)",
 )
-WIDE = {
+WIDE: dict[str, Any] = {
     "max_groups_contributed": 10_000,
     "max_rows_contributed": 400,
     "k_bar": 10_000,
@@ -69,11 +70,15 @@ def connections(
 
 @pytest.mark.parametrize("sql", CORPUS)
 @pytest.mark.usefixtures("no_noise")
-def test_answers_over_several_tables_equal_those_of_plain_duckdb(sql, connections) -> None:
+def test_answers_over_several_tables_equal_those_of_plain_duckdb(
+    sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+) -> None:
     agree(*connections, sql)
 
 
-def test_the_join_that_is_advised_instead_of_in_beside_or_asks_the_same(connections) -> None:
+def test_the_join_that_is_advised_instead_of_in_beside_or_asks_the_same(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
+) -> None:
     _, plain = connections
     (advised,) = [sql for sql in CORPUS if "WHERE s.y IS NOT NULL OR" in sql]
     plainly = "SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM shops) OR n = 1 GROUP BY k"
@@ -81,7 +86,9 @@ def test_the_join_that_is_advised_instead_of_in_beside_or_asks_the_same(connecti
     assert plain.sql(advised).fetchall() == plain.sql(plainly).fetchall()
 
 
-def test_the_corpus_has_answers_with_many_rows(connections) -> None:
+def test_the_corpus_has_answers_with_many_rows(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
+) -> None:
     _, plain = connections
     sizes = [len(plain.sql(sql).fetchall()) for sql in CORPUS]
     assert len(CORPUS) >= 60

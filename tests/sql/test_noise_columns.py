@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         world_file(directory / "world.duckdb", *FILL) as path,
         dpsql.connect(
             path,
-            policy(**{ANALYST: account}),
+            policy(None, **{ANALYST: account}),
             directory / "budget.db",
             ANALYST,
             epsilon=15.0,
@@ -67,7 +68,9 @@ def refused(connection: dpsql.Connection, text: str) -> dpsql.Error:
     ],
 )
 @pytest.mark.parametrize("keys", ["c", "k", ""])
-def test_the_ends_are_those_of_the_results_intervals(aggregate, keys, connection) -> None:
+def test_the_ends_are_those_of_the_results_intervals(
+    aggregate: str, keys: str, connection: dpsql.Connection
+) -> None:
     group = f"{keys}," if keys else ""
     result = connection.sql(
         f"SELECT {group} {aggregate} AS v, DP_INTERVAL_LOW(v) AS low, DP_INTERVAL_HIGH(v) AS high,"
@@ -86,7 +89,9 @@ def test_the_ends_are_those_of_the_results_intervals(aggregate, keys, connection
 
 
 @pytest.mark.parametrize("bounding", ["sample", "weight"])
-def test_weighted_and_ranked_answers_have_them_too(bounding, connection) -> None:
+def test_weighted_and_ranked_answers_have_them_too(
+    bounding: Literal["sample", "weight"], connection: dpsql.Connection
+) -> None:
     result = connection.sql(
         "SELECT k, count(DISTINCT uid) AS v, dp_interval_low(v) AS low FROM visits GROUP BY k "
         "ORDER BY v DESC LIMIT 3",
@@ -95,7 +100,7 @@ def test_weighted_and_ranked_answers_have_them_too(bounding, connection) -> None
     assert column(result, "low") == result.intervals()["v"].low.tolist()
 
 
-def test_the_noise_scale_is_the_one_that_explain_shows(connection) -> None:
+def test_the_noise_scale_is_the_one_that_explain_shows(connection: dpsql.Connection) -> None:
     text = (
         "SELECT k, count(*) AS c, sum(x) AS total, dp_noise_scale(c) AS one, "
         "dp_noise_scale(total) AS other FROM visits GROUP BY k"
@@ -107,20 +112,24 @@ def test_the_noise_scale_is_the_one_that_explain_shows(connection) -> None:
     assert scales[0] != scales[1]
 
 
-def test_asking_for_them_costs_nothing_more_and_changes_no_noise(connection) -> None:
+def test_asking_for_them_costs_nothing_more_and_changes_no_noise(
+    connection: dpsql.Connection,
+) -> None:
     plain = connection.explain("SELECT k, count(*) AS c FROM visits GROUP BY k")
     asked = connection.explain("SELECT k, count(*) AS c, dp_interval_low(c) FROM visits GROUP BY k")
     assert asked.reserved == plain.reserved
     assert asked.blocks[0].columns == plain.blocks[0].columns
 
 
-def test_an_aggregate_may_be_asked_about_without_being_selected(connection) -> None:
+def test_an_aggregate_may_be_asked_about_without_being_selected(
+    connection: dpsql.Connection,
+) -> None:
     result = connection.sql("SELECT k, dp_interval_low(sum(x)) AS low FROM visits GROUP BY k")
     assert result.columns == ["k", "low"]
     assert [figure.aggregate for figure in result.plan.blocks[0].columns] == ["sum(x)"]
 
 
-def test_they_can_be_computed_with_sorted_by_and_filtered_on(connection) -> None:
+def test_they_can_be_computed_with_sorted_by_and_filtered_on(connection: dpsql.Connection) -> None:
     result = connection.sql(
         "SELECT k, count(*) AS v, (dp_interval_high(v) - dp_interval_low(v)) / 2 AS half "
         "FROM visits GROUP BY k HAVING dp_interval_low(v, 0.5) > 1 "
@@ -132,14 +141,14 @@ def test_they_can_be_computed_with_sorted_by_and_filtered_on(connection) -> None
     assert column(result, "half") == ((result.intervals()["v"].high - lows) / 2).tolist()
 
 
-def test_an_alias_comes_before_a_column_of_the_same_name(connection) -> None:
+def test_an_alias_comes_before_a_column_of_the_same_name(connection: dpsql.Connection) -> None:
     result = connection.sql(
         "SELECT k, count(*) AS n, dp_interval_low(n) AS l FROM visits GROUP BY k"
     )
     assert column(result, "l") == result.intervals()["n"].low.tolist()
 
 
-def test_each_grouping_set_has_its_own(connection) -> None:
+def test_each_grouping_set_has_its_own(connection: dpsql.Connection) -> None:
     result = connection.sql(
         "SELECT c, count(*) AS v, dp_noise_scale(v) AS s, dp_interval_low(v) AS low "
         "FROM visits GROUP BY ROLLUP (c)"
@@ -176,7 +185,9 @@ def test_each_grouping_set_has_its_own(connection) -> None:
         f"(SELECT c, dp_interval_low(c) AS low FROM ({COUNTS}))",
     ],
 )
-def test_an_aggregate_can_be_asked_about_by_name_in_outer_queries(text, connection) -> None:
+def test_an_aggregate_can_be_asked_about_by_name_in_outer_queries(
+    text: str, connection: dpsql.Connection
+) -> None:
     result = connection.sql(text)
     assert len(result) > 0
     assert set(result.columns) <= {"k", "c", "low"}
@@ -187,7 +198,9 @@ def test_an_aggregate_can_be_asked_about_by_name_in_outer_queries(text, connecti
     assert distances.pop() > 1
 
 
-def test_averages_in_outer_queries_have_their_own_ends_in_every_row(connection) -> None:
+def test_averages_in_outer_queries_have_their_own_ends_in_every_row(
+    connection: dpsql.Connection,
+) -> None:
     result = connection.sql(
         "SELECT k, m, l, dp_interval_low(m) AS low FROM "
         "(SELECT k, avg(x) AS m, dp_interval_low(m) AS l FROM visits GROUP BY k)"
@@ -196,7 +209,7 @@ def test_averages_in_outer_queries_have_their_own_ends_in_every_row(connection) 
     assert len(set(column(result, "low"))) > 1
 
 
-def test_two_blocks_in_one_statement_keep_their_noise_apart(connection) -> None:
+def test_two_blocks_in_one_statement_keep_their_noise_apart(connection: dpsql.Connection) -> None:
     result = connection.sql(
         "WITH a AS (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 4) count(*) AS v "
         "FROM visits), b AS (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.5) count(*) AS v "
@@ -208,7 +221,7 @@ def test_two_blocks_in_one_statement_keep_their_noise_apart(connection) -> None:
     assert len(values) == 2
 
 
-def test_what_is_handed_on_appears_nowhere_else(connection) -> None:
+def test_what_is_handed_on_appears_nowhere_else(connection: dpsql.Connection) -> None:
     result = connection.sql(
         f"WITH t AS ({COUNTS}) SELECT dp_interval_low(c), (SELECT max(dp_noise_scale(c)) FROM t), "
         "dp_interval_high(c) + 1, u.* FROM (SELECT * FROM t) u "
@@ -257,7 +270,9 @@ def test_what_is_handed_on_appears_nowhere_else(connection) -> None:
         "PIVOT (sum(l) FOR k IN (1))",
     ],
 )
-def test_what_is_no_aggregate_as_released_is_refused_with_a_hint(text, connection) -> None:
+def test_what_is_no_aggregate_as_released_is_refused_with_a_hint(
+    text: str, connection: dpsql.Connection
+) -> None:
     error = refused(connection, text)
     assert isinstance(error, dpsql.QueryRefused)
     assert error.code == "no_noise_known"
@@ -267,7 +282,7 @@ def test_what_is_no_aggregate_as_released_is_refused_with_a_hint(text, connectio
     assert error.place.excerpt[start:].startswith("dp_")
 
 
-def test_the_confidence_is_a_number_between_0_and_1(connection) -> None:
+def test_the_confidence_is_a_number_between_0_and_1(connection: dpsql.Connection) -> None:
     for confidence in ("0", "1", "1.5", "-0.5", "'0.5'", "k", "NULL", "0.5 + 0.1", "1e-400"):
         text = f"SELECT k, dp_interval_low(count(*), {confidence}) FROM visits GROUP BY k"
         error = refused(connection, text)
@@ -278,7 +293,7 @@ def test_the_confidence_is_a_number_between_0_and_1(connection) -> None:
     assert caught.value.code == "confidence_out_of_range"
 
 
-def test_they_cannot_stand_over_private_rows(connection) -> None:
+def test_they_cannot_stand_over_private_rows(connection: dpsql.Connection) -> None:
     for text in (
         "SELECT count(*) FROM visits WHERE dp_interval_low(n) > 0",
         "SELECT sum(dp_interval_low(n)) FROM visits",

@@ -288,7 +288,9 @@ def outcome(connection: dpsql.Connection, sql: str) -> dpsql.Result | str:
         *(pytest.param(sql, marks=pytest.mark.slow) for sql in (*COUNTED, *SPREAD, *DISTINCT)),
     ],
 )
-def test_a_poisonous_unit_changes_neither_schema_nor_charge(sql, connections) -> None:
+def test_a_poisonous_unit_changes_neither_schema_nor_charge(
+    sql: str, connections: tuple[dpsql.Connection, dpsql.Connection]
+) -> None:
     clean, poisoned = connections
     expected = outcome(clean, sql)
     answer = outcome(poisoned, sql)
@@ -306,7 +308,9 @@ def test_a_poisonous_unit_changes_neither_schema_nor_charge(sql, connections) ->
 
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("sql", [*AS_KEYS, *RANKED, *AS_VALUES, *TWICE])
-def test_every_awkward_value_survives_its_release(sql, connections) -> None:
+def test_every_awkward_value_survives_its_release(
+    sql: str, connections: tuple[dpsql.Connection, dpsql.Connection]
+) -> None:
     """Without noise every group comes out, so every awkward key passes through the tail."""
     if not isinstance(outcome(connections[1], sql), str):
         answer = connections[1].sql(sql, max_groups_contributed=100, fresh=True)
@@ -323,7 +327,9 @@ def test_every_awkward_value_survives_its_release(sql, connections) -> None:
 
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("name", BOUNDED)
-def test_the_poisonous_unit_moves_sums_within_its_bounds_only(name, connections) -> None:
+def test_the_poisonous_unit_moves_sums_within_its_bounds_only(
+    name: str, connections: tuple[dpsql.Connection, dpsql.Connection]
+) -> None:
     limits = RULES.tables["t"].columns[name]
     assert limits.lower is not None
     assert limits.upper is not None

@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import duckdb
 import pytest
+from present import present
 from sqlglot import exp
 from support import planned
 
@@ -31,7 +34,7 @@ from dpsql.sql.expressions import proven_integers as ranged
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.ranges import numbers_of
-from dpsql.sql.lineage import preaggregate
+from dpsql.sql.relations import from_clause
 from dpsql.sql.rewrite.contributions import clamped_step
 from dpsql.sql.rewrite.set_union import _share
 from dpsql.sql.syntax.parse import parse
@@ -134,7 +137,7 @@ def wrong(node: Ranged) -> str | None:
     return None
 
 
-def built(sql: str, **parameters: object) -> list[Ranged]:
+def built(sql: str, **parameters: Any) -> list[Ranged]:
     """The different expressions in the statement of a query, or in what there is of it."""
     with noted() as found:
         try:
@@ -164,7 +167,7 @@ ROWS = (1, 10, 2**23, 2**31 - 1)
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("sums", SUMS)
-def test_every_intermediate_keeps_to_its_range(sums, rows) -> None:
+def test_every_intermediate_keeps_to_its_range(sums: str, rows: int) -> None:
     sql = f"SELECT a, {sums.format(row=PER_ROW, group=PER_GROUP)} FROM r GROUP BY a"
     for bounding in ("sample", "weight"):
         for groups in (1, 2**31 - 1) if sums == SUMS[0] else (50,):
@@ -220,7 +223,7 @@ def faults() -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
-def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
+def test_wrong_ranges_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*BROKEN[name])
     assert next(faults(), None) is not None
 
@@ -230,12 +233,14 @@ def test_wrong_ranges_are_noticed(name, monkeypatch) -> None:
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(("low", "high"), [(-3, 5), (2, 5), (-7, -2), (0, 0), (-(2**60), 2**60)])
-def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(low, high, wide) -> None:
+def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(
+    low: int, high: int, wide: bool
+) -> None:
     total = column("x", low, high, wide=wide, dialect=DUCKDB).sum()
     assert (total.low, total.high) == (min(low, low * 2**40), max(high, high * 2**40))
-    (found,) = ENGINE.execute(
+    ((found,),) = ENGINE.execute(
         f"SELECT typeof(sum(x::{'HUGEINT' if wide else 'BIGINT'})) FROM range(3) r(x)"
-    ).fetchone()
+    ).fetchall()
     assert found == total.type
     rows = count("x", dialect=DUCKDB)
     assert (rows.low, rows.high) == (0, 2**40)
@@ -243,7 +248,9 @@ def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(low, high, wide) ->
 
 @pytest.mark.parametrize("divisor", [1, 2, 2**10, 2**40])
 @pytest.mark.parametrize("size", [0, 1, 2**62, 2**86, 2**87 - 1, 2**87, 2**100, 2**126])
-def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(size, divisor) -> None:
+def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(
+    size: int, divisor: int
+) -> None:
     values = column("x", -size, size, wide=True, dialect=DUCKDB)
     if size // divisor * MOST_ROWS >= 2**127:
         with pytest.raises(QueryRefused, match="exceed the largest integers"):
@@ -254,7 +261,7 @@ def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(size, divi
     others = [size, -size, size // 2, 1 - size // 3, -(size // 7), divisor - 1, 1]
     ENGINE.executemany("INSERT INTO s VALUES (?, ?::HUGEINT)", list(enumerate(map(str, others))))
     totals = [
-        ENGINE.execute(f"SELECT {text} FROM s WHERE n < {n}").fetchone()[0]
+        ENGINE.execute(f"SELECT {text} FROM s WHERE n < {n}").fetchall()[0][0]
         for n in range(len(others) + 1)
     ]
     for (before, after), value in zip(itertools.pairwise(totals), others, strict=True):
@@ -262,7 +269,7 @@ def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(size, divi
     assert abs(totals[-1] - Fraction(sum(others), divisor)) <= len(others) + 1
 
 
-NUMBERS = {
+NUMBERS: dict[str, list[Any]] = {
     "TINYINT": [-128, 0, 127],
     "SMALLINT": [-(2**15), 5, 2**15 - 1],
     "INTEGER": [-(2**31), 5, 2**31 - 1],
@@ -290,9 +297,9 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
     for bounds in itertools.combinations(ends, 2):
         for integral in (False, True):
             makers: list[Callable[[], Lattice]] = [
-                lambda b=bounds, i=integral: lattice_for(b, i, 10),
-                lambda b=bounds, i=integral: lattice_for(b, i, 10, (0, 1e-15)),
-                lambda b=bounds, i=integral: points_for(b, i),
+                partial(lattice_for, bounds, integral, 10),
+                partial(lattice_for, bounds, integral, 10, (0, 1e-15)),
+                partial(points_for, bounds, integral),
             ]
             for make in makers:
                 try:
@@ -304,9 +311,9 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("type_", NUMBERS)
-def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
+def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> None:
     table = Table("n", (Column("v", type_),))
-    tree = parse("SELECT v FROM n").find(exp.Column)
+    tree = present(parse("SELECT v FROM n").find(exp.Column))
     integral = "INT" in type_
     ENGINE.execute(f"CREATE OR REPLACE TABLE n (v {type_})")
     ENGINE.executemany("INSERT INTO n VALUES (?)", [[str(v)] for v in [*NUMBERS[type_]]])
@@ -332,7 +339,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_) -> None:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm) -> None:
+def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm: int) -> None:
     share = _share('"__dpsql_size"', norm, DUCKDB)
     assert (share.low, share.high, share.type) == (0, UNIT_WEIGHT_STEPS, "BIGINT")
     sizes = ", ".join(
@@ -346,12 +353,12 @@ def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm) -> None:
 
 
 def test_decimals_that_are_summed_per_unit_cannot_overflow() -> None:
-    found = re.fullmatch(r"DECIMAL\((\d+), 8\)", preaggregate._EXACT)
+    found = re.fullmatch(r"DECIMAL\((\d+), 8\)", from_clause._EXACT)
     assert found is not None
     assert (10 ** int(found[1]) - 1) * MOST_ROWS < 10**38
     largest = f"{'9' * (int(found[1]) - 8)}.99999999"
     ((type_, total),) = ENGINE.execute(
-        f"SELECT typeof(sum(x)), sum(x) FROM (SELECT '{largest}'::{preaggregate._EXACT} AS x "
+        f"SELECT typeof(sum(x)), sum(x) FROM (SELECT '{largest}'::{from_clause._EXACT} AS x "
         "FROM range(1000))"
     ).fetchall()
     assert type_ == "DECIMAL(38,8)"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from audit import Lab, audit
+from audit import Lab, Row, audit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,6 +18,7 @@ from support import Planned, planned
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import Bounding
+from dpsql.mechanisms.topk import GumbelTopK
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.planner import TOP_K_NAMES
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -148,12 +150,12 @@ SCORES = (
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A statement of the accepted grammar and parameters for it."""
     keys = draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))
     measures = draw(st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True))
     condition = draw(st.sampled_from(CONDITIONS))
-    parameters: dict[str, object] = {
+    parameters: dict[str, Any] = {
         "max_groups_contributed": draw(st.integers(1, 3)),
         "max_rows_contributed": draw(st.integers(1, 3)),
         "k_bar": EVERYTHING,
@@ -161,7 +163,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
         "contribution_bounding": draw(st.sampled_from(["sample", "weight"])),
     }
     tail = ""
-    if keys and draw(st.booleans()):
+    if len(keys) > 0 and draw(st.booleans()):
         tail = f" ORDER BY {draw(st.sampled_from(SCORES))} DESC LIMIT 2"
         if draw(st.booleans()):
             parameters["max_groups_contributed"] = None
@@ -173,7 +175,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
 LAB = Lab("r", COLUMNS)
 
 
-def plans(sql: str, parameters: dict[str, object]) -> Planned | None:
+def plans(sql: str, parameters: dict[str, Any]) -> Planned | None:
     """The plan, or None where no mechanism answers within the parameters."""
     try:
         return planned(sql, SCHEMA, RULES, **parameters)
@@ -184,7 +186,7 @@ def plans(sql: str, parameters: dict[str, object]) -> Planned | None:
 
 
 def check(
-    question: tuple[str, dict[str, object]],
+    question: tuple[str, dict[str, Any]],
     rows: Sequence[tuple[object, ...]],
     change: Callable[[str], str] = lambda statement: statement,
 ) -> dict[object, list[str]]:
@@ -207,7 +209,9 @@ def examples_of(examples: int) -> settings:
 
 @examples_of(70)
 @given(questions(), rows_of_units)
-def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(question, rows) -> None:
+def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(
+    question: tuple[str, dict[str, Any]], rows: list[Row]
+) -> None:
     assert check(question, rows) == {}
 
 
@@ -218,7 +222,9 @@ def constant_hash(statement: str) -> str:
 @pytest.mark.slow
 @examples_of(40)
 @given(questions(), rows_of_units)
-def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
+def test_hash_collisions_do_not_raise_a_units_share(
+    question: tuple[str, dict[str, Any]], rows: list[Row]
+) -> None:
     assert check(question, rows, constant_hash) == {}
 
 
@@ -226,7 +232,7 @@ def test_hash_collisions_do_not_raise_a_units_share(question, rows) -> None:
 @examples_of(4000)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
-    question, rows
+    question: tuple[str, dict[str, Any]], rows: list[Row]
 ) -> None:
     assert check(question, rows) == {}
 
@@ -240,23 +246,27 @@ def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
     st.sampled_from(["a", "s", "f"]),
     st.sampled_from([1, 2]),
 )
-def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, minimum) -> None:
+def test_the_largest_groups_are_cut_by_score_then_key(
+    score: str, rows: list[Row], k_bar: int, key: str, minimum: int
+) -> None:
     sql = f"SELECT {key}, {score} FROM r GROUP BY 1 ORDER BY 2 DESC LIMIT 1"
-    options: dict[str, object] = {"min_units_per_group": minimum, "max_rows_contributed": 2}
+    options: dict[str, Any] = {"min_units_per_group": minimum, "max_rows_contributed": 2}
     cut = plans(sql, {**options, "k_bar": k_bar})
     whole = plans(sql, {**options, "k_bar": EVERYTHING})
     if cut is None or whole is None:
         assert minimum > 1
         return
     plan = cut.plans[0]
-    if plan.selection.fetch is None:
+    if plan.selection.top_rows_needed is None:
         return
     (statement,) = cut.statements
-    unlimited = statement.replace(f" LIMIT {plan.selection.fetch}", f" LIMIT {EVERYTHING}")
+    unlimited = statement.replace(
+        f" LIMIT {plan.selection.top_rows_needed}", f" LIMIT {EVERYTHING}"
+    )
     assert unlimited != statement
     LAB.fill(rows)
     found = LAB.rows(statement)
-    assert repr(found) == repr(LAB.rows(unlimited)[: plan.selection.fetch])
+    assert repr(found) == repr(LAB.rows(unlimited)[: plan.selection.top_rows_needed])
     assert [row[0] for row in found] == list(range(1, len(found) + 1))
 
 
@@ -269,7 +279,7 @@ def test_the_largest_groups_are_cut_by_score_then_key(score, rows, k_bar, key, m
     st.sampled_from([("a", m) for m in TOP_K_NAMES[:4]] + [("c", "known_domain_top_k")]),
 )
 def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
-    score, rows, groups, shape
+    score: str, rows: list[Row], groups: int | None, shape: tuple[str, str]
 ) -> None:
     key, mechanism = shape
     try:
@@ -290,11 +300,14 @@ def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(score) -> None:
+def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforced(
+    score: str,
+) -> None:
     sql = f"SELECT a, {score} AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
-    chosen = {"max_groups_contributed": 3, "k_bar": 1_000_000, "delta": 1e-4}
+    chosen: dict[str, Any] = {"max_groups_contributed": 3, "k_bar": 1_000_000, "delta": 1e-4}
     found = planned(sql, SCHEMA, RULES, mechanism="gumbel_top_k", **chosen)
     plan, statement = found.plans[0], found.statements[0]
+    assert isinstance(plan.selection, GumbelTopK)
     assert plan.selection.crossing == 3
     rows = [*unit_with_many_groups(12), (2, 5, 0.0, "1", "p", 5, 4, 3.5)]
     assert audit(LAB, rows, 0, plan, statement) == {}
@@ -314,7 +327,9 @@ def unit_with_many_groups(groups: int, repeats: int = 1) -> list[tuple[object, .
 @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
 @pytest.mark.parametrize("cap", [1, 3, 9, 10])
 @pytest.mark.parametrize("change", [str, constant_hash])
-def test_a_unit_with_enough_groups_keeps_exactly_the_cap(measure, cap, change) -> None:
+def test_a_unit_with_enough_groups_keeps_exactly_the_cap(
+    measure: str, cap: int, change: Callable[[str], str]
+) -> None:
     found = planned(
         f"SELECT a, {measure} FROM r GROUP BY a", SCHEMA, RULES, max_groups_contributed=cap
     )
@@ -335,7 +350,7 @@ def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("groups", [7, 12])
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
-def test_the_cap_favours_no_group(groups, salt) -> None:
+def test_the_cap_favours_no_group(groups: int, salt: int) -> None:
     sql = "SELECT a, count(DISTINCT u) FROM r GROUP BY a"
     found = planned(sql, SCHEMA, RULES, salt=salt, max_groups_contributed=4)
     assert favoured(found.statements[0], found, groups, 4) > 1e-9
@@ -355,7 +370,7 @@ def test_every_unit_keeps_the_cap_and_units_keep_different_groups() -> None:
 
 
 @pytest.mark.parametrize("cap", [2, 3])
-def test_the_cap_is_reached_on_the_declared_domain_too(cap) -> None:
+def test_the_cap_is_reached_on_the_declared_domain_too(cap: int) -> None:
     rules = replace(
         RULES,
         tables={
@@ -382,7 +397,7 @@ def test_the_cap_is_reached_on_the_declared_domain_too(cap) -> None:
         ("sum(j)", 3, 12),
     ],
 )
-def test_the_clamp_of_rows_is_reached_exactly(measure, rows, expected) -> None:
+def test_the_clamp_of_rows_is_reached_exactly(measure: str, rows: int, expected: int) -> None:
     found = planned(f"SELECT {measure} FROM r", SCHEMA, RULES, max_rows_contributed=rows)
     plan = found.plans[0]
     LAB.fill(unit_with_many_groups(20))
@@ -391,7 +406,7 @@ def test_the_clamp_of_rows_is_reached_exactly(measure, rows, expected) -> None:
 
 
 @pytest.mark.parametrize("measure", ["sum(x)", "avg(x)", "avg(i)", "sum(i)"])
-def test_a_unit_at_both_ends_stays_within_one_step_of_the_sensitivity(measure) -> None:
+def test_a_unit_at_both_ends_stays_within_one_step_of_the_sensitivity(measure: str) -> None:
     found = planned(f"SELECT {measure} FROM r", SCHEMA, RULES, max_rows_contributed=6)
     plan = found.plans[0]
     limit = plan.measures[0].measure.sensitivity(6)
@@ -438,10 +453,15 @@ crowded_rows = st.lists(
     st.sampled_from([str, constant_hash]),
 )
 def test_a_weighted_unit_stays_within_its_norm(
-    measures, rows, cap, repeats, minimum, change
+    measures: list[str],
+    rows: list[Row],
+    cap: int,
+    repeats: int,
+    minimum: int,
+    change: Callable[[str], str],
 ) -> None:
     sql = f"SELECT a, {', '.join(measures)} FROM r GROUP BY a"
-    options = {
+    options: dict[str, Any] = {
         "max_groups_contributed": cap,
         "max_rows_contributed": repeats,
         "min_units_per_group": minimum,
@@ -452,7 +472,7 @@ def test_a_weighted_unit_stays_within_its_norm(
 
 @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
 @pytest.mark.parametrize("cap", [1, 2, 3])
-def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure, cap) -> None:
+def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure: str, cap: int) -> None:
     found = planned(
         f"SELECT a, {measure} FROM r GROUP BY a",
         SCHEMA,
@@ -549,7 +569,7 @@ def whole_weights(statement: str) -> str:
 CROWDED = [
     (u, k, 0.0, "1", "p", 5, 4, 3.5) for u in (1, 2, 3) for k in range(9 * u) for _ in range(4)
 ]
-BROKEN_WEIGHTS = {
+BROKEN_WEIGHTS: dict[str, Callable[[str], str]] = {
     "whole weights": whole_weights,
     "weights without a root": lambda s: re.sub(
         r"floor\(sqrt\(\((\d+) // (.*?)\)\)\)", r"\1 // \2 // 256", s
@@ -566,7 +586,7 @@ BROKEN_WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", BROKEN_WEIGHTS)
-def test_the_audit_notices_wrong_weights(name) -> None:
+def test_the_audit_notices_wrong_weights(name: str) -> None:
     found = planned(
         "SELECT a, count(*) FROM r GROUP BY a",
         SCHEMA,
@@ -585,7 +605,7 @@ def test_the_audit_notices_wrong_weights(name) -> None:
 # -- negative controls: the audit notices each way of getting it wrong ----------------------------
 
 MANY = [(u, k, 0.0, "1", "p", 5, 4, 3.5) for u in (1, 2, 3) for k in range(8) for _ in range(4)]
-BROKEN = {
+BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "no rank filter": (
         "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
         lambda s: re.sub(r'"__dpsql_rank" <= \d+', "TRUE", s),
@@ -614,7 +634,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_audit_notices(name) -> None:
+def test_the_audit_notices(name: str) -> None:
     sql, mutate = BROKEN[name]
     found = planned(sql, SCHEMA, RULES, max_groups_contributed=2, max_rows_contributed=2)
     plan, statement = found.plans[0], found.statements[0]
@@ -639,7 +659,9 @@ def test_the_audit_notices_ranks_that_depend_on_other_units() -> None:
     assert audit(LAB, rows, 0, plan, popular) != {}
 
 
-def test_the_audit_notices_errors_caught_around_the_whole_condition(monkeypatch) -> None:
+def test_the_audit_notices_errors_caught_around_the_whole_condition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Statistics of all rows decide whether a failing operand is evaluated at all."""
     sql = "SELECT count(DISTINCT u) FROM r WHERE NOT (a > 2 AND CAST(s AS INT) > 2)"
     rows: list[tuple[object, ...]] = [(u, 0, 0.0, "bad", "p", 0, 0, 0.0) for u in (1, 2, 3)]

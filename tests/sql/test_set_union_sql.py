@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -23,7 +24,7 @@ from support import SALT, Planned, planned
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBStage
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
@@ -165,21 +166,27 @@ def audited(
 @pytest.mark.slow
 @fixed_examples(40)
 @given(questions, rows_of_units)
-def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(question, rows) -> None:
+def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(
+    question: tuple[list[str], str, str, int], rows: list[Row]
+) -> None:
     assert audited(asked(*question), rows) == {}
 
 
 @pytest.mark.slow
 @fixed_examples(1500)
 @given(questions, rows_of_units)
-def test_a_unit_that_leaves_changes_nothing_but_its_own_weight_at_length(question, rows) -> None:
+def test_a_unit_that_leaves_changes_nothing_but_its_own_weight_at_length(
+    question: tuple[list[str], str, str, int], rows: list[Row]
+) -> None:
     assert audited(asked(*question), rows) == {}
 
 
 @pytest.mark.slow
 @fixed_examples(30)
 @given(questions, rows_of_units)
-def test_hash_collisions_change_nothing_about_that(question, rows) -> None:
+def test_hash_collisions_change_nothing_about_that(
+    question: tuple[list[str], str, str, int], rows: list[Row]
+) -> None:
     constant = re.compile(r"hash\([^()]*\)")
     assert audited(asked(*question), rows, lambda sql: constant.sub("0", sql)) == {}
 
@@ -267,9 +274,9 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     """The weights that the release step would add noise to, in order of row id."""
     plan = found.plans[0]
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
-    with engine.run().stage() as stage:
+    with engine.run().scratch() as scratch:
         statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
-        return read_set_union(union_of(found), statements, stage, columns).weights
+        return read_set_union(plan, statements, scratch, columns).weights
 
 
 def engine_of(rows: Sequence[tuple[int, int]]) -> DuckDBEngine:
@@ -306,7 +313,7 @@ def test_weights_of_the_stages_are_those_of_the_mechanism_on_the_same_pairs(
     else:
         expected = fixed_weights(found.statements[0])
     staged = weighed(engine_of(rows), found)
-    assert sorted(k[0] for k in expected) == [k[0] for k in sorted(expected)]
+    assert sorted(k[0] for k in expected) == [k[0] for k in sorted(expected)]  # type: ignore[type-var]
     wanted = [expected[key] for key in sorted(expected)]
     assert np.abs(staged - np.array(wanted)).max() <= (union_of(found).norm == 2)
     assert len(staged) == len(wanted) > 40
@@ -400,7 +407,7 @@ def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Pat
     noise scales above the threshold, where Laplace noise reaches once in 300 draws."""
     rows = [(u, k) for u in range(3000) for k in range(5)] + [(7, 99)]
     named: Counter[int] = Counter()
-    asked_for = {"mechanism": mechanism, "epsilon": 10.0, "delta": 1e-12}
+    asked_for: dict[str, Any] = {"mechanism": mechanism, "epsilon": 10.0, "delta": 1e-12}
     with dpsql.connect(engine_of(rows), RULES, tmp_path / "budget.db", "ana") as connection:
         for _ in range(20):
             result = connection.sql("SELECT DISTINCT a FROM r", fresh=True, **asked_for)
@@ -456,11 +463,11 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
 
         def tell(percent: int, calls: list[int] = calls, spent: list[float] = spent) -> None:
             calls.append(percent)
-            spent.append(connection.budget().rho_spent)
+            spent.append(asking.budget().rho_spent)
 
         ledger = tmp_path / f"{rows}.db"
-        with dpsql.connect(engine, RULES, ledger, "ana", progress=tell) as connection:
-            connection.sql("SELECT DISTINCT a FROM r", mechanism=mechanism)
+        with dpsql.connect(engine, RULES, ledger, "ana", progress=tell) as asking:
+            asking.sql("SELECT DISTINCT a FROM r", mechanism=mechanism)
         told.append(calls)
         assert min(spent) > 0
     assert told == [list(range(101))] * 4
@@ -494,11 +501,11 @@ def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
 def test_a_failing_stage_keeps_its_reservation_and_quotes_nothing(
     mechanism: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: DuckDBStage, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
+    def fail(self: DuckDBScratch, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
         return original(self, f"SELECT error('row 4711') FROM ({sql})", *parameters)
 
-    original = DuckDBStage.integers
-    monkeypatch.setattr(DuckDBStage, "integers", fail)
+    original = DuckDBScratch.integers
+    monkeypatch.setattr(DuckDBScratch, "integers", fail)
     with connection:
         with pytest.raises(dpsql.EngineError) as caught:
             connection.sql("SELECT DISTINCT a FROM r", mechanism=mechanism)
@@ -510,7 +517,7 @@ def test_a_failing_stage_keeps_its_reservation_and_quotes_nothing(
 # -- planning -------------------------------------------------------------------------------------
 
 
-def chosen(composition_delta: float = 1e-6, **parameters: object) -> str:
+def chosen(composition_delta: float = 1e-6, **parameters: Any) -> str:
     sql = "SELECT DISTINCT a FROM r"
     found = planned(sql, SCHEMA, RULES, delta=composition_delta, **parameters)
     return found.plans[0].selection.name
@@ -525,7 +532,7 @@ def test_policies_are_taken_wherever_a_unit_may_have_several_keys() -> None:
 
 
 def one_publication(mechanism: str | None, cap: int, epsilon: float, delta: float) -> BlockPlan:
-    parameters = {"epsilon": epsilon, "delta": delta, "max_groups_contributed": cap}
+    parameters: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_groups_contributed": cap}
     block = planned("SELECT DISTINCT a FROM r", SCHEMA, RULES, **parameters).plans[0].block
     return plan_block(block, mechanism, Composition.BASIC)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from blocks import ROWS, UNITS, block, summed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from present import present
 from privacy import SeededSource, lower_bound, upper_bound
 from sqlglot import exp
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import large_enough, threshold
-from dpsql.accuracy.wording import Part, ShownAggregate, reading
+from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
@@ -120,7 +122,11 @@ def test_quantiles_alone_leave_a_share_to_the_number_of_units() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_a_minimum_never_costs_more_than_the_question_without(
-    parameters, measures, domain, limit, composition
+    parameters: Parameters,
+    measures: list[Measure],
+    domain: int,
+    limit: int | None,
+    composition: Composition,
 ) -> None:
     b = block(parameters, *measures, domain=domain, limit=limit)
     plan = plan_block(b, None, composition)
@@ -226,7 +232,7 @@ def margin(plan: BlockPlan) -> int:
 
 
 def told(plan: BlockPlan) -> str:
-    return reading([Part(plan, 3, (ShownAggregate(0, "n"),), 3)])
+    return summary([Part(plan, 3, (ShownAggregate(0, "n"),), 3)])
 
 
 def test_answers_and_plans_say_what_decides() -> None:
@@ -241,8 +247,7 @@ def test_answers_and_plans_say_what_decides() -> None:
     assert f"one with {found.surely} at least 95%" in text
     assert "below 20 what appears is counted too high" in text
     assert "whether they hold rows or not" not in text
-    assert threshold(plan, 0) is not None
-    assert threshold(plan, 0).value == LEAST - 1
+    assert present(threshold(plan, 0)).value == LEAST - 1
     explained = explain_block(plan, "SELECT 1")
     assert (explained.least_units, explained.units_95) == (LEAST, plan.units_needed(0.95))
 
@@ -311,7 +316,9 @@ def engine() -> dpsql.DuckDBEngine:
         "stddev(cost), dp_interval_low(sum(cost))",
     ],
 )
-def test_small_declared_groups_are_not_answered(engine, tmp_path, analyst, asked) -> None:
+def test_small_declared_groups_are_not_answered(
+    engine: dpsql.DuckDBEngine, tmp_path: Path, analyst: str, asked: str
+) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", analyst) as con:
         wards = f"SELECT ward, {asked} FROM visits GROUP BY ward"
         assert sorted(row[0] for row in con.sql(wards)) == ["ears", "eyes"]
@@ -329,7 +336,7 @@ def test_small_declared_groups_are_not_answered(engine, tmp_path, analyst, asked
 
 
 def test_a_total_is_answered_however_small_and_subtotals_like_other_groups(
-    engine, tmp_path
+    engine: dpsql.DuckDBEngine, tmp_path: Path
 ) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", "ana") as con:
         few = con.sql("SELECT count(*) FROM visits WHERE ward = 'rare'").fetchall()
@@ -338,7 +345,7 @@ def test_a_total_is_answered_however_small_and_subtotals_like_other_groups(
         assert [row[0] for row in rolled] == [None]
 
 
-def test_plans_say_it_in_words(engine, tmp_path) -> None:
+def test_plans_say_it_in_words(engine: dpsql.DuckDBEngine, tmp_path: Path) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", "ana") as con:
         asked = "SELECT ward, count(*) FROM visits GROUP BY ward"
         text = " ".join(explanation_text(con.explain(asked)).split())

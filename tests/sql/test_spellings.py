@@ -112,7 +112,9 @@ def alike(value: object, right: object) -> bool:
     ],
 )
 @pytest.mark.usefixtures("no_noise")
-def test_every_spelling_is_refused_or_means_what_it_means_to_duckdb(place, connections) -> None:
+def test_every_spelling_is_refused_or_means_what_it_means_to_duckdb(
+    place: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+) -> None:
     found = {e: compare(*connections, FRAMES[place], e) for e in SPELLINGS}
     different = [(e, f) for e, f in found.items() if f not in ("refused", "fails", "same")]
     assert different == []
@@ -120,6 +122,8 @@ def test_every_spelling_is_refused_or_means_what_it_means_to_duckdb(place, conne
 
 
 @pytest.mark.usefixtures("no_noise")
-def test_the_comparison_notices_what_is_read_differently(connections, monkeypatch) -> None:
+def test_the_comparison_notices_what_is_read_differently(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(ELSEWHERE, "n // 3", "n / 3")
     assert compare(*connections, FRAMES["tail"], "n // 3") not in ("refused", "fails", "same")

@@ -68,7 +68,7 @@ def test_a_block_knows_its_unit_whatever_the_case_it_is_written_in() -> None:
         'SELECT "K" + 1, count(*) FROM visits GROUP BY (k + 1)',
     ],
 )
-def test_keys_are_the_same_however_they_are_named(sql) -> None:
+def test_keys_are_the_same_however_they_are_named(sql: str) -> None:
     (key,) = block(sql).keys
     assert key.expression == block("SELECT k + 1 FROM visits GROUP BY k + 1").keys[0].expression
 
@@ -86,7 +86,7 @@ def test_keys_are_the_same_however_they_are_named(sql) -> None:
         ("n <=> 3", "n IS NOT DISTINCT FROM 3"),
     ],
 )
-def test_words_that_duckdb_lacks_mean_what_they_mean_elsewhere(word, meaning) -> None:
+def test_words_that_duckdb_lacks_mean_what_they_mean_elsewhere(word: str, meaning: str) -> None:
     with duckdb.connect() as engine:
         for table in TABLES.values():
             engine.execute(table)
@@ -131,7 +131,9 @@ def test_rows_count_units_where_a_unit_has_one_row() -> None:
         ("LIMIT 3", None),
     ],
 )
-def test_top_k_is_recognised_only_where_it_means_the_same(tail_of_query, limit) -> None:
+def test_top_k_is_recognised_only_where_it_means_the_same(
+    tail_of_query: str, limit: int | None
+) -> None:
     found = block(f"SELECT k, count(*) AS c FROM visits GROUP BY k {tail_of_query}").top_k
     assert (None if found is None else found.limit) == limit
 
@@ -166,7 +168,7 @@ def test_the_tail_keeps_no_condition_on_private_rows() -> None:
         ("SELECT uid, count(*) FROM visits GROUP BY uid", "uid"),
     ],
 )
-def test_an_error_points_at_what_is_wrong(sql, part) -> None:
+def test_an_error_points_at_what_is_wrong(sql: str, part: str) -> None:
     with pytest.raises(dpsql.Error) as caught:
         planned(sql, SCHEMA, RULES)
     place = caught.value.place
@@ -191,7 +193,7 @@ def test_an_error_points_at_what_is_wrong(sql, part) -> None:
         ("SELECT k AS t, k + 1 AS t, t * 2, count(*) FROM visits GROUP BY ALL", "ambiguous_column"),
     ],
 )
-def test_a_name_that_duckdb_reads_otherwise_or_not_at_all_is_refused(sql, code) -> None:
+def test_a_name_that_duckdb_reads_otherwise_or_not_at_all_is_refused(sql: str, code: str) -> None:
     with pytest.raises(dpsql.Error) as caught:
         planned(sql, SCHEMA, RULES)
     assert caught.value.code == code
@@ -203,7 +205,9 @@ def test_a_text_too_long_is_not_even_parsed() -> None:
     assert caught.value.code == "query_too_long"
 
 
-def test_refused_statements_leave_nothing_on_the_standard_streams(capfd) -> None:
+def test_refused_statements_leave_nothing_on_the_standard_streams(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(dpsql.QueryRefused):
         parse("CALL pragma_version('secret')")
     captured = capfd.readouterr()
@@ -252,7 +256,9 @@ TABLE = Table(
         ("coalesce(a + 1, a) = 1", "TRY(TRY(COALESCE(TRY(a + 1), a)) = 1)"),
     ],
 )  # fmt: skip
-def test_only_what_can_fail_is_guarded_and_only_strict_parts_are(condition, expected) -> None:
+def test_only_what_can_fail_is_guarded_and_only_strict_parts_are(
+    condition: str, expected: str | None
+) -> None:
     tree = sqlglot.parse_one(condition, read="duckdb")
     text = tree.sql("duckdb")
     guarded = total_condition(tree, TABLE, DUCKDB).sql("duckdb")
@@ -281,7 +287,7 @@ def test_only_what_can_fail_is_guarded_and_only_strict_parts_are(condition, expe
         "greatest(a, CAST(s AS INT))",
     ],
 )
-def test_a_total_expression_has_one_value_per_row_whatever_the_other_rows(expression) -> None:
+def test_a_total_expression_has_one_value_per_row_whatever_the_other_rows(expression: str) -> None:
     """Other rows enter through the table's statistics, which the engine simplifies by."""
     guarded = total(sqlglot.parse_one(expression, read="duckdb"), TABLE, DUCKDB).sql("duckdb")
     with duckdb.connect(":memory:") as connection:
@@ -321,7 +327,9 @@ def test_a_total_expression_has_one_value_per_row_whatever_the_other_rows(expres
         ("CASE WHEN k = 1 THEN k END", None),
     ],
 )
-def test_bounds_follow_from_those_of_columns(expression, bounds) -> None:
+def test_bounds_follow_from_those_of_columns(
+    expression: str, bounds: tuple[float, float] | None
+) -> None:
     tree = sqlglot.parse_one(expression, read="duckdb")
     table = RULES.table("visits")
     assert table is not None
@@ -340,7 +348,9 @@ def test_bounds_follow_from_those_of_columns(expression, bounds) -> None:
         ((0, 0), True, 1),
     ],
 )
-def test_lattices_enclose_their_bounds_and_keep_sensitivities_small(bounds, integral, rows) -> None:
+def test_lattices_enclose_their_bounds_and_keep_sensitivities_small(
+    bounds: tuple[float, float], integral: bool, rows: int
+) -> None:
     lattice = lattice_for(bounds, integral, rows)
     assert lattice.low * lattice.quantum <= bounds[0]
     assert lattice.high * lattice.quantum >= bounds[1]

@@ -113,7 +113,7 @@ def test_weighting_pays_for_one_publication_as_sampling_does(composition: Compos
     ours, theirs = (plan.noise_of(0).std(10) for plan in (weighted, sampled))
     step = weighted.measures[0].measure.step
     assert ours * step == pytest.approx(theirs, rel=1e-6)
-    thresholds = [plan.selection.appears_above(0.5) or 0 for plan in (weighted, sampled)]
+    thresholds = [plan.selection.score_for_inclusion(0.5) or 0 for plan in (weighted, sampled)]
     assert 1.03 < thresholds[0] * step / thresholds[1] < 1.08
 
 
@@ -121,7 +121,7 @@ def test_a_small_minimum_of_units_is_enforced_by_the_engine_and_raises_the_thres
     plans = [
         plan_block(block(replace(USUAL, min_units_per_group=minimum), UNITS)) for minimum in (1, 6)
     ]
-    low, high = (plan.selection.appears_above(0.5) for plan in plans)
+    low, high = (plan.selection.score_for_inclusion(0.5) for plan in plans)
     assert low is not None
     assert high == low + 5 * WEIGHT_STEPS
 
@@ -171,7 +171,7 @@ def test_every_extreme_is_planned_or_refused() -> None:
             except (ParameterError, QueryRefused):
                 continue
             planned += 1
-            half = plan.selection.appears_above(0.5)
+            half = plan.selection.score_for_inclusion(0.5)
             assert half is not None
             assert half > 0
             for measure, _ in gaussians(plan):

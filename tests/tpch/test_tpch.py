@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, SupportsFloat, TypeGuard
 
 import duckdb
 import pytest
@@ -17,9 +18,10 @@ import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
+from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.syntax.text import to_sql
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 ROUNDING = 1e-5  # of sums and averages to the steps of their lattices
 AVERAGE = 4500.0  # stands for the released average of query 22 where nothing is released
 
@@ -45,7 +47,9 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection
 
 
 @each_query
-def test_each_query_is_planned_or_refused_with_its_reason(query: TpchQuery, empty) -> None:
+def test_each_query_is_planned_or_refused_with_its_reason(
+    query: TpchQuery, empty: dpsql.Connection
+) -> None:
     if query.refusal is None:
         plan = empty.explain(query.asked, values_for(query), **query.parameters)
         assert bool(plan.blocks) is not query.public
@@ -67,7 +71,9 @@ REPHRASED = [query for query in RUNNING if query.edits and query.same_question]
 
 
 @pytest.mark.parametrize("query", REPHRASED, ids=lambda query: query.name)
-def test_a_query_that_was_rephrased_is_refused_as_it_stands(query: TpchQuery, empty) -> None:
+def test_a_query_that_was_rephrased_is_refused_as_it_stands(
+    query: TpchQuery, empty: dpsql.Connection
+) -> None:
     with pytest.raises(dpsql.QueryRefused):
         empty.explain(query.original)
 
@@ -92,7 +98,7 @@ def duck(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def ask(private: dpsql.Connection, query: TpchQuery, **more: object) -> dpsql.Result:
+def ask(private: dpsql.Connection, query: TpchQuery, **more: Any) -> dpsql.Result:
     """The answer to a query, after that to the query it needs first."""
     average = None
     if query.first:
@@ -100,7 +106,7 @@ def ask(private: dpsql.Connection, query: TpchQuery, **more: object) -> dpsql.Re
     return private.sql(query.asked, values_for(query, average), **query.parameters, **more)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[SupportsFloat]:
     return not isinstance(value, str | bool) and hasattr(value, "__float__")
 
 
@@ -131,14 +137,18 @@ def agree(answer: dpsql.Result, right: Sequence[Row], keys: int) -> None:
 @pytest.mark.slow
 @each_running
 @pytest.mark.usefixtures("no_noise")
-def test_without_noise_answers_equal_those_of_plain_duckdb(query, private, duck) -> None:
+def test_without_noise_answers_equal_those_of_plain_duckdb(
+    query: TpchQuery, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+) -> None:
     answer = ask(private, query)
     agree(answer, exact(duck, query.reference), query.keys)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", PUBLIC, ids=lambda query: query.name)
-def test_queries_over_public_tables_are_answered_exactly_and_free(query, private, duck) -> None:
+def test_queries_over_public_tables_are_answered_exactly_and_free(
+    query: TpchQuery, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+) -> None:
     before = private.budget()
     answer = private.sql(query.asked)
     right = exact(duck, query.reference)
@@ -152,14 +162,18 @@ def test_queries_over_public_tables_are_answered_exactly_and_free(query, private
 
 @pytest.mark.slow
 @each_running
-def test_the_comparison_notices_noise(query, private, duck) -> None:
+def test_the_comparison_notices_noise(
+    query: TpchQuery, private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+) -> None:
     answer = ask(private, query)
     with pytest.raises(AssertionError):
         agree(answer, exact(duck, query.reference), query.keys)
 
 
 @pytest.mark.slow
-def test_the_bounds_and_domains_of_the_specification_hold_the_data(duck) -> None:
+def test_the_bounds_and_domains_of_the_specification_hold_the_data(
+    duck: duckdb.DuckDBPyConnection,
+) -> None:
     for name, table in POLICY.tables.items():
         for column, known in table.columns.items():
             outside = "FALSE"
@@ -213,7 +227,9 @@ def least_mean(runs: int, promised: float = 0.95) -> float:
 
 
 @pytest.mark.slow
-def test_exact_answers_lie_within_the_stated_intervals_as_often_as_promised(private, duck) -> None:
+def test_exact_answers_lie_within_the_stated_intervals_as_often_as_promised(
+    private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+) -> None:
     shares = []
     for query in RUNNING:
         if query.name in KNOWN:
@@ -225,10 +241,12 @@ def test_exact_answers_lie_within_the_stated_intervals_as_often_as_promised(priv
 
 
 @pytest.mark.slow
-def test_large_groups_come_out_with_narrow_intervals(private, duck) -> None:
+def test_large_groups_come_out_with_narrow_intervals(
+    private: dpsql.Connection, duck: duckdb.DuckDBPyConnection
+) -> None:
     query = RUNNING[0]
     answer = ask(private, query)
-    rows = exact(duck, query.reference)
+    rows: list[tuple[Any, ...]] = [*exact(duck, query.reference)]
     largest = max(rows, key=lambda row: row[-1])
     (index,) = [i for i, row in enumerate(answer) if row[:2] == largest[:2]]
     for name, interval in answer.intervals(0.95).items():
@@ -239,7 +257,7 @@ def test_large_groups_come_out_with_narrow_intervals(private, duck) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", REFUSED, ids=lambda query: query.name)
-def test_a_refused_query_is_never_charged_for(query: TpchQuery, private) -> None:
+def test_a_refused_query_is_never_charged_for(query: TpchQuery, private: dpsql.Connection) -> None:
     before = private.budget()
     with pytest.raises(dpsql.Error) as caught:
         private.sql(query.asked)
@@ -248,7 +266,7 @@ def test_a_refused_query_is_never_charged_for(query: TpchQuery, private) -> None
     assert private.budget() == before
 
 
-def test_orders_of_single_customers_cannot_be_asked_for(empty) -> None:
+def test_orders_of_single_customers_cannot_be_asked_for(empty: dpsql.Connection) -> None:
     query = next(query for query in RUNNING if query.name == "q03")
     with pytest.raises(dpsql.QueryRefused) as caught:
         empty.explain(query.original, **query.parameters)
@@ -301,9 +319,10 @@ class Customers(Lab):
             else to_sql(total_condition(block.condition, table, DUCKDB))
         )
         keys = [to_sql(total(key.expression, table, DUCKDB)) for key in block.keys]
+        read = from_clause(block.source.rows, DUCKDB)
         number = f"count(*) * count(DISTINCT ({', '.join(keys)}))" if keys else "count(*)"
         rows = self.rows(
-            f"SELECT {block.unit_column} AS u FROM {block.source.sql} WHERE {where} "
+            f"SELECT {block.unit_column} AS u FROM {read} WHERE {where} "
             f"GROUP BY u ORDER BY {number} DESC, u LIMIT {count}"
         )
         return [unit for (unit,) in rows]
@@ -314,7 +333,7 @@ def customers(data: Path) -> Customers:
     return Customers(data)
 
 
-def plan_of(sql: str, customers: Customers, parameters: Mapping[str, int]) -> Planned:
+def plan_of(sql: str, customers: Customers, parameters: Mapping[str, Any]) -> Planned:
     bound = sql.replace("$average", str(AVERAGE))
     return planned(bound, customers.schema(), POLICY, **parameters)
 
@@ -346,7 +365,9 @@ ASKED |= {first: (text("edited", first), TIGHT) for query in RUNNING if (first :
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("tight", [True, False])
-def test_one_customer_moves_exact_rows_within_the_declared_bounds(name, tight, customers) -> None:
+def test_one_customer_moves_exact_rows_within_the_declared_bounds(
+    name: str, tight: bool, customers: Customers
+) -> None:
     sql, wide = ASKED[name]
     found = plan_of(sql, customers, TIGHT if tight else wide)
     assert violations(customers, found, found.statements[0]) == {}
@@ -354,7 +375,7 @@ def test_one_customer_moves_exact_rows_within_the_declared_bounds(name, tight, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["q01", "q09", "q12", "q15"])
-def test_a_customer_who_is_not_bounded_is_noticed(name, customers) -> None:
+def test_a_customer_who_is_not_bounded_is_noticed(name: str, customers: Customers) -> None:
     sql, wide = ASKED[name]
     found, unbounded = (plan_of(sql, customers, bounds) for bounds in (TIGHT, wide))
     assert violations(customers, found, unbounded.statements[0])

@@ -27,14 +27,16 @@ def benchmark() -> ModuleType:
     return module
 
 
-def test_the_tables_of_the_page_are_those_of_the_catalogue_and_the_benchmark(benchmark) -> None:
+def test_the_tables_of_the_page_are_those_of_the_catalogue_and_the_benchmark(
+    benchmark: ModuleType,
+) -> None:
     written = benchmark.PAGE.read_text(encoding="utf-8")
     report = json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))
     assert benchmark.page(written, report) == written
     assert benchmark.page(written.replace("| 22 |", "| 23 |"), report) == written
 
 
-def test_the_page_counts_the_queries_as_they_are(benchmark) -> None:
+def test_the_page_counts_the_queries_as_they_are(benchmark: ModuleType) -> None:
     words = {3: "Three", 4: "four", 10: "ten", 15: "Fifteen"}
     counts = (
         len(RUNNING),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -66,7 +67,7 @@ class TpchQuery:
         return self.original if self.same_question else self.asked
 
     @property
-    def parameters(self) -> Mapping[str, int]:
+    def parameters(self) -> Mapping[str, Any]:
         """The contribution bounds, as arguments of ``sql()``."""
         bounds = {"max_groups_contributed": self.groups, "max_rows_contributed": self.rows}
         return MappingProxyType(bounds)

@@ -19,6 +19,7 @@ def _calculable() -> str:
     width = max(len(mechanism.name) for mechanism in MECHANISMS)
     lines = [f"  {m.name:{width}}  {m.summary}" for m in MECHANISMS]
     lines += [
+        f"  {'continual':{width}}  running counts over --steps refreshes, one guarantee for all",
         f"  {'rho':{width}}  between rho and epsilon, at delta, either way",
         f"  {'composition':{width}}  the total epsilon of equal queries, by each theorem",
     ]
@@ -28,6 +29,7 @@ def _calculable() -> str:
 _EXAMPLES = options.examples(
     "dpsql calibrate gshm --epsilon 0.35 --delta 1e-5 --k 51914 \\\n  --analysis exact",
     "dpsql calibrate gaussian_top_k --rho 0.01 --delta 1e-8 \\\n  --k 10 --k-bar 1000 --groups 3",
+    "dpsql calibrate continual --epsilon 1 --delta 1e-6 --steps 365 --groups 10",
     "dpsql calibrate rho --epsilon 1 --delta 1e-6",
     "dpsql calibrate composition --epsilon 0.1 --delta 1e-6 --queries 50 -f json",
 )
@@ -51,6 +53,8 @@ _EXAMPLES = options.examples(
 @click.option("--k-bar", type=int, help="How many of the largest groups a top-k looks at.")
 @click.option("--sensitivity", type=int, help="How far a unit may change one value.  [default: 1]")
 @click.option("--queries", type=int, help="For composition: how many queries of --epsilon each.")
+@click.option("--steps", type=int, help="For continual: how many refreshes the stream has.")
+@click.option("--window", type=int, help="For continual: count the last so many steps only.")
 @click.option("--analysis", type=click.Choice(ANALYSES), help="How δ is computed.")
 @click.option("--noise", help="The noise, where MECHANISM names a family such as top-k.")
 @options.formats("table", "json")

@@ -87,14 +87,14 @@ def nearest_settings_file(start: Path, home: Path | None) -> Path | None:
 
 
 def _nearest() -> Path | None:
-    """The settings file for where we are, if that is anywhere: a directory can be deleted."""
+    """Find the settings file for the working directory; None if that was deleted."""
     try:
         start = Path.cwd()
     except OSError:
         return None
     try:
         return nearest_settings_file(start, Path.home())
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # this user has no home directory
         return nearest_settings_file(start, None)
 
 

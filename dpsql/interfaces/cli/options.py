@@ -174,6 +174,11 @@ def privacy_parameters(command: CommandFunction) -> CommandFunction:
     return _stacked((*map(_parameter, PARAMETERS.values()), forced))(command)
 
 
+def of_a_question(command: CommandFunction) -> CommandFunction:
+    """What is asked, as whom, with which ledger and privacy parameters."""
+    return _stacked((database, policies, ledger, analyst, session, privacy_parameters))(command)
+
+
 def _parameter(spec: ParameterSpec) -> Decorator:
     attributes: dict[str, Any] = {"type": spec.type}
     if spec.words:

@@ -37,12 +37,7 @@ _BINARY: Final = ("arrow", "parquet")
     )
 )
 @click.argument("sql")
-@options.database
-@options.policies
-@options.ledger
-@options.analyst
-@options.session
-@options.privacy_parameters
+@options.of_a_question
 @click.option("--fresh", is_flag=True, help="Draw and pay for new noise, even if asked before.")
 @options.formats(*options.FORMATS)
 @options.confidence
@@ -161,12 +156,7 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
 
 
 def _explain(
-    text: str,
-    database: Path,
-    policies: Path,
-    analyst: str,
-    format_: str,
-    chosen: dict[str, Any],
+    text: str, database: Path, policies: Path, analyst: str, format_: str, chosen: dict[str, Any]
 ) -> None:
     """As JSON where that was asked for; other formats have no place for a plan."""
     from dpsql import render

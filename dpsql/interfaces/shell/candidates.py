@@ -1,13 +1,84 @@
-"""The names that may be suggested, and suggestions."""
+"""What the shell may suggest: the words of dpsql's SQL, and names of the policy and of the shell.
+
+Other words may work, as anything goes on top. Names that the policy has not, no analyst may know.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
-from dpsql.core.schema import fold
-from dpsql.interfaces.shell.catalog import Catalog
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Schema, fold
+from dpsql.core.wordlists import phrases, words
+from dpsql.ir.measures import AggregateKind
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, UNLIMITED
+
+AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
+NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
+ROW_FUNCTIONS: Final = words(
+    """
+    ABS CAST CEIL COALESCE CONCAT CONTAINS DATE_DIFF DATE_TRUNC DAY DAYOFWEEK DAYOFYEAR EXTRACT
+    FLOOR GREATEST HOUR LEAST LEFT LENGTH LN LOWER MINUTE MONTH NULLIF QUARTER RIGHT ROUND SIGN
+    SQRT STARTS_WITH SUBSTRING TRIM TRUNC TRY_CAST UPPER WEEK YEAR
+    """
+)
+WINDOW_FUNCTIONS: Final = ("DENSE_RANK", "LAG", "LEAD", "RANK", "ROW_NUMBER")
+SQL_FUNCTIONS: Final = tuple(sorted((*AGGREGATES, *NOISE, *ROW_FUNCTIONS, *WINDOW_FUNCTIONS)))
+
+STARTS: Final = ("DESCRIBE", "EXPLAIN", "RESET", "SELECT", "SET", "SHOW", "WITH")
+SHOW_WORDS: Final = ("BUDGET", "PARAMETERS", "TABLES")
+KEYWORDS: Final = phrases(
+    """
+    ALL, AND, AS, ASC, BETWEEN, BY, CASE, CUBE, DESC, DIFFERENTIAL_PRIVACY, DISTINCT, ELSE, END,
+    EXCEPT, EXISTS, FALSE, FILTER, FROM, FULL, GROUP BY, GROUPING SETS, HAVING, ILIKE, IN,
+    INNER, INTERSECT, INTERVAL, IS, JOIN, LEFT, LIKE, LIMIT, NOT, NULL, NULLS LAST, OFFSET, ON,
+    OPTIONS, OR, ORDER BY, OVER, PARTITION BY, QUALIFY, RIGHT, ROLLUP, SELECT, THEN, TRUE,
+    UNION, UNION ALL, USING, WHEN, WHERE, WITH, WITHIN GROUP
+    """
+)
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+_RESERVED = frozenset(fold(word) for keyword in KEYWORDS for word in keyword.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """``tables`` are the columns of each table, ``parameters`` values for each privacy parameter:
+    the policy's default and its maximum."""
+
+    tables: Mapping[str, tuple[str, ...]]
+    parameters: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, policy: Policy, schema: Schema) -> Catalog:
+        """What a policy lets analysts name."""
+        tables = {
+            spelled(table.name): tuple(spelled(c.name) for c in schema[fold(table.name)].columns)
+            for table in policy.tables.values()
+        }
+        return cls(tables, {name: _values(policy, name) for name in PARAMETER_NAMES})
+
+
+def spelled(name: str) -> str:
+    """A name as it is written in SQL, quoted where it has to be."""
+    return name if _PLAIN.fullmatch(name) and fold(name) not in _RESERVED else quote(name)
+
+
+def _values(policy: Policy, name: str) -> tuple[str, ...]:
+    spec = PARAMETERS[name]
+    if spec.words:
+        return spec.words
+    given = [getattr(policy.defaults, name), getattr(policy.maxima, name, None)]
+    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]
+    if spec.unlimited and getattr(policy.maxima, name) is UNLIMITED:
+        texts.append("unlimited")
+    return tuple(dict.fromkeys(texts))
 
 
 class Argument(Enum):

@@ -1,15 +1,20 @@
-"""What a backslash command is."""
+r"""What a backslash command is, and ``\help``: all on a page, each in detail, a few topics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from dpsql.core.formatting import printable
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.state import Shell
-from dpsql.policy.parameters import suggestion
+from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
+from dpsql.render.tables import pairs
 
 
 class Leave(Exception):
@@ -52,3 +57,59 @@ def command_named(commands: Mapping[str, ShellCommand], name: str) -> ShellComma
             hint=suggestion(name, tuple(commands)) or "\\? lists all commands.",
         )
     return command
+
+
+KEYS_OF_PROMPT: Final = [
+    ("Tab", "complete tables, columns, functions, keywords, parameters, commands, files"),
+    ("Enter", "run what ends with ; or begin a new line"),
+    ("Alt-Enter", "run it without a ;"),
+    ("Up, Ctrl-R", "earlier statements; search them"),
+    ("Right", "take the rest that is shown in grey"),
+    ("Ctrl-X Ctrl-E", "edit the statement in $EDITOR"),
+    ("Ctrl-C", "clear the line; cancel a query that runs, and say what that cost"),
+    ("Ctrl-D", "leave"),
+]
+TOPICS: Final[Mapping[str, str]] = {
+    "sql": """\
+SELECT with GROUP BY or without, over the tables of \\dt: COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN,
+QUANTILE_CONT, COUNT(DISTINCT …), SELECT DISTINCT, ORDER BY … LIMIT for the largest groups. Anything
+may stand on top of it: HAVING, window functions, joins with public tables, CTEs.
+Besides: EXPLAIN SELECT …, SET epsilon = 0.5, RESET epsilon, SHOW BUDGET, SHOW TABLES,
+SHOW PARAMETERS, DESCRIBE table.
+For one query: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …""",
+    "privacy": f"""\
+Every answer carries noise, and its interval covers that noise. Each query reserves its worst case
+from your account before it reads, and pays what it took once the answer is known, which is never
+more. ε in the prompt is what your account has left; \\budget tells the rest. Groups too small to
+be named safely are missing. Looking at an answer again, plotting it and computing with it is free.
+Privacy parameters, with SET or \\set: {", ".join(PARAMETER_NAMES)}.""",
+}
+
+
+def overview(commands: tuple[ShellCommand, ...]) -> RenderableType:
+    """All commands, keys and topics."""
+    return Group(
+        Text("Statements end with ; and commands stand on a line of their own.\n"),
+        pairs([(command.title, command.summary) for command in commands]),
+        Text("\nKeys", style="bold"),
+        pairs(KEYS_OF_PROMPT),
+        Text(f"\n\\help TOPIC says more of a command, or of: {', '.join(TOPICS)}."),
+    )
+
+
+def topic(commands: Mapping[str, ShellCommand], name: str) -> RenderableType:
+    """What there is to know about a command or a topic. Raises ``InterfaceError``."""
+    name = name.removeprefix("\\").lower()
+    if name in TOPICS:
+        return Text(TOPICS[name])
+    command = commands.get(name)
+    if command is None:
+        raise InterfaceError(
+            f"there is no help on {name[:40]}",
+            code="unknown_topic",
+            hint=suggestion(name, (*commands, *TOPICS)) or "\\? lists all commands and topics.",
+        )
+    parts = [Text(command.title, style="bold cyan"), Text(f"  {command.summary}.")]
+    if command.details:
+        parts.append(Text(command.details))
+    return Group(*parts)

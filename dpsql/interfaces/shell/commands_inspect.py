@@ -18,9 +18,8 @@ from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import Format
 from dpsql.interfaces.shell.sketch import sketch_column
-from dpsql.interfaces.shell.tables import facts
 from dpsql.ledger import Entry
-from dpsql.render.tables import titled
+from dpsql.render.tables import facts, titled
 
 
 def _describe(call: Invocation) -> None:
@@ -99,7 +98,7 @@ def _epsilon(amount: Amount, conversion: float) -> str:
     loss = amount.loss
     if loss.rho and not conversion:
         return f"ρ {significant(loss.rho, 3)}"
-    return f"ε {significant(loss.worth(conversion), 3)}"
+    return f"ε {significant(loss.epsilon_at(conversion), 3)}"
 
 
 def _plot(call: Invocation) -> None:

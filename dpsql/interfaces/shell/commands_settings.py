@@ -21,9 +21,8 @@ from dpsql.interfaces.shell.settings import (
     unknown_setting,
 )
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.tables import facts
 from dpsql.policy.parameters import PARAMETER_NAMES
-from dpsql.render.tables import titled
+from dpsql.render.tables import facts, titled
 
 
 def _set(call: Invocation) -> None:

@@ -64,7 +64,7 @@ def _for_people(result: Result, settings: ShellSettings, width: int | None) -> R
         table = vertical(result, settings.confidence, settings.max_rows)
     if not result.released:
         return table
-    said = [Text(line) for line in result.reading(settings.confidence).splitlines()]
+    said = [Text(line) for line in result.summary(settings.confidence).splitlines()]
     return Group(table, Text(), *said, Text(footer(result), style="dim"))
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import dpsql
 from dpsql.core.formatting import printable, significant
 from dpsql.errors import Error
-from dpsql.interfaces.shell.ascii import writable
 from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Known
 from dpsql.interfaces.shell.command import Leave
+from dpsql.interfaces.shell.screen import writable
 from dpsql.interfaces.shell.script import BY_NAME, run_piece
 from dpsql.interfaces.shell.splitter import WORDS, pieces, word
 from dpsql.interfaces.shell.state import Shell

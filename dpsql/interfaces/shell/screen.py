@@ -1,12 +1,20 @@
-"""Where the shell writes: to a terminal, page by page if need be, to a pipe, or to a file."""
+"""Where the shell writes: to a terminal, page by page if need be, to a pipe, or to a file.
+
+Where UTF-8 cannot be written, other letters stand for ours: ``eps`` for ε.
+"""
 
 from __future__ import annotations
 
+import codecs
 import os
+import shlex
+import shutil
+import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Final, TextIO
 
 from rich.console import Console, RenderableType
 from rich.status import Status
@@ -15,8 +23,73 @@ from rich.text import Text
 from dpsql import render
 from dpsql.core.formatting import printable
 from dpsql.errors import Error, InterfaceError
-from dpsql.interfaces.shell import ascii as fallback
-from dpsql.interfaces.shell import paging
+
+_LETTERS: Final = "dpsql_plain"
+_SPECIAL: Final = "εδρ±"
+"""Letters that stand in nearly all answers."""
+_LONGER: Final = 12
+"""How many characters a line may grow by when these are replaced."""
+_PLAIN: Final = dict(zip("│─├┤┼┊█░·–−✓×’", "|-||+:#.---*x'", strict=True)) | {
+    "ε": "eps",
+    "δ": "delta",
+    "ρ": "rho",
+    "±": "+-",
+    "…": "...",
+    "→": "->",
+    "≥": ">=",
+    "≤": "<=",
+    "√": "sqrt ",
+    "²": "^2",
+}
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    lost = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(c) or _escaped(c) for c in lost), error.end
+
+
+def _escaped(character: str) -> str:
+    return character.encode("ascii", "backslashreplace").decode("ascii")
+
+
+codecs.register_error(_LETTERS, _plain)
+
+
+def _adapt(stream: TextIO) -> None:
+    """Let a stream write everything, in other letters where it has to."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors=_LETTERS)
+
+
+def writable(text: str, encoding: str) -> str:
+    """A text as a stream of this encoding will show it."""
+    return text.encode(encoding, _LETTERS).decode(encoding)
+
+
+def pager(environment: Mapping[str, str]) -> list[str] | None:
+    """The pager's command: DPSQL_PAGER, PAGER or less; None if it is not there or is empty."""
+    chosen = environment.get("DPSQL_PAGER", environment.get("PAGER", "less"))
+    try:
+        words = shlex.split(chosen)
+    except ValueError:
+        return None
+    if not words or environment.get("TERM", "dumb") in ("", "dumb"):
+        return None
+    return words if shutil.which(words[0]) else None
+
+
+def show_pages(text: str, command: list[str], encoding: str) -> None:
+    """Show a text in a pager and wait until it is left. Ctrl-C is the pager's."""
+    # Long lines are cut rather than wrapped, and can be scrolled to; colours stay.
+    environment = {"LESS": "-SRX", **os.environ}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)  # noqa: S603
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process.communicate(text.encode(encoding, _LETTERS))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 _PATIENCE = 0.5  # seconds before a terminal is told that something is running
 
@@ -27,11 +100,11 @@ class Screen:
     def __init__(self, out: TextIO, err: TextIO, interactive: bool) -> None:
         self.interactive = interactive
         for stream in (out, err):
-            fallback.adapt(stream)
+            _adapt(stream)
         self._out = out
         self._console = Console(file=out, highlight=False)
-        if fallback.writable(fallback.SPECIAL, self._console.encoding) != fallback.SPECIAL:
-            self._console.width -= fallback.LONGER
+        if writable(_SPECIAL, self._console.encoding) != _SPECIAL:
+            self._console.width -= _LONGER
         self._errors = Console(file=err, highlight=False, soft_wrap=True)
         self._file: TextIO | None = None
         self._busy: _Busy | None = None
@@ -115,9 +188,9 @@ class Screen:
             self._busy.percent = percent
 
     def _write(self, text: str, paged: bool) -> None:
-        command = paging.pager(os.environ)
+        command = pager(os.environ)
         if paged and command is not None and text.count("\n") >= self._console.height:
-            paging.page(text, command, self.encoding)
+            show_pages(text, command, self.encoding)
         else:
             self._out.write(text)
             self._out.flush()

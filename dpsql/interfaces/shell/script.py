@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dpsql.errors import Error, InterfaceError, InternalError, SQLSyntaxError
-from dpsql.interfaces.shell import help as pages
+from dpsql.interfaces.shell import command as pages
 from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, Leave, ShellCommand, command_named

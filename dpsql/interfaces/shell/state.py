@@ -9,7 +9,7 @@ from typing import TypeVar
 from dpsql.core.formatting import significant
 from dpsql.errors import Error
 from dpsql.interfaces.shell.cancel import Cancelled
-from dpsql.interfaces.shell.catalog import Catalog
+from dpsql.interfaces.shell.candidates import Catalog
 from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
 from dpsql.interfaces.shell.formats import formatted
 from dpsql.interfaces.shell.screen import Screen

@@ -65,12 +65,7 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
 
         with (
             connect(
-                engine,
-                policy,
-                target.ledger,
-                target.analyst,
-                session=target.session,
-                progress=told,
+                engine, policy, target.ledger, target.analyst, session=target.session, progress=told
             ) as connection,
             Ledger.open(target.ledger) as ledger,
         ):

@@ -20,7 +20,7 @@ from dpsql.mechanisms.sampling.numeric import (
 
 
 def difference_log_sf(sigma1: float, sigma2: float, t: int) -> float:
-    """An upper bound on log P[Z1 - Z2 > t], independent discrete Gaussians with sigma1 and sigma2.
+    """Bound log P[Z1 - Z2 > t] from above, independent discrete Gaussians of sigma1 and sigma2.
 
     Completing the square in x**2/(2 sigma1**2) + (x - d)**2/(2 sigma2**2) gives, with
     sigma**2 = sigma1**2 + sigma2**2, tau = sigma1*sigma2/sigma and N(s) the normaliser at scale s,
@@ -46,7 +46,7 @@ def difference_log_sf(sigma1: float, sigma2: float, t: int) -> float:
 
 @lru_cache(maxsize=4096)
 def difference_quantile_sf(sigma1: float, sigma2: float, p: float) -> int:
-    """The smallest integer t for which the bound above gives P[Z1 - Z2 > t] <= p, for 0 < p < 1.
+    """Find the smallest integer t whose bound above gives P[Z1 - Z2 > t] <= p, for 0 < p < 1.
 
     P[Z1 - Z2 > t] <= p always holds; t exceeds the smallest such integer only if p is within the
     bound's slack of a jump. Raises ParameterError for sigmas or p out of range.

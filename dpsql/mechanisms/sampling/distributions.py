@@ -71,19 +71,19 @@ class LatticeNoise(ABC):
 
     @abstractmethod
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """-log of the unnormalised probabilities of integers."""
+        """Compute -log of the unnormalised probabilities of integers, an array of any shape."""
 
     @abstractmethod
     def exact_energy(self, x: int) -> Fraction:
-        """-log of the unnormalised probability of one integer, exactly."""
+        """Compute -log of the unnormalised probability of one integer, exactly."""
 
     @abstractmethod
     def rho(self, shift: float) -> float:
-        """The zCDP cost of adding this noise to a number that may change by ``shift``."""
+        """Compute the zCDP cost of adding this noise to a number that may change by ``shift``."""
 
     @abstractmethod
     def log_normaliser(self) -> float:
-        """log of the sum of exp(-energy) over all integers."""
+        """Compute log of the sum of exp(-energy) over all integers."""
 
     @abstractmethod
     def _log_upper_mass(self, x: int) -> float:
@@ -94,31 +94,31 @@ class LatticeNoise(ABC):
         """About the t >= 0 with log P[Z > t] = log_p, for log_p <= log(1/2)."""
 
     def sample(self, n: int, source: EntropySource) -> NDArray[np.int64]:
-        """``n`` independent draws with total-variation error zero.
+        """Draw ``n`` independent values with total-variation error zero: int64, of shape (n,).
 
         (A value beyond int64 would raise OverflowError; its probability is below exp(-10**6).)
         """
         return _sampler(self).sample(n, source)
 
     def pmf(self, x: ArrayLike) -> NDArray[np.float64]:
-        """P[Z = x] for an array of integers, relative error below 1e-12."""
+        """Compute P[Z = x] for an array of integers of any shape, relative error below 1e-12."""
         values: NDArray[np.float64] = np.exp(
             -self.energy(np.asarray(x, dtype=np.int64)) - self.log_normaliser()
         )
         return values
 
     def log_sf(self, x: int) -> float:
-        """An upper bound on log P[Z > x], tight to about 1e-11 however small the probability."""
+        """Bound log P[Z > x] from above, tight to about 1e-11 however small the probability."""
         if x < 0:
             return min(0.0, math.log1p(-math.exp(self.log_sf(-x - 1))) + 3 * SLOP)
         return raised(self._log_upper_mass(x) - self.log_normaliser())
 
     def sf(self, x: int) -> float:
-        """An upper bound on P[Z > x], relative error at most 1e-10 (0.0 only by underflow)."""
+        """Bound P[Z > x] from above, relative error at most 1e-10 (0.0 only by underflow)."""
         return math.exp(self.log_sf(x))
 
     def quantile_sf(self, p: float) -> int:
-        """The smallest integer t with P[Z > t] <= p, for 0 < p < 1.
+        """Find the smallest integer t with P[Z > t] <= p, for 0 < p < 1.
 
         Rounded safely: P[Z > t] <= p always holds; t is one more than the smallest only if p
         is within a relative 1e-10 of a jump.
@@ -133,7 +133,7 @@ class LatticeNoise(ABC):
         return smallest(lambda t: self.log_sf(t) <= log_p, math.ceil(guess))
 
     def margin(self, confidence: float) -> int:
-        """The smallest m with P[abs(Z) <= m] >= ``confidence``, for 0 < confidence < 1."""
+        """Find the smallest m with P[abs(Z) <= m] >= ``confidence``, for 0 < confidence < 1."""
         log_probability(confidence)
         return max(0, self.quantile_sf((1.0 - confidence) / 2))
 
@@ -173,16 +173,16 @@ class DiscreteGaussian(LatticeNoise):
         return self.sigma**2 - 8 * math.pi**2 * self.sigma**4 * dual / (1 + 2 * dual)
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """x**2 / (2 sigma**2)."""
+        """Compute x**2 / (2 sigma**2) for an array of integers of any shape."""
         z = x / self.sigma
         return 0.5 * z * z
 
     def exact_energy(self, x: int) -> Fraction:
-        """x**2 / (2 sigma**2), exactly."""
+        """Compute x**2 / (2 sigma**2), exactly."""
         return Fraction(x) ** 2 / (2 * Fraction(self.sigma) ** 2)
 
     def rho(self, shift: float) -> float:
-        """shift**2 / (2 sigma**2), rounded up; ``shift`` is the l2 sensitivity."""
+        """Compute shift**2 / (2 sigma**2), rounded up; ``shift`` is the l2 sensitivity."""
         exact = Fraction(checked_shift(shift)) ** 2 / (2 * Fraction(self.sigma) ** 2)
         return rounded_up(exact)
 
@@ -259,15 +259,15 @@ class DiscreteLaplace(LatticeNoise):
         return 0.5 / math.sinh(half) ** 2
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """abs(x) / scale."""
+        """Compute abs(x) / scale for an array of integers of any shape."""
         return np.abs(x) / self.scale
 
     def exact_energy(self, x: int) -> Fraction:
-        """abs(x) / scale, exactly."""
+        """Compute abs(x) / scale, exactly."""
         return abs(x) / Fraction(self.scale)
 
     def rho(self, shift: float) -> float:
-        """The Kullback-Leibler divergence of the noise from itself moved by the integer ``shift``.
+        """Compute the Kullback-Leibler divergence of the noise from itself moved by ``shift``.
 
         It is the supremum over alpha of D_alpha/alpha (reached as alpha falls to 1), hence zCDP's
         rho: (1/b) * (s - 2q(1 - q**s)/(1 - q**2)) with q = exp(-1/b); for s = 1 it equals
@@ -285,7 +285,7 @@ class DiscreteLaplace(LatticeNoise):
         return numerator / math.sinh(eps) * eps * (1 + 2.0**-47)
 
     def log_normaliser(self) -> float:
-        """-log tanh(1/(2 scale))."""
+        """Compute -log tanh(1/(2 scale))."""
         return -math.log(math.tanh(0.5 / self.scale))
 
     def _log_upper_mass(self, x: int) -> float:

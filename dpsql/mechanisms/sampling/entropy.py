@@ -14,7 +14,7 @@ class EntropySource(Protocol):
     """A supply of independent uniform 64-bit words."""
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """``n`` fresh words, each uniform on [0, 2**64) and never handed out twice."""
+        """Give fresh words of shape (n,), each uniform on [0, 2**64) and never handed out twice."""
         ...
 
 
@@ -23,22 +23,22 @@ class OSEntropy:
     """The operating system's generator. It keeps no state, so a forked child never repeats us."""
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """``n`` words from ``os.urandom``."""
+        """Read words from ``os.urandom``: an array of shape (n,)."""
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
 def bits16(source: EntropySource, n: int) -> NDArray[np.uint16]:
-    """``n`` uniform 16-bit numbers, four to a word."""
+    """Draw uniform 16-bit numbers, four to a word: an array of shape (n,)."""
     return source.words(-(-n // 4)).view(np.uint16)[:n]
 
 
 def bits32(source: EntropySource, n: int) -> NDArray[np.uint32]:
-    """``n`` uniform 32-bit numbers, two to a word."""
+    """Draw uniform 32-bit numbers, two to a word: an array of shape (n,)."""
     return source.words(-(-n // 2)).view(np.uint32)[:n]
 
 
 def uniform_bits(source: EntropySource, n: int, bits: int) -> NDArray[np.int64]:
-    """``n`` uniform integers in [0, 2**bits), for ``bits`` at most 62."""
+    """Draw uniform integers in [0, 2**bits), for ``bits`` at most 62: an array of shape (n,)."""
     raw: NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.uint64]
     if bits == 0:
         return np.zeros(n, dtype=np.int64)

@@ -34,8 +34,9 @@ def gumbel_order(
     limit: int,
     source: EntropySource,
 ) -> NDArray[np.intp]:
-    """The indices of the ``limit`` largest ``epsilon*score + offset + Gumbel``, largest first.
+    """Draw the ``limit`` largest ``epsilon*score + offset + Gumbel``, largest first: their indices.
 
+    ``scores`` and ``offsets`` have the shape (groups,), the indices (min(limit, groups),).
     ``scores`` are exact numbers, ``epsilon`` (2**-100 to 2**100) and the finite
     ``offsets`` exact float64 constants. All indices are returned if ``limit`` exceeds their number.
     Guarantee: the ranking has exactly the stated law, total-variation error zero. With scores that

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
 
@@ -63,11 +64,11 @@ class Energy(Protocol):
         ...
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Energies in float64, relative error at most 4 units in the last place."""
+        """Compute energies in float64 for integers of any shape, to 4 units in the last place."""
         ...
 
     def exact_energy(self, x: int) -> Fraction:
-        """The energy of one integer, exactly."""
+        """Compute the energy of one integer, exactly."""
         ...
 
 
@@ -139,11 +140,38 @@ class LatticeSampler:
         return np.repeat(cells, runs)
 
     def sample(self, n: int, source: EntropySource) -> NDArray[np.int64]:
-        """``n`` independent draws, exactly distributed."""
+        """Draw ``n`` independent values, exactly distributed: an int64 array of shape (n,)."""
         out = np.empty(n, dtype=np.int64)
         for begin in range(0, n, _BLOCK):
             self._fill(out[begin : begin + _BLOCK], source)
         return out
+
+    @property
+    def offset_bits(self) -> int:
+        """How many uniform bits choose an integer within a cell: the ``offset`` of a proposal."""
+        return self._offset_bits
+
+    def decide(
+        self,
+        strip: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        doubts: Callable[[int], EntropySource],
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """For each proposal an integer, and whether it is kept: a draw is the first that is.
+
+        ``strip`` are uniform on [0, 2**32), ``offset`` on [0, 2**offset_bits), independent of each
+        other and of what ``doubts(i)`` supplies where more bits must decide on proposal i.
+        """
+        prefix = strip >> 16
+        cell = self._guide.take(prefix)
+        value = self._first.take(cell, mode="wrap")  # -1 wraps to a value replaced below
+        value += offset
+        kept = cell >= 0
+        todo = np.flatnonzero(~kept)
+        value[todo], kept[todo] = self._weigh(
+            strip[todo], offset[todo], lambda i: doubts(int(todo[i]))
+        )
+        return value, kept
 
     def _fill(self, out: NDArray[np.int64], source: EntropySource) -> None:
         prefix = bits16(source, len(out))
@@ -163,9 +191,18 @@ class LatticeSampler:
         self, strip: NDArray[np.int64], source: EntropySource
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """For each strip a proposed integer, and whether it is kept."""
+        offset = uniform_bits(source, len(strip), self._offset_bits)
+        return self._weigh(strip, offset, lambda _: source)
+
+    def _weigh(
+        self,
+        strip: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        doubts: Callable[[int], EntropySource],
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         cell = self._start.searchsorted(strip, side="right") - 1
         height = strip - self._start[cell]
-        value = self._first[cell] + uniform_bits(source, len(strip), self._offset_bits)
+        value = self._first[cell] + offset
         kept = height < self._box[cell]
         unsure = np.flatnonzero(~kept & (cell < len(self._start) - 2))
         curve = self._height * np.exp(-self._noise.energy(value[unsure]))
@@ -173,10 +210,10 @@ class LatticeSampler:
         # The addend covers curves that underflowed: a height of zero is never surely above.
         above = height[unsure] >= curve * (1 + self._slack) + 2.0**-900
         for i in unsure[~kept[unsure] & ~above]:
-            energy = self._noise.exact_energy(int(value[i]))
+            energy, source = self._noise.exact_energy(int(value[i])), doubts(int(i))
             kept[i] = uniform_below(Fraction(self._height), energy, int(height[i]), source)
         for i in np.flatnonzero(cell == len(self._start) - 2):
-            value[i], kept[i] = self._propose_tail(source)
+            value[i], kept[i] = self._propose_tail(doubts(int(i)))
         return value, kept
 
     def _propose_tail(self, source: EntropySource) -> tuple[int, bool]:
@@ -192,7 +229,7 @@ class LatticeSampler:
 
 
 def uniform_below(factor: Fraction, energy: Fraction, floor: int, source: EntropySource) -> bool:
-    """Whether ``floor + V < factor * exp(-energy)`` for a fresh V uniform on [0, 1), exactly.
+    """Tell whether ``floor + V < factor * exp(-energy)`` for a fresh V uniform on [0, 1), exactly.
 
     V's bits are drawn only until the two sides separate: they are equal with probability zero.
     """

@@ -48,7 +48,7 @@ def normal_quantile_sf(log_p: float) -> float:
 
 
 def smallest(holds: Callable[[int], bool], guess: int) -> int:
-    """The smallest integer for which a monotone condition holds, searched outwards from a guess."""
+    """Find the smallest integer for which a monotone condition holds, outwards from a guess."""
     low = high = guess
     step = 1
     while not holds(high):
@@ -67,11 +67,15 @@ def smallest(holds: Callable[[int], bool], guess: int) -> int:
 
 
 def raised(log_value: float) -> float:
-    """An upper bound on a computed log-probability: above its rounding error, and at most 0."""
+    """Bound a computed log-probability from above its rounding error, by at most 0."""
     return min(0.0, log_value + SLOP + 1e-15 * abs(log_value))
 
 
 def raised_array(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound each of many log-probabilities from above, as :func:`raised` does one.
+
+    Takes and returns float64 arrays of any shape.
+    """
     return np.minimum(0.0, log_values + SLOP + 1e-14 * np.abs(log_values))
 
 
@@ -81,7 +85,7 @@ def rounded_up(exact: Fraction) -> float:
 
 
 def exp_remainder(u: float) -> float:
-    """u - 1 + exp(-u) for u >= 0, without cancellation."""
+    """Compute u - 1 + exp(-u) for u >= 0, without cancellation."""
     if u > 0.5:
         return u + math.expm1(-u)
     total, term, k = 0.0, u * u / 2, 2
@@ -91,7 +95,7 @@ def exp_remainder(u: float) -> float:
 
 
 def sinh_minus_linear(u: float) -> float:
-    """sinh(u) - u for u >= 0, without cancellation."""
+    """Compute sinh(u) - u for u >= 0, without cancellation."""
     if u > 1:
         return math.sinh(u) - u
     total, term, k = 0.0, u**3 / 6, 3

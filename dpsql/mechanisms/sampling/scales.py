@@ -16,7 +16,7 @@ from dpsql.mechanisms.sampling.numeric import (
 
 
 def gaussian_sigma_for_rho(rho: float, l2_squared: float | Fraction) -> float:
-    """The smallest float sigma found with l2_squared/(2 sigma**2) <= rho in exact arithmetic.
+    """Find the smallest float sigma with l2_squared/(2 sigma**2) <= rho in exact arithmetic.
 
     ``l2_squared`` is the squared l2 sensitivity. Raises ParameterError if either is not finite and
     positive, or if the sigma needed is above MAX_SCALE. Never returns less than MIN_SCALE.
@@ -33,7 +33,7 @@ def gaussian_sigma_for_rho(rho: float, l2_squared: float | Fraction) -> float:
 
 
 def laplace_scale_for_rho(rho: float, shift: float) -> float:
-    """A scale b with ``DiscreteLaplace(b).rho(shift) <= rho``, smallest to a relative 1e-13.
+    """Find a scale b of ``DiscreteLaplace(b).rho(shift) <= rho``, least to a relative 1e-13.
 
     Raises ParameterError if rho is not finite and positive, if ``shift`` is not a positive whole
     number, or if the scale needed is above MAX_SCALE. Never returns less than MIN_SCALE.

@@ -26,19 +26,8 @@ from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.text import output_name, put
 
 _CLAUSES = frozenset(
-    {
-        "expressions",
-        "from_",
-        "joins",
-        "where",
-        "group",
-        "having",
-        "qualify",
-        "order",
-        "limit",
-        "offset",
-    }
-    | {"distinct", "windows", "with_"}
+    {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
+    | {"offset", "distinct", "windows", "with_"}
 )
 Descend = Callable[[exp.Query], None]
 
@@ -101,7 +90,7 @@ class _BlockBuilder:
         return Block(
             name=self.name,
             table=self.table.name,
-            source=Source(self.relation.sql, self.table, self.relation.catalog),
+            source=Source(self.relation.rows, self.table),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
             condition=condition,

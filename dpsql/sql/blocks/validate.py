@@ -229,7 +229,7 @@ class _Splitter:
         self.public_tables.add(fold(policy.name))
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
-        self.lineage.operators.count_generated(private.sql)
+        self.lineage.operators.count_block(private.rows)
         asked = take_options(select, self.text, self.policy, self.parameters)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(

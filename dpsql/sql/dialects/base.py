@@ -1,10 +1,11 @@
 """What generated SQL needs an engine's dialect for, and what each spelling must guarantee.
 
-The rewriting knows which rows it reads, what a unit may contribute and how measures are summed. How
-any of it is spelled is asked of a :class:`Dialect`: there is no other place that knows an engine.
-Left to the rewriting is what all engines spell and mean alike: SELECT, JOIN … ON and USING, GROUP
-BY, HAVING, set operations, CASE, COALESCE, COUNT, MIN, MAX, window functions, ``+ - *``, ``/`` of
-DOUBLEs, comparisons, IS NULL.
+The rows that are read arrive as values (:mod:`dpsql.ir.relations`); the rewriting knows what a unit
+may contribute and how measures are summed. How any of it is spelled is asked of a :class:`Dialect`:
+there is no other place that knows an engine. Left to those who put it together
+(:mod:`dpsql.sql.relations`, :mod:`dpsql.sql.rewrite`) is what all engines spell and mean alike:
+SELECT, JOIN … ON and USING, GROUP BY, HAVING, set operations, CASE, COALESCE, COUNT, MIN, MAX,
+window functions, ``+ - *``, ``/`` of DOUBLEs, comparisons, IS NULL.
 
 Text goes in and text comes out. Texts that are given to a method are generated too: names that
 :meth:`Dialect.quote` made, and expressions over them. No method copies what an analyst wrote: that
@@ -214,7 +215,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def derived(self, sql: str, alias: str = "") -> str:
-        """A statement as rows of a FROM clause, which may have an alias, and others beside it."""
+        """A statement as rows of a FROM clause, which may have an alias, and others beside it.
+
+        No two that stand beside each other without an alias have the same text: an engine that
+        wants one for each can make it of a digest of that.
+        """
 
     @abstractmethod
     def materialized(self, name: str, sql: str) -> str:
@@ -237,7 +242,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
-        """The rows of ``left`` that have a match in ``right``, or have none: each of them once."""
+        """The rows of ``left`` that have a match in ``right``, or have none: each of them once.
+
+        ``left`` may be joins, and the text may stand on the left of more: without such joins, a
+        derived table whose condition is EXISTS.
+        """
 
     @abstractmethod
     def pairs(self, one: str, other: str) -> str:

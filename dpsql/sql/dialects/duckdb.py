@@ -10,7 +10,8 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import UnsupportedError
 
 from dpsql.core.quoting import literal, quote
-from dpsql.core.schema import base_type, canonical, is_float, is_huge_integer, is_integer
+from dpsql.core.schema import base_type, is_float, is_huge_integer, is_integer
+from dpsql.engines.spelling import one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
 
@@ -159,7 +160,7 @@ class DuckDBDialect(Dialect):
 
     def one_spelling(self, sql: str, type_: str) -> str:
         """Floats and intervals; texts of a collation are not among the schema's columns."""
-        return canonical(sql, type_)
+        return one_spelling(sql, type_)
 
     def same(self, one: str, other: str) -> str:
         """A join on it is a hash join."""

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import same_values
+from dpsql.ir.relations import Join, JoinKind, RowSet, SemiJoin
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 
@@ -37,11 +38,6 @@ Equal: TypeAlias = tuple[frozenset[str], ...]
 
 _KEPT = {"": "inner", "INNER": "inner", "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
 _OUTER = {"LEFT": "left", "RIGHT": "right"}
-_WORDS = {
-    "inner": "JOIN",
-    "left": "LEFT JOIN",
-    "right": "RIGHT JOIN",
-}
 _PARTS = frozenset({"this", "on", "using", "method", "side", "kind"})
 
 
@@ -49,11 +45,11 @@ def joined(
     left: Relation,
     right: Relation,
     join: exp.Join,
-    conditions: list[str],
+    conditions: Sequence[exp.Expr],
     pairs: list[Pair],
     text: str,
 ) -> Relation:
-    """The join of two relations on conditions in generated SQL.
+    """The join of two relations on resolved conditions.
 
     ``pairs`` are the equalities that hold for every joined pair of rows that the statement keeps.
     Raises ``QueryRefused`` if a row could belong to two units or to none.
@@ -71,14 +67,9 @@ def joined(
         right = right.filled_with_nulls()
     if kind == "right":
         left = left.filled_with_nulls()
-    on = " AND ".join(f"({c})" for c in conditions) or "TRUE"
     tests = kind in ("semi", "anti")
-    if tests:
-        sql = left.dialect.semi_join(left.sql, right.sql, on, negated=kind == "anti")
-    else:
-        sql = f"{left.sql} {_WORDS[kind]} {right.sql} ON ({on})"
     return Relation(
-        sql=sql,
+        rows=_paired(left, right, conditions, kind),
         fields=left.fields if tests else left.fields + right.fields,
         unit_name=keeper.unit_name,
         unit=keeper.unit,
@@ -86,8 +77,14 @@ def joined(
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
         equal=_lasting(left, right, equal, kind),
         joined=left.joined + right.joined,
-        dialect=left.dialect,
     )
+
+
+def _paired(left: Relation, right: Relation, conditions: Sequence[exp.Expr], kind: str) -> RowSet:
+    """The rows of the join."""
+    if kind in ("semi", "anti"):
+        return SemiJoin(left.rows, right.rows, tuple(conditions), negated=kind == "anti")
+    return Join(left.rows, right.rows, JoinKind(kind), tuple(conditions))
 
 
 def kind_of(join: exp.Join, text: str) -> str:

@@ -14,12 +14,25 @@ from sqlglot import exp
 
 from dpsql.core.schema import Column, fold, has_one_spelling
 from dpsql.errors import QueryRefused
+from dpsql.ir.relations import (
+    Computed,
+    Distinct,
+    Extend,
+    Filter,
+    LinkJoin,
+    OneSpelling,
+    Rename,
+    RowSet,
+    Typed,
+)
 from dpsql.policy.model import ColumnPolicy
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
+from dpsql.sql.relations.from_clause import FromClauses
 from dpsql.sql.syntax.text import output_name
 
 Bind: TypeAlias = Callable[[str], tuple[Column, ...]]
@@ -34,28 +47,41 @@ MAX_BOUND = 100_000
 
 
 class Operators:
-    """Relational operators of one statement; ``bind`` finds the types of computed columns."""
+    """Relational operators of one statement.
 
-    def __init__(self, names: Names, tables: Tables, bind: Bind) -> None:
+    ``bind`` finds the types of computed columns, of SQL in a ``dialect``.
+    """
+
+    def __init__(self, names: Names, tables: Tables, bind: Bind, dialect: Dialect) -> None:
         self._names = names
         self._tables = tables
         self._bind = bind
+        self._written = FromClauses(dialect)
         self._columns = 0
         self._generated = 0
 
     # -- sizes --------------------------------------------------------------------------------
 
-    def bind(self, sql: str) -> tuple[Column, ...]:
-        """The columns that generated SQL would return.
+    def bind(self, rows: RowSet, *names: str) -> tuple[Column, ...]:
+        """The columns of rows, or some of them, with the types that the engine finds.
 
         Raises ``QueryRefused`` where a statement asks too much of the engine by then: subqueries of
         subqueries are bound again at every level.
         """
-        self.count_generated(sql)
+        written = self._written
+        if names:
+            return self._bound(written.selected(rows, names))
+        return self._bound(f"SELECT * FROM {written.text(rows)}")
+
+    def _bound(self, sql: str) -> tuple[Column, ...]:
+        self._count_generated(sql)
         return self._bind(sql)
 
-    def count_generated(self, sql: str) -> None:
-        """Count generated SQL that an engine is to bind. Raises as :meth:`bind`."""
+    def count_block(self, rows: RowSet) -> None:
+        """Count the rows of a block, which an engine is to bind. Raises as :meth:`bind`."""
+        self._count_generated(self._written.kept(rows))
+
+    def _count_generated(self, sql: str) -> None:
         self._generated += len(sql)
         if self._generated > MAX_BOUND:
             raise self._too_large(None)
@@ -68,7 +94,7 @@ class Operators:
 
     def check_size(self, rows: Relation, node: exp.Expr) -> None:
         """Refuse a relation whose SQL is too long. Raises ``QueryRefused``."""
-        if len(rows.sql) > MAX_GENERATED:
+        if len(self._written.text(rows.rows)) > MAX_GENERATED:
             raise self._too_large(node)
 
     def _too_large(self, node: exp.Expr | None) -> QueryRefused:
@@ -82,23 +108,22 @@ class Operators:
     # -- rows ---------------------------------------------------------------------------------
 
     def fresh(self, relation: Relation) -> Relation:
-        """The relation with column names of its own; its SQL has those that can be needed."""
+        """The relation with column names of its own; its rows have those that can be needed."""
         carried = [f.column for f in relation.fields if self._may_need(f)]
         carried += [relation.unit] if relation.unit is not None else []
         carried += [relation.pending.column] if relation.pending is not None else []
         carried = carried or [f.column for f in relation.fields[:1]]  # rows that are only counted
         made = self._names.new_column
         names = {column: made() for column in dict.fromkeys(carried)}
-        columns = relation.selected(names.items())
+        rows = Rename(relation.rows, tuple(names.items()))
         names.update({f.column: made() for f in relation.fields if f.column not in names})
         pending = relation.pending
         return replace(
             relation,
-            sql=relation.dialect.derived(f"SELECT {columns} FROM {relation.sql}"),
+            rows=rows,
             fields=tuple(replace(f, column=names[f.column]) for f in relation.fields),
             unit=None if relation.unit is None else names[relation.unit],
             pending=None if pending is None else replace(pending, column=names[pending.column]),
-            catalog=False,
             equal=tuple(
                 frozenset(names[c] for c in columns if c in names) for columns in relation.equal
             ),
@@ -113,10 +138,8 @@ class Operators:
         if relation.pending is None:
             return relation
         parent, key = self._parent(relation.pending)
-        quote = relation.dialect.quote
-        on = f"{quote(relation.pending.column)} = {quote(key)}"
-        sql = f"{relation.sql} JOIN {parent.sql} ON ({on})"
-        return replace(relation, sql=sql, unit=parent.unit, pending=None, catalog=False)
+        rows = LinkJoin(relation.rows, parent.rows, relation.pending.column, key)
+        return replace(relation, rows=rows, unit=parent.unit, pending=None)
 
     def _parent(self, pending: Pending) -> tuple[Relation, str]:
         """The parent a link leads to, with its unit known, and its referenced column."""
@@ -129,18 +152,14 @@ class Operators:
         condition = where.this.copy()
         self._names.resolve(condition, source)
         check_row_expression(condition, self._names.text)
-        kept = f"SELECT * FROM {source.sql} WHERE {source.total_condition(condition)}"
-        return replace(source, sql=source.dialect.derived(kept), catalog=False)
+        return replace(source, rows=Filter(source.rows, condition))
 
     def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
         """Distinct rows; of private rows, one column is the unit."""
         columns = dict.fromkeys(f.column for f in rows.fields)
         units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
-        selected = ", ".join(map(rows.dialect.quote, columns))
-        sql = rows.dialect.derived(f"SELECT DISTINCT {selected} FROM {rows.sql}")
-        return self.one_spelling(
-            replace(rows, sql=sql, unit=next(units, None), catalog=False), node
-        )
+        found = Distinct(rows.rows, tuple(columns))
+        return self.one_spelling(replace(rows, rows=found, unit=next(units, None)), node)
 
     def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
         """Rows that were made distinct or grouped, each value in one spelling of its equals.
@@ -155,21 +174,15 @@ class Operators:
                 "key_type",
                 node,
             )
-        dialect, quote = rows.dialect, rows.dialect.quote
-        spelled = {name: dialect.one_spelling(quote(name), f.type) for name, f in columns.items()}
-        if all(text == quote(name) for name, text in spelled.items()):
-            return rows
-        selected = [f"{text} AS {quote(name)}" for name, text in spelled.items()]
-        selected += [quote(rows.unit)] if rows.unit is not None and rows.unit not in columns else []
-        sql = dialect.derived(f"SELECT {', '.join(selected)} FROM {rows.sql}")
-        return replace(rows, sql=sql, catalog=False)
+        kept = () if rows.unit is None or rows.unit in columns else (rows.unit,)
+        return replace(rows, rows=OneSpelling(rows.rows, tuple(columns), kept))
 
     # -- select lists -------------------------------------------------------------------------
 
     def projected(self, select: exp.Select, source: Relation) -> Relation:
         """The rows with the columns of a select list."""
         fields: list[Field] = []
-        computed: list[tuple[int, str]] = []
+        computed: list[tuple[int, exp.Expr]] = []
         for item in select.expressions:
             node = item.unalias().copy()
             if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
@@ -186,18 +199,16 @@ class Operators:
                 name = item.alias or known.name
                 fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
-            computed.append((len(fields), source.total(node)))
+            computed.append((len(fields), node))
             fields.append(self._computed(node, name, source))
         if not computed:
             return replace(source, fields=tuple(fields))
-        quote = source.dialect.quote
-        texts = [f"{text} AS {quote(fields[i].column)}" for i, text in computed]
-        for (index, _), column in zip(
-            computed, self.bind(f"SELECT {', '.join(texts)} FROM {source.sql}"), strict=True
-        ):
+        made = tuple(Computed(fields[i].column, node) for i, node in computed)
+        extended = Extend(source.rows, made)
+        types = self._bound(self._written.computed(extended))
+        for (index, _), column in zip(computed, types, strict=True):
             fields[index] = replace(fields[index], type=column.type)
-        sql = source.dialect.derived(f"SELECT *, {', '.join(texts)} FROM {source.sql}")
-        return replace(source, sql=sql, fields=tuple(fields), catalog=False)
+        return replace(source, rows=Typed(extended, types), fields=tuple(fields))
 
     def _starred(self, node: exp.Expr, source: Relation) -> list[Field]:
         star = node if isinstance(node, exp.Star) else node.this

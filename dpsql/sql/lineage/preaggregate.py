@@ -9,24 +9,30 @@ the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CAS
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlglot import exp
 
+from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.legality import check_row_expression
-from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
-from dpsql.sql.syntax.text import output_name, put
+from dpsql.sql.syntax.text import output_name, put, to_sql
 
-_EXACT = f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"  # sums of that many rows have 38 digits at most
-_BIGINT = (-(2**63), 2**63 - 1)
 _COUNTED = ColumnPolicy(0, 2**53)
 _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
+_FUNCTIONS: Final[Mapping[type[exp.Expr], UnitFunction]] = {
+    exp.Sum: UnitFunction.SUM,
+    exp.Avg: UnitFunction.AVERAGE,
+    exp.Min: UnitFunction.LEAST,
+    exp.Max: UnitFunction.LARGEST,
+}
 _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
 
 
@@ -77,18 +83,19 @@ class _PerUnit:
     select: exp.Select
     source: Relation
     keys: list[exp.Expr]
-    columns: dict[str, Field] = field(default_factory=dict)  # SQL text -> its column
+    # What is computed of a group, each once, by its text in the analyst's language.
+    made: dict[str, tuple[Field, Computed | UnitValue]] = field(default_factory=dict)
 
     def relation(self) -> Relation:
         self._check()
         for key in self.keys:
             check_row_expression(key, self.names.text)
-            self._column(self.source.total(key), self._key_field(key))
-        grouped_by = len(self.columns)
+            known = self._key_field(key)
+            self._column(to_sql(key), known, Computed(known.column, key))
         items = [self._item(item) for item in self.select.expressions]
         having = self.select.args.get("having")
         condition = None if having is None else exp.Where(this=self._over_groups(having.this))
-        groups = self._groups(grouped_by)
+        groups = self._groups()
         if condition is not None:
             groups = self.operators.filtered(groups, condition)
         return self.operators.projected(exp.Select(expressions=items), groups)
@@ -104,34 +111,31 @@ class _PerUnit:
                 group if unusual or not extra else self.select.args[min(extra)],
             )
 
-    def _column(self, text: str, known: Field) -> exp.Column:
-        """The column of the groups that holds the value of ``text``."""
-        found = self.columns.setdefault(text, known)
+    def _column(self, text: str, known: Field, made: Computed | UnitValue) -> exp.Column:
+        """The column of the groups that holds a value: the first that was made of this text."""
+        found, _ = self.made.setdefault(text, (known, made))
         return generated_column(found.column)
 
-    def _groups(self, grouped_by: int) -> Relation:
+    def _groups(self) -> Relation:
         """The grouped rows: keys and aggregates under names of their own."""
-        dialect = self.source.dialect
-        selected = ", ".join(
-            f"{text} AS {dialect.quote(f.column)}" for text, f in self.columns.items()
-        )
-        keys = ", ".join(str(position + 1) for position in range(grouped_by))
-        sql = dialect.derived(f"SELECT {selected} FROM {self.source.sql} GROUP BY {keys}")
-        types = self.operators.bind(f"SELECT * FROM {sql}")
+        made = [value for _, value in self.made.values()]
+        keys = tuple(key for key in made if isinstance(key, Computed))
+        values = tuple(value for value in made if isinstance(value, UnitValue))
+        rows = PerUnit(self.source.rows, keys, values)
+        types = self.operators.bind(rows)
         fields = tuple(
             _typed(known, column.type)
-            for known, column in zip(self.columns.values(), types, strict=True)
+            for (known, _), column in zip(self.made.values(), types, strict=True)
         )
         unit = next(f.column for f in fields if f.identity is Identity.UNIT)
         source = self.source
         groups = Relation(
-            sql=sql,
+            rows=Typed(rows, types),
             fields=fields,
             unit_name=source.unit_name,
             unit=unit,
             tables=source.tables,
             joined=source.joined,
-            dialect=dialect,
         )
         return self.operators.one_spelling(groups, self.select.args["group"])
 
@@ -159,11 +163,10 @@ class _PerUnit:
 
     def _replace(self, node: exp.Expr) -> None:
         if any(node == key for key in self.keys):
-            text = self.source.total(node)
-            put(node, self._column(text, self.columns[text]))
+            text = to_sql(node)
+            put(node, self._column(text, *self.made[text]))
         elif is_aggregate(node):
-            text, known = self._aggregate(node)
-            put(node, self._column(text, known))
+            put(node, self._column(*self._aggregate(node)))
         elif isinstance(node, exp.Column):
             raise self.names.refuse(
                 f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
@@ -174,13 +177,13 @@ class _PerUnit:
             for child in list(node.iter_expressions()):
                 self._replace(child)
 
-    def _aggregate(self, node: exp.Expr) -> tuple[str, Field]:
-        """An aggregate's SQL, and what is known of its value."""
+    def _aggregate(self, node: exp.Expr) -> tuple[str, Field, UnitValue]:
+        """An aggregate: its text, what is known of its value, and how it is computed."""
         call = self._call(node)
         function = call.function
         name = self.names.new_column()
         if isinstance(function, exp.Count | exp.CountIf):
-            return self._count(call), Field("", name, name, "", _COUNTED)
+            return self._named(Field("", name, name, "", _COUNTED), *self._count(call))
         argument = call.filtered(function.this)
         summed = isinstance(function, exp.Sum)
         if isinstance(function, exp.Sum | exp.Avg):
@@ -189,7 +192,19 @@ class _PerUnit:
         known = ColumnPolicy(*bounds) if bounds else None
         identity = self.source.identity_of(argument)
         found = Field("", name, name, "", known, identity=identity)
-        return self._computed(function, argument, self._text(argument)), found
+        if summed and is_integral(argument, self.source.table):
+            return self._named(found, UnitFunction.WHOLE_SUM, argument)
+        return self._named(found, _FUNCTIONS[type(function)], argument)
+
+    def _named(
+        self, known: Field, function: UnitFunction, argument: exp.Expr | None
+    ) -> tuple[str, Field, UnitValue]:
+        """An aggregate of which all is known; its argument is checked."""
+        if argument is None:
+            return function.value, known, UnitValue(known.column, function, None)
+        check_row_expression(argument, self.names.text)
+        text = f"{function.value} {to_sql(argument)}"
+        return text, known, UnitValue(known.column, function, argument.copy())
 
     def _call(self, node: exp.Expr) -> AggregateCall:
         """An aggregate that is available per unit."""
@@ -233,33 +248,19 @@ class _PerUnit:
                 hint="Cast it to a number: x::INT.",
             )
 
-    def _count(self, call: AggregateCall) -> str:
-        value, word = call.function.this, ""
+    @staticmethod
+    def _count(call: AggregateCall) -> tuple[UnitFunction, exp.Expr | None]:
+        """What is counted, and how."""
+        value, function = call.function.this, UnitFunction.VALUES
         if isinstance(call.function, exp.CountIf):
             value = exp.Case(ifs=[exp.If(this=value.copy(), true=exp.Literal.number(1))])
         elif value is None or isinstance(value, exp.Star):
             if call.condition is None:
-                return "count(*)"
+                return UnitFunction.ROWS, None
             value = exp.Literal.number(1)
         elif isinstance(value, exp.Distinct):
-            (value,), word = value.expressions, "DISTINCT "
-        return f"count({word}{self._text(call.filtered(value))})"
-
-    def _text(self, argument: exp.Expr) -> str:
-        """An aggregate's argument as generated SQL, which cannot fail."""
-        check_row_expression(argument, self.names.text)
-        return self.source.total(argument)
-
-    def _computed(self, node: exp.AggFunc, argument: exp.Expr, text: str) -> str:
-        if isinstance(node, exp.Min | exp.Max):
-            return f"{'min' if isinstance(node, exp.Min) else 'max'}({text})"
-        dialect = self.source.dialect
-        if isinstance(node, exp.Sum) and is_integral(argument, self.source.table):
-            value = column(dialect.try_cast(text, "BIGINT"), *_BIGINT, dialect=dialect)
-            return dialect.try_cast(value.sum().sql, "BIGINT")
-        exact = dialect.try_cast(text, _EXACT)
-        total_ = dialect.cast(dialect.sum(exact), "DOUBLE")
-        return total_ if isinstance(node, exp.Sum) else f"{total_} / count({exact})"
+            (value,), function = value.expressions, UnitFunction.DISTINCT_VALUES
+        return function, call.filtered(value)
 
 
 def _typed(known: Field, type_: str) -> Field:

@@ -1,23 +1,22 @@
 """Rows with a known privacy unit: what a FROM clause means, tracked from the catalog.
 
-A :class:`Relation` is a FROM clause of generated SQL whose rows each belong to one privacy unit (or
-to none, if it is public). Its columns have names that are unique in the statement, so relations
-combine without qualification; :class:`Field` remembers what the analyst calls them, their type and
-what the policy knows of them.
+A :class:`Relation` is a FROM clause whose rows each belong to one privacy unit (or to none, if it
+is public). Its columns have names that are unique in the statement, so relations combine without
+qualification; :class:`Field` remembers what the analyst calls them, their type and what the policy
+knows of them. Which rows they are is a value of :mod:`dpsql.ir.relations`, in no engine's words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table, fold
+from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 
 Origin = tuple[str, str]
 """A column of a base table, both names folded."""
@@ -62,24 +61,21 @@ class Pending:
 class Relation:
     """Rows of a FROM clause.
 
-    ``sql`` is the clause, in a ``dialect``. ``unit`` is the column that says whose row it is,
-    ``unit_name`` what the unit is called; both are None for public rows. ``pending`` is the link
-    that still has to be followed to find the unit. ``tables`` are the private tables it reads, for
-    messages. ``catalog`` is True for one table as it stands in the catalog. ``equal`` are sets of
-    columns that are the same value, and not NULL, in every row that the statement keeps. ``joined``
-    is the number of private tables that are joined in it.
+    ``unit`` is the column that says whose row it is, ``unit_name`` what the unit is called; both
+    are None for public rows. ``pending`` is the link that still has to be followed to find the
+    unit. ``tables`` are the private tables it reads, for messages. ``equal`` are sets of columns
+    that are the same value, and not NULL, in every row that the statement keeps. ``joined`` is the
+    number of private tables that are joined in it.
     """
 
-    sql: str
+    rows: RowSet
     fields: tuple[Field, ...]
     unit_name: str | None = None
     unit: str | None = None
     pending: Pending | None = None
     tables: tuple[str, ...] = ()
-    catalog: bool = False
     equal: tuple[frozenset[str], ...] = ()
     joined: int = 0
-    dialect: Dialect = field(kw_only=True)
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 
@@ -91,18 +87,10 @@ class Relation:
         # Of two fields over one column, the first.
         object.__setattr__(self, "_by_column", {f.column: f for f in reversed(self.fields)})
 
-    def total(self, node: exp.Expr) -> str:
-        """An expression over its columns as generated SQL, which fails on no row."""
-        return total_sql(node, self.table, self.dialect)
-
-    def total_condition(self, node: exp.Expr) -> str:
-        """A condition on its rows as generated SQL, which fails on none."""
-        return total_condition_sql(node, self.table, self.dialect)
-
-    def selected(self, columns: Iterable[tuple[str, str]]) -> str:
-        """Some columns and their new names, as they stand in a SELECT."""
-        quote = self.dialect.quote
-        return ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in columns)
+    @property
+    def catalog(self) -> bool:
+        """True for one table as it stands in the catalog."""
+        return isinstance(self.rows, Scan)
 
     @property
     def private(self) -> bool:

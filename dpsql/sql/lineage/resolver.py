@@ -1,4 +1,4 @@
-"""Whose rows they are: the relations of FROM clauses, subqueries, CTEs and set operations.
+"""Follows the privacy unit through FROM clauses, subqueries, CTEs and set operations.
 
 The privacy unit is followed from the catalog through the syntax tree, never by a column's name:
 
@@ -46,9 +46,9 @@ _SOURCE_PARTS = frozenset({"this", "alias", "joins"})
 
 
 class Lineage:
-    """Builds relations for one statement, their SQL in a ``dialect``.
+    """Builds relations for one statement.
 
-    ``bind`` finds the types of computed columns.
+    ``bind`` finds the types of computed columns, of SQL in a ``dialect``.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class Lineage:
         dialect: Dialect,
     ) -> None:
         self.names = Names(tree, text)
-        self.tables = Tables(policy, schema, text, dialect)
-        self.operators = Operators(self.names, self.tables, bind)
+        self.tables = Tables(policy, schema, text)
+        self.operators = Operators(self.names, self.tables, bind, dialect)
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
     # -- FROM clauses -------------------------------------------------------------------------
@@ -157,8 +157,7 @@ class Lineage:
             *pairs_of(conditions),
             *(filter_pairs(filters, both) if kind == "inner" else ()),
         ]
-        texts = [both.total_condition(c) for c in conditions]
-        made = joined(left, right, join, texts, pairs, text)
+        made = joined(left, right, join, conditions, pairs, text)
         refuse_many(made, self.tables.most_joined, join, text)
         self.operators.count_columns(len(made.fields), join)
         made = self._tested(made, tests, scope)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dpsql.ir.relations import SemiJoin
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.names import Names, columns_below
@@ -98,9 +99,9 @@ def semi_joined(
     if test.subject is not None:
         value = condition_of(query.selects[0].unalias(), found, source)
         conditions.append(_matching(condition_of(test.subject, source), value, test.negated))
-    on = " AND ".join(f"({both.total_condition(c)})" for c in conditions) or "TRUE"
-    sql = source.dialect.semi_join(source.sql, found.sql, on, negated=test.negated)
-    return replace(source, sql=sql, catalog=False)
+    return replace(
+        source, rows=SemiJoin(source.rows, found.rows, tuple(conditions), negated=test.negated)
+    )
 
 
 def _is_plain(query: exp.Select) -> bool:

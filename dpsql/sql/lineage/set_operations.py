@@ -10,12 +10,17 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.core.schema import same_values
+from dpsql.ir.relations import Combined, RowSet, SetOperator, Typed
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
 
-_WORDS = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
+_OPERATORS = {
+    exp.Union: SetOperator.UNION,
+    exp.Except: SetOperator.EXCEPT,
+    exp.Intersect: SetOperator.INTERSECT,
+}
 _PARTS = frozenset({"this", "expression", "distinct", "with_"})
 
 
@@ -68,11 +73,11 @@ class _SetOperation:
     def relation(self) -> Relation:
         self._check_alike()
         distinct = bool(self.query.args.get("distinct"))
-        word = _WORDS[type(self.query)] + ("" if distinct else " ALL")
+        operator = _OPERATORS[type(self.query)]
         names = [self.names.new_column() for _ in self.shown[0]]
         unit = self.names.new_column()
-        sides = [self._side(side, names, unit) for side in (self.left, self.right)]
-        sql = self.left.dialect.derived(f" {word} ".join(sides))
+        found = self._typed(self._combined(operator, distinct, names, unit))
+        types = [column.type for column in found.columns[:-1]]
         fields = tuple(
             Field(
                 qualifier="",
@@ -82,22 +87,22 @@ class _SetOperation:
                 policy=_hull(a.policy, b.policy),
                 identity=_combined_identity(a.identity, b.identity),
             )
-            for a, b, name, type_ in zip(*self.shown, names, self._types(sql), strict=True)
+            for a, b, name, type_ in zip(*self.shown, names, types, strict=True)
         )
         tables = tuple(dict.fromkeys(self.left.tables + self.right.tables))
         # Unlike those of a join, the rows of the sides add up.
         most = max(self.left.joined, self.right.joined)
         rows = Relation(
-            sql=sql,
+            rows=found,
             fields=fields,
             unit_name=self.left.unit_name,
             unit=unit,
             tables=tables,
             joined=most,
-            dialect=self.left.dialect,
         )
         self.operators.check_size(rows, self.query)
-        return rows if word == "UNION ALL" else self.operators.one_spelling(rows, self.query)
+        added_up = operator is SetOperator.UNION and not distinct
+        return rows if added_up else self.operators.one_spelling(rows, self.query)
 
     def _check_alike(self) -> None:
         pairs = list(zip(*self.shown, strict=False))
@@ -118,16 +123,19 @@ class _SetOperation:
                 hint="Select the unit's column in the same place on both sides, or use UNION ALL.",
             )
 
-    @staticmethod
-    def _side(side: Relation, names: list[str], unit: str) -> str:
-        """A side under the common names of the columns, with its unit."""
-        assert side.unit is not None
-        columns = [f.column for f in _shown(side)]
-        pairs = [*zip(columns, names, strict=True), (side.unit, unit)]
-        return f"SELECT {side.selected(pairs)} FROM {side.sql}"
+    def _combined(
+        self, operator: SetOperator, distinct: bool, names: list[str], unit: str
+    ) -> RowSet:
+        """The rows of both sides under common names, each with its unit last."""
+        left, right = self.left, self.right
+        assert left.unit is not None
+        assert right.unit is not None
+        ones, others = ([f.column for f in shown] for shown in self.shown)
+        columns = (*zip(ones, others, names, strict=True), (left.unit, right.unit, unit))
+        return Combined(left.rows, right.rows, operator, distinct, columns)
 
-    def _types(self, sql: str) -> list[str]:
-        """The types of the columns; that the units are of comparable types is checked too."""
+    def _typed(self, rows: RowSet) -> RowSet:
+        """The rows with their types; that the units are of comparable types is checked too."""
         if not same_values(*map(self._unit_type, (self.left, self.right))):
             raise self.names.refuse(
                 "the privacy units of both sides are of different types",
@@ -135,17 +143,14 @@ class _SetOperation:
                 self.query,
             )
         types, others = ([f.type for f in shown] for shown in self.shown)
-        if types == others:
-            return types
-        return [column.type for column in self.operators.bind(f"SELECT * FROM {sql}")[:-1]]
+        return rows if types == others else Typed(rows, self.operators.bind(rows))
 
     def _unit_type(self, side: Relation) -> str:
         assert side.unit is not None
         shown = [f.type for f in side.fields if f.identity is Identity.UNIT]
         if shown:
             return shown[0]
-        unit = side.dialect.quote(side.unit)
-        return self.operators.bind(f"SELECT {unit} FROM {side.sql}")[0].type
+        return self.operators.bind(side.rows, side.unit)[0].type
 
 
 def _shown(relation: Relation) -> list[Field]:

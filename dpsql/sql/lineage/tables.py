@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from dpsql.core.schema import Schema, Table, fold
 from dpsql.errors import UnknownName
+from dpsql.ir.relations import Scan
 from dpsql.policy.model import Policy, TablePolicy
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import display
@@ -35,13 +35,12 @@ Scope: TypeAlias = Mapping[str, Cte]
 
 
 class Tables:
-    """The tables of the policy, as the catalog has them, in a ``dialect``."""
+    """The tables of the policy, as the catalog has them."""
 
-    def __init__(self, policy: Policy, schema: Schema, text: str, dialect: Dialect) -> None:
+    def __init__(self, policy: Policy, schema: Schema, text: str) -> None:
         self._policy = policy
         self._schema = schema
         self._text = text
-        self._dialect = dialect
         links = {fold(t.name): t.link for t in policy.tables.values() if t.link is not None}
         self._referred = {(fold(k.parent), fold(k.parent_column)) for k in links.values()}
         self.link_keys: frozenset[Origin] = frozenset(
@@ -94,15 +93,13 @@ class Tables:
             if not c.collated
         )
         return Relation(
-            sql=self._dialect.quote(table.name),
+            rows=Scan(Table(table.name, table.columns)),
             fields=fields,
             unit_name=self._policy.unit_name(policy),
             unit=unit,
             pending=pending,
             tables=() if policy.public else (table.name,),
-            catalog=True,
             joined=0 if policy.public else 1,
-            dialect=self._dialect,
         )
 
     def parent_rows(self, pending: Pending) -> Relation:

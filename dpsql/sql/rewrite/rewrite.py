@@ -23,7 +23,6 @@ from __future__ import annotations
 from dpsql.core.schema import Table
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
-from dpsql.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.ranges import numbers_of
@@ -44,7 +43,7 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
     in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
     ``tests/sql/test_sensitivity.py``.
     """
-    if isinstance(plan.selection, SetUnion):
+    if plan.selection.needs_pairs:
         return set_union_sql(plan, table, salt, dialect).sql
     if plan.quantiles:
         return rewrite_quantiles(plan, table, salt, dialect).sql
@@ -95,12 +94,12 @@ class _Rewriter:
 
     def sql(self) -> str:
         groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
-        if self.plan.selection.fetch is not None:
+        if self.plan.selection.top_rows_needed is not None:
             assert self.plan.score is not None
             score = self.dialect.descending(self.rows.measures[self.plan.score])
             terms = [score, *self.rows.ascending(self.rows.keys)]
             ordered = f"{groups} ORDER BY {', '.join(terms)}"
-            groups = self.dialect.limited(ordered, self.plan.selection.fetch)
+            groups = self.dialect.limited(ordered, self.plan.selection.top_rows_needed)
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
         row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"

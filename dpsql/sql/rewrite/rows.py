@@ -15,6 +15,7 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Key
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
+from dpsql.sql.relations.from_clause import from_clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class PrivateRows:
         if block.condition is not None:
             condition = total_condition_sql(block.condition, self.table, self.dialect)
             conditions.append(f"({condition})")
-        rows = f"SELECT {columns} FROM {block.source.sql} WHERE {' AND '.join(conditions)}"
+        source = from_clause(block.source.rows, self.dialect)
+        rows = f"SELECT {columns} FROM {source} WHERE {' AND '.join(conditions)}"
         if not self.known:
             return rows
         outside = " AND ".join(f"{name} IS NOT NULL" for name in self.keys)

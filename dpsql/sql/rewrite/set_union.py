@@ -36,7 +36,7 @@ _SATURATION = 2**62
 class SetUnionSQL:
     """The statements of one set union.
 
-    ``tables`` are names and SELECTs, to be stored in this order; those in ``scratch`` are not
+    ``tables`` are names and SELECTs, to be stored in this order; those in ``dropped`` are not
     needed once all are. ``weights`` lists the keys' weights in order of row id, in steps, and is
     None for a policy. ``pairs`` is None for all others: it takes two positions, from 0, and lists
     in order the position and key code, from 0, of the pairs of all units between them. ``named``
@@ -45,7 +45,7 @@ class SetUnionSQL:
     """
 
     tables: tuple[tuple[str, str], ...]
-    scratch: tuple[str, ...]
+    dropped: tuple[str, ...]
     weights: str | None
     pairs: str | None
     named: str
@@ -80,7 +80,7 @@ def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
     in_order = f"FROM {rows.dialect.quote(KEYS_TABLE)} ORDER BY {rows.row_id}"
     return SetUnionSQL(
         tables=tables,
-        scratch=(KEPT_TABLE,),
+        dropped=(KEPT_TABLE,),
         weights=f"SELECT {weight} {in_order}",
         pairs=None,
         named=_named(rows),
@@ -131,7 +131,7 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     )
     return SetUnionSQL(
         tables=tables,
-        scratch=(KEPT_TABLE, UNITS_TABLE),
+        dropped=(KEPT_TABLE, UNITS_TABLE),
         weights=None,
         pairs=between,
         named=_named(rows),

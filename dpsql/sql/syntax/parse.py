@@ -153,6 +153,12 @@ def after_blanks(text: str, start: int = 0) -> int:
             return len(text)
 
 
+def word_at(text: str, start: int = 0) -> tuple[int, int]:
+    """Where the word stands that follows blanks and comments; of no length if none does."""
+    start = after_blanks(text, start)
+    return start, _end_of(_WORD, text, start)
+
+
 def several_statements(place: Place | None = None) -> QueryRefused:
     """The error for a text of more than one statement."""
     return QueryRefused(
@@ -164,8 +170,7 @@ def several_statements(place: Place | None = None) -> QueryRefused:
 
 
 def _not_a_query(text: str) -> QueryRefused:
-    start = after_blanks(text)
-    end = _end_of(_WORD, text, start)
+    start, end = word_at(text)
     word = fold(text[start:end])
     return QueryRefused(
         "this is not a query: dpsql answers SELECT statements",

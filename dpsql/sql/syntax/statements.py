@@ -11,15 +11,18 @@ their first word, and everything that does not begin with one of theirs is left 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NoReturn, TypeAlias
 
+from sqlglot import Token, TokenType
+from sqlglot.errors import TokenError
+
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, Place, QueryRefused, SQLSyntaxError
 from dpsql.policy.parameters import UNLIMITED, check_parameter_name
-from dpsql.sql.syntax.parse import after_blanks, check_text, several_statements
+from dpsql.sql.syntax.dialect import PrivateDuckDB
+from dpsql.sql.syntax.parse import check_text, several_statements, word_at
 
 
 class ShowSubject(StrEnum):
@@ -81,14 +84,12 @@ Statement: TypeAlias = Select | Explain | Set | Reset | Show | Describe
 _WORDS: Final = {"null": UNLIMITED, "true": True, "false": False}  # as in OPTIONS
 _MAX_PARTS: Final = 3  # of a table's name: catalog, schema, table
 _MAX_DIGITS: Final = 400  # beyond, a number is infinite to every parameter
-_TOKEN: Final = re.compile(
-    r"""(?P<word>[^\W\d]\w*)
-    |(?P<name>"(?:[^"]|"")*")
-    |(?P<string>'(?:[^']|'')*')
-    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-    |(?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
+_DIALECT: Final = PrivateDuckDB()
+_KINDS: Final = {
+    TokenType.IDENTIFIER: "name",
+    TokenType.STRING: "string",
+    TokenType.NUMBER: "number",
+}
 
 
 def read_statement(text: str) -> Statement:
@@ -99,21 +100,24 @@ def read_statement(text: str) -> Statement:
     for several statements, and for text too long or too deeply nested.
     """
     check_text(text)
-    reader = _Reader(text)
-    read = _READERS.get(reader.take().word)
-    return Select(text) if read is None else read(reader)
+    start, end = word_at(text)
+    word = fold(text[start:end])
+    if word == "explain":
+        return _explain(text, end)
+    read = _READERS.get(word)
+    return Select(text) if read is None else read(_Reader(text, end))
 
 
-def _explain(reader: _Reader) -> Statement:
-    first = reader.peek()
-    if first.word in ("analyze", "analyse"):
+def _explain(text: str, end: int) -> Statement:
+    start, end = word_at(text, end)
+    if fold(text[start:end]) in ("analyze", "analyse"):
         raise QueryRefused(
             "EXPLAIN ANALYZE would run the query, and how long its steps take depends on the data",
             code="explain_analyze",
-            place=reader.place(first),
+            place=Place.in_text(text, start, end),
             hint="Write EXPLAIN SELECT …: it shows the plan, the noise and the price.",
         )
-    return Explain(reader.text[: first.start], reader.text[first.start :])
+    return Explain(text[:start], text[start:])
 
 
 def _set(reader: _Reader) -> Statement:
@@ -131,21 +135,24 @@ def _value(reader: _Reader) -> object:
     """A literal: what OPTIONS accepts as the value of a parameter."""
     token = reader.take()
     if token.kind == "string":
-        return token.quoted
+        return token.value
     if token.kind == "word":
-        return _WORDS.get(token.word, token.text)
+        return _WORDS.get(token.word, token.value)
     negative = token.text == "-"
     if token.text in ("-", "+"):
         token = reader.take()
-    if token.kind != "number":
+    number = _number(token.value) if token.kind == "number" else None
+    if number is None:
         reader.fail(token, "SET needs a literal value", "Write SET epsilon = 0.5.")
-    number = _number(token.text)
     return -number if negative else number
 
 
-def _number(digits: str) -> float | int:
+def _number(digits: str) -> float | int | None:
     whole = digits.isdecimal() and len(digits) <= _MAX_DIGITS
-    return int(digits) if whole else float(digits)
+    try:
+        return int(digits) if whole else float(digits)
+    except ValueError:  # 1.5e, which the tokenizer takes for a number
+        return None
 
 
 def _reset(reader: _Reader) -> Statement:
@@ -160,12 +167,12 @@ def _parameter(reader: _Reader, verb: str) -> str:
     if not token.names:
         reader.fail(token, f"{verb} needs a privacy parameter", f"Write {verb} epsilon …")
     try:
-        check_parameter_name(token.name)
+        check_parameter_name(token.value)
     except ParameterError as error:
         error.place = reader.place(token)
         error.hint = f"{error.hint} Settings and variables of the engine cannot be changed."
         raise
-    return fold(token.name)
+    return fold(token.value)
 
 
 def _show(reader: _Reader) -> Statement:
@@ -182,7 +189,7 @@ def _show(reader: _Reader) -> Statement:
 
 def _describe(reader: _Reader) -> Statement:
     first = reader.take()
-    names = [first.name]
+    names = [first.value]
     if not first.names or first.word in ("select", "with", "from", "values", "table"):
         reader.fail(
             first,
@@ -191,13 +198,12 @@ def _describe(reader: _Reader) -> Statement:
         )
     while len(names) < _MAX_PARTS and reader.peek().text == ".":
         reader.take()
-        names.append(reader.take().name)
+        names.append(reader.take().value)
     reader.end()
     return Describe(".".join(names), reader.place(first, reader.last))
 
 
 _READERS: Final = {
-    "explain": _explain,
     "set": _set,
     "reset": _reset,
     "show": _show,
@@ -208,11 +214,15 @@ _READERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A piece of a statement; at the end of the text its kind is ``end``."""
+    """A piece of a statement; at the end of the text its kind is ``end``.
+
+    ``value`` is what ``text`` says: without quotes, and without the underscores of a number.
+    """
 
     kind: str
     text: str
     start: int
+    value: str = ""
 
     @property
     def end(self) -> int:
@@ -228,35 +238,38 @@ class _Token:
         """True if it can name a table or a parameter."""
         return self.kind in ("word", "name")
 
-    @property
-    def quoted(self) -> str:
-        """The text between the quotes."""
-        mark = self.text[0]
-        return self.text[1:-1].replace(mark * 2, mark)
-
-    @property
-    def name(self) -> str:
-        return self.quoted if self.kind == "name" else self.text
-
 
 class _Reader:
-    """A text, token by token; blanks and comments lie between tokens."""
+    """A text, token by token as the query parser reads it, from the end of its first word on."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, start: int) -> None:
         self.text = text
-        self.last = _Token("end", "", 0)
+        self._tokens: list[_Token] = []
+        try:
+            for found in _DIALECT.tokenize(text[start:]):
+                self._add(found, start)
+        except TokenError:
+            self.fail(_Token("sign", text[start:], start), "a quote or a comment has no end", None)
+        self._tokens = [_Token("end", "", len(text)), *reversed(self._tokens)]
+        self.last = self._tokens[0]
+
+    def _add(self, found: Token, offset: int) -> None:
+        start = offset + found.start
+        text = self.text[start : offset + found.end + 1]
+        kind = _KINDS.get(found.token_type, "word" if text.isidentifier() else "sign")
+        before = self._tokens[-1] if self._tokens else None
+        if kind == "number" and before and before.text == "." and before.end == start:
+            self._tokens[-1] = _Token(kind, f".{text}", before.start, f".{found.text}")
+        else:
+            self._tokens.append(_Token(kind, text, start, found.text))
 
     def peek(self) -> _Token:
         """The next token."""
-        start = after_blanks(self.text, self.last.end)
-        match = _TOKEN.match(self.text, start)
-        if match is None or match.lastgroup is None:
-            return _Token("end", "", len(self.text))
-        return _Token(match.lastgroup, match.group(), start)
+        return self._tokens[-1]
 
     def take(self) -> _Token:
         """The next token, which then is the last one."""
-        self.last = self.peek()
+        self.last = self._tokens.pop() if len(self._tokens) > 1 else self._tokens[0]
         return self.last
 
     def end(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,14 +45,37 @@ def owner_command() -> None:
     """
 
 
-def _action(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every action, which is told in ``ledger`` where the ledger is."""
+def _action(function: Callable[..., bool | None], new: bool = False) -> Callable[..., Any]:
+    """A command that acts on the ledger in the owner's name, with the options of every action.
+
+    It is called with the ledger, what its owner may do, and options of its own. What it has done is
+    recorded, unless it says that it has done nothing by False. ``new``: it may create the ledger.
+    """
 
     @wraps(function)
-    def act(*, database: Path | None, policies: Path, ledger: str | None, **others: Any) -> None:
-        function(ledger=located(ledger, policies, database), **others)
+    def act(
+        *, database: Path | None, policies: Path, ledger: str | None, name: str, **own: Any
+    ) -> None:
+        quiet, place = own.pop("quiet"), located(ledger, policies, database)
+        with _opened(place, name, new) as opened:
+            if function(opened, opened.owner(name), **own) is not False:
+                remark(f"Done, and recorded: the ledger's head is {opened.head()}.", quiet)
 
     return options.place_of_ledger(_AS(options.quiet(act)))
+
+
+@contextmanager
+def _opened(place: str, name: str, new: bool) -> Iterator[Ledger]:
+    """The ledger at a place; if it may be ``new``, one that is created where there is none."""
+    if not new:
+        with existing(place, name) as ledger:
+            yield ledger
+        return
+    from dpsql.ledger import Ledger
+
+    with Ledger.open(place, who=name) as ledger:
+        announce(ledger.created, place)
+        yield ledger
 
 
 @owner_command.command(
@@ -60,15 +83,10 @@ def _action(function: Callable[..., Any]) -> Callable[..., Any]:
     epilog=options.examples("dpsql budget owner create dpsql-demo/ana --as olga"),
 )
 @_PATH
-@_action
-def create_command(path: str, ledger: str, name: str, quiet: bool) -> None:
+@partial(_action, new=True)
+def create_command(ledger: Ledger, actions: Owner, path: str) -> None:
     """Create the account PATH, without limits of its own; and the ledger, if there is none."""
-    from dpsql.ledger import Ledger
-
-    with Ledger.open(ledger, who=name) as opened:
-        announce(opened.created, ledger)
-        opened.owner(name).create(path)
-        _done(opened, quiet)
+    actions.create(path)
 
 
 @owner_command.command(
@@ -91,14 +109,13 @@ def create_command(path: str, ledger: str, name: str, quiet: bool) -> None:
 @click.option("--none", "lifted", is_flag=True, help="Lift the owner's limit.")
 @_action
 def limit_command(
+    ledger: Ledger,
+    actions: Owner,
     path: str,
     epsilon: float | None,
     delta: float | None,
     composition: str,
     lifted: bool,
-    ledger: str,
-    name: str,
-    quiet: bool,
 ) -> None:
     """Limit what the account PATH may spend in a window, beside what the policy says.
 
@@ -110,17 +127,15 @@ def limit_command(
 
     if lifted == (epsilon is not None or delta is not None):
         raise click.UsageError("give --epsilon and --delta, or --none")
-    if not lifted and (epsilon is None or delta is None):
+    if lifted:
+        actions.set_limits(path, None)
+        return
+    if epsilon is None or delta is None:
         raise click.UsageError("a limit needs both --epsilon and --delta")
-    with _acting(ledger, name) as (opened, actions):
-        if epsilon is None or delta is None:
-            actions.set_limits(path, None)
-        else:
-            most = Budget.of(epsilon, delta, Composition(composition)).limit
-            _require_same_composition(opened, path, composition)
-            terms = {"epsilon": epsilon, "delta": delta, "composition": composition}
-            actions.set_limits(path, most, terms=json.dumps(terms))
-        _done(opened, quiet)
+    most = Budget.of(epsilon, delta, Composition(composition)).limit
+    _require_same_composition(ledger, path, composition)
+    terms = {"epsilon": epsilon, "delta": delta, "composition": composition}
+    actions.set_limits(path, most, terms=json.dumps(terms))
 
 
 @owner_command.command(
@@ -131,15 +146,13 @@ def limit_command(
 @click.argument("every", type=click.Choice(["day", "month", "never"]))
 @_YES
 @_action
-def renew_command(path: str, every: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+def renew_command(ledger: Ledger, actions: Owner, path: str, every: str, yes: bool) -> None:
     """Open a new window for PATH every day or month (UTC), in which all limits start afresh."""
     from dpsql.ledger import Renewal
 
-    with _acting(ledger, name) as (opened, actions):
-        if every != "never":
-            _confirm(yes, _warning(_account(opened, path), f"Every {every}, a new window"))
-        actions.renew(path, None if every == "never" else Renewal(every))
-        _done(opened, quiet)
+    if every != "never":
+        _confirm(yes, _warning(_account(ledger, path), f"Every {every}, a new window"))
+    actions.renew(path, None if every == "never" else Renewal(every))
 
 
 @owner_command.command(
@@ -149,12 +162,10 @@ def renew_command(path: str, every: str, yes: bool, ledger: str, name: str, quie
 @_PATH
 @_YES
 @_action
-def window_command(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+def window_command(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
     """Open a new window for PATH now: nothing spent before counts against its limits any more."""
-    with _acting(ledger, name) as (opened, actions):
-        _confirm(yes, _warning(_account(opened, path), "A new window"))
-        actions.open_window(path)
-        _done(opened, quiet)
+    _confirm(yes, _warning(_account(ledger, path), "A new window"))
+    actions.open_window(path)
 
 
 @owner_command.command(
@@ -163,14 +174,12 @@ def window_command(path: str, yes: bool, ledger: str, name: str, quiet: bool) ->
 )
 @_PATH
 @_action
-def suspend_command(path: str, ledger: str, name: str, quiet: bool) -> None:
+def suspend_command(ledger: Ledger, actions: Owner, path: str) -> None:
     """Have PATH, and all accounts below it, answer no new question until it is reopened.
 
     Questions that were answered before are still answered, from the ledger.
     """
-    with _acting(ledger, name) as (opened, actions):
-        actions.suspend(path)
-        _done(opened, quiet)
+    actions.suspend(path)
 
 
 @owner_command.command(
@@ -180,16 +189,14 @@ def suspend_command(path: str, ledger: str, name: str, quiet: bool) -> None:
 @_PATH
 @_YES
 @_action
-def reopen_command(path: str, yes: bool, ledger: str, name: str, quiet: bool) -> None:
+def reopen_command(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None:
     """Let PATH ask again, after it was suspended by you or because the engine failed.
 
     Look at the question that failed first (`dpsql budget history`): whether a question fails may
     depend on a row, and then every such failure tells something about that row.
     """
-    with _acting(ledger, name) as (opened, actions):
-        _confirm(yes, _failures(opened, path))
-        actions.reopen(path)
-        _done(opened, quiet)
+    _confirm(yes, _failures(ledger, path))
+    actions.reopen(path)
 
 
 @owner_command.command(
@@ -207,19 +214,18 @@ def reopen_command(path: str, yes: bool, ledger: str, name: str, quiet: bool) ->
 @_YES
 @_action
 def forget_command(
-    path: str, before: datetime | None, yes: bool, ledger: str, name: str, quiet: bool
-) -> None:
+    ledger: Ledger, actions: Owner, path: str, before: datetime | None, yes: bool
+) -> bool:
     """Delete the stored answers of PATH and of all accounts below it."""
-    with _acting(ledger, name) as (opened, actions):
-        _confirm(
-            yes,
-            f"The stored answers of {_shown(path)} and of all accounts below it will be deleted. "
-            "They cannot be had again: to ask again is to pay again. What they cost stays spent.",
-        )
-        count = actions.forget(path, None if before is None else before.replace(tzinfo=UTC))
-        remark(f"Deleted {count:,} stored answer{'' if count == 1 else 's'}.", quiet)
-        if count:
-            _done(opened, quiet)
+    _confirm(
+        yes,
+        f"The stored answers of {_shown(path)} and of all accounts below it will be deleted. "
+        "They cannot be had again: to ask again is to pay again. What they cost stays spent.",
+    )
+    count = actions.forget(path, None if before is None else before.replace(tzinfo=UTC))
+    quiet = click.get_current_context().params["quiet"]
+    remark(f"Deleted {count:,} stored answer{'' if count == 1 else 's'}.", quiet)
+    return count > 0
 
 
 @owner_command.command(
@@ -227,17 +233,9 @@ def forget_command(
     epilog=options.examples("dpsql budget owner accept-clock --as olga"),
 )
 @_action
-def accept_clock_command(ledger: str, name: str, quiet: bool) -> None:
+def accept_clock_command(ledger: Ledger, actions: Owner) -> None:
     """Go on with the present time, after a clock that was ahead was set right."""
-    with _acting(ledger, name) as (opened, actions):
-        actions.accept_clock()
-        _done(opened, quiet)
-
-
-@contextmanager
-def _acting(place: str, name: str) -> Iterator[tuple[Ledger, Owner]]:
-    with existing(place, name) as opened:
-        yield opened, opened.owner(name)
+    actions.accept_clock()
 
 
 def _require_same_composition(ledger: Ledger, path: str, composition: str) -> None:
@@ -312,7 +310,3 @@ def _shown(path: str) -> str:
     from dpsql.core.formatting import printable
 
     return printable(path)
-
-
-def _done(ledger: Ledger, quiet: bool) -> None:
-    remark(f"Done, and recorded: the ledger's head is {ledger.head()}.", quiet)

@@ -87,12 +87,7 @@ def _show_all(policies: Path, ledger: str, format_: str) -> None:
     )
 )
 @click.argument("sql")
-@options.database
-@options.policies
-@options.ledger
-@options.analyst
-@options.session
-@options.privacy_parameters
+@options.of_a_question
 @options.formats("table", "json")
 def estimate_command(
     sql: str,

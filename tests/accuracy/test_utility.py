@@ -16,11 +16,11 @@ from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.promise import intruder_weight
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.selection import Selected
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
+from dpsql.mechanisms.utility import intruder_weight
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain_block
@@ -54,8 +54,8 @@ MECHANISMS: dict[str, Mechanism] = {
 def first_k(selected: Selected) -> list[int]:
     """The first k in the released order: as drawn, or by noisy score."""
     if selected.noisy is None:
-        return selected.indices[:K].tolist()
-    return selected.indices[np.argsort(-selected.noisy, kind="stable")[:K]].tolist()
+        return [int(i) for i in selected.indices[:K]]
+    return [int(i) for i in selected.indices[np.argsort(-selected.noisy, kind="stable")[:K]]]
 
 
 def failures(mechanism: Mechanism, scores: list[int], failed: Callable[[list[int]], bool]) -> int:
@@ -88,7 +88,7 @@ def test_k_groups_come_out_above_the_promised_gap_and_not_above_half_of_it(
     name: str, beta: float
 ) -> None:
     mechanism = MECHANISMS[name]
-    gap = mechanism.promise(K, beta).gap
+    gap = mechanism.utility_bound(K, beta).gap
     if gap is None:
         assert failures(mechanism, [0] * K_BAR, lambda first: len(first) < K) == 0
         return
@@ -102,7 +102,7 @@ def test_no_group_comes_out_below_the_promised_shortfall_and_some_do_below_half_
     name: str, beta: float
 ) -> None:
     mechanism = MECHANISMS[name]
-    shortfall = mechanism.promise(K, beta).shortfall
+    shortfall = mechanism.utility_bound(K, beta).shortfall
     if isinstance(mechanism, FixedThreshold):
         assert shortfall == 0
         return
@@ -115,7 +115,7 @@ def test_without_others_in_the_domain_nothing_can_fall_short(name: str) -> None:
     mechanism = MECHANISMS[name]
     if isinstance(mechanism, FixedThreshold):
         return
-    whole = mechanism.promise(K_BAR)
+    whole = mechanism.utility_bound(K_BAR)
     assert whole.shortfall == 0
     assert whole.beta == 0.05
 
@@ -141,7 +141,7 @@ def test_the_gumbel_promise_is_exact_to_a_tenth_where_both_halves_are_at_their_w
     beta: float, groups: int | None
 ) -> None:
     mechanism = GumbelTopK(0.3, 1, 5, 50, 1e-6, 0, groups)
-    found = mechanism.promise(5, beta)
+    found = mechanism.utility_bound(5, beta)
     assert found.gap is not None
     low = 45 * math.exp(-0.3 * found.shortfall)
     stop = math.exp(mechanism.stop_offset - 0.3 * found.gap)
@@ -152,7 +152,7 @@ def test_the_gumbel_promise_is_exact_to_a_tenth_where_both_halves_are_at_their_w
 def test_the_gumbel_promise_is_below_the_printed_one() -> None:
     """Durfee & Rogers 2019, Lemma 8.1, its two statements at half of beta each."""
     for k, k_bar in ((1, 10), (10, 100), (100, 10_000)):
-        found = GumbelTopK(0.5, 1, k, k_bar, 1e-6, 0).promise(k, 0.05)
+        found = GumbelTopK(0.5, 1, k, k_bar, 1e-6, 0).utility_bound(k, 0.05)
         assert found.gap is not None
         assert found.shortfall < math.log(k * k_bar / 0.025) / 0.5 + 0.2
         assert found.gap < 1 + (math.log(k_bar / 1e-6) + math.log(k / 0.025)) / 0.5 + 0.2
@@ -167,12 +167,12 @@ def test_explain_promises_in_the_units_of_the_answer() -> None:
     plan = plan_block(block(free, measure, limit=7))
     told = explain_block(plan, "SELECT 1")
     assert isinstance(plan.selection, GumbelTopK)
-    exact = plan.selection.promise(7)
+    exact = plan.selection.utility_bound(7)
     assert measure.step > 1
-    assert told.promise is not None
+    assert told.utility_bound is not None
     assert exact.gap is not None
-    assert told.promise.shortfall == exact.shortfall * measure.step
-    assert told.promise.gap == exact.gap * measure.step
+    assert told.utility_bound.shortfall == exact.shortfall * measure.step
+    assert told.utility_bound.gap == exact.gap * measure.step
     assert (told.limit, told.base_rank) == (7, 501)
 
 
@@ -184,7 +184,7 @@ def test_explain_promises_in_the_units_of_the_answer() -> None:
         (90, 2, ("less than the 2nd", "; 2 always come out")),
     ],
 )
-def test_explain_says_the_promise_in_one_sentence(
+def test_explain_says_the_utility_bound_in_one_sentence(
     domain: int | None, limit: int, expected: tuple[str, ...]
 ) -> None:
     free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=100)
@@ -192,7 +192,7 @@ def test_explain_says_the_promise_in_one_sentence(
     block_told = explain_block(plan, "SELECT 1")
     told = Explanation("", "SELECT 1", (block_told,), plan.loss(None), 1.0, 5e-7)
     text = " ".join(re.sub(r"[^\w.,;%-]+", " ", repr(told)).split())
-    assert "Promise with probability 95%, " in text
+    assert "Utility with probability 95%, " in text
     for words in expected:
         assert words in text
 
@@ -200,4 +200,4 @@ def test_explain_says_the_promise_in_one_sentence(
 @pytest.mark.parametrize("limit", [None, 5])
 def test_where_every_declared_group_is_answered_nothing_is_promised(limit: int | None) -> None:
     plan = plan_block(block(Parameters(), UNITS, domain=5, limit=limit))
-    assert explain_block(plan, "SELECT 1").promise is None
+    assert explain_block(plan, "SELECT 1").utility_bound is None

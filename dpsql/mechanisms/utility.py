@@ -1,15 +1,15 @@
-"""What a top-k promises before it runs: from its parameters alone, whatever the data."""
+"""Bounds how good a top-k will be before it runs: by its parameters alone, whatever the data."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-BETA = 0.05  # how often a promise may fail, unless told otherwise
+BETA = 0.05  # how often a bound may fail, unless told otherwise
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class UtilityBound:
     """How good the first k released groups are, with probability at least 1 - ``beta``.
 
     Both hold at once, h_(j) being the j-th largest true score: every released group has a true
@@ -18,7 +18,7 @@ class Promise:
     In steps of the score. ``gap`` is None where k groups always come out.
 
     After Durfee & Rogers 2019, Lemma 8.1, which states the two separately and bounds each pick
-    alone; the mechanisms say how theirs are derived. Checked by ``tests/accuracy/test_promise.py``.
+    alone; the mechanisms say how theirs are derived. Checked by ``tests/accuracy/test_utility.py``.
     """
 
     beta: float
@@ -27,7 +27,7 @@ class Promise:
 
 
 def intruder_weight(picks: int, beta: float) -> float:
-    """How much weight intruders may have for ``picks`` draws to avoid them, but for ``beta``.
+    """Tell how much weight intruders may have for ``picks`` draws to avoid them, but for ``beta``.
 
     In an exponential mechanism peeled ``picks`` times, as many wanted outcomes weigh at least 1
     each and intruders W in all. While r wanted ones remain a draw avoids intruders with probability

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
@@ -21,11 +21,13 @@ from sqlglot import exp
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import appearance, threshold
-from dpsql.accuracy.wording import Part, ShownAggregate, reading
-from dpsql.ir.measures import Aggregate, AggregateKind, Quantile, Ranked
+from dpsql.accuracy.wording import Part, ShownAggregate, summary
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.mechanisms.selection import Selected
+from dpsql.mechanisms.set_union import SetUnion
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -75,7 +77,7 @@ TOPS = SCORED | {
 def told(plan: BlockPlan, *, released: int = 9, rows: int = 9, confidence: float = 0.95) -> str:
     """The reading of an answer that shows every aggregate as released."""
     shown = tuple(ShownAggregate(i, a.text) for i, a in enumerate(plan.block.aggregates))
-    return reading([Part(plan, released, shown, rows)], confidence)
+    return summary([Part(plan, released, shown, rows)], confidence)
 
 
 def margin(plan: BlockPlan) -> int:
@@ -123,11 +125,13 @@ def test_groups_a_little_smaller_appear_less_often_than_that(name: str) -> None:
 def test_sizes_are_the_smallest_of_which_it_is_true(name: str) -> None:
     """By the exact tails of what is drawn."""
     plan = HISTOGRAMS[name]
-    found, noise = appearance(plan), plan.selection.noise.noise
+    found, selection = appearance(plan), plan.selection
     assert found is not None
+    assert isinstance(selection, PositiveCounts)
+    noise = selection.noise.noise
 
     def appears(size: float) -> float:
-        at = plan.selection.threshold - int(size)
+        at = selection.threshold - int(size)
         return tail(noise, at) if at >= 0 else 1 - tail(noise, -at - 1)
 
     assert appears(found.half) >= 0.5 > appears(found.half - 1)
@@ -177,8 +181,8 @@ def test_values_with_noise_of_their_own_need_no_condition() -> None:
 
 def ranking(plan: BlockPlan, excess: float) -> NDArray[np.int64]:
     """One group that far above all others, which are level with the base."""
-    assert plan.selection.fetch is not None
-    others = [BASE] * (plan.selection.fetch - 1)
+    assert plan.selection.top_rows_needed is not None
+    others = [BASE] * (plan.selection.top_rows_needed - 1)
     return np.array([BASE + int(excess), *others], dtype=np.int64)
 
 
@@ -241,7 +245,9 @@ def test_groups_of_a_declared_top_k_are_among_them_as_often_as_is_said(size: int
 @pytest.mark.parametrize(
     ("score", "cap", "said"), [(UNITS, None, False), (UNITS, 3, True), (ROWS, None, True)]
 )
-def test_sizes_are_said_to_be_bounded_where_they_are(score, cap: int | None, said: bool) -> None:
+def test_sizes_are_said_to_be_bounded_where_they_are(
+    score: Measure, cap: int | None, said: bool
+) -> None:
     parameters = replace(TOP, max_groups_contributed=cap)
     plan = plan_block(block(parameters, score, limit=K), "gumbel_top_k")
     capped = cap is not None and plan.bounding is not None
@@ -256,6 +262,7 @@ def test_keys_of_a_set_union_are_listed_as_often_as_is_said(kind: str) -> None:
     plan = plan_block(block(SAMPLE), f"weighted_{kind}_set_union")
     found, runs, union = appearance(plan), 40_000, plan.selection
     assert found is not None
+    assert isinstance(union, SetUnion)
 
     def listed(units: float) -> int:
         weight = round(units) * union.item_weights[-1]  # units with as many keys as they may have
@@ -270,6 +277,7 @@ def test_keys_of_a_set_union_are_listed_as_often_as_is_said(kind: str) -> None:
 
 def test_a_key_that_no_unit_has_is_never_listed() -> None:
     plan = plan_block(block(SAMPLE), "weighted_gaussian_set_union")
+    assert isinstance(plan.selection, SetUnion)
     generous = replace(plan.selection, delta=0.99)
     scores = np.zeros(40_000, dtype=np.int64)
     assert len(generous.select(scores, SeededSource(5)).indices) == 0
@@ -313,14 +321,14 @@ def test_declared_groups_appear_unless_the_outer_query_leaves_them_out(
 ) -> None:
     plan = plan_block(block(SAMPLE, UNITS, domain=4))
     columns = (ShownAggregate(0, "n"),) if shown else ()
-    assert said in reading([Part(plan, 4, columns, rows)])
+    assert said in summary([Part(plan, 4, columns, rows)])
 
 
 @pytest.mark.parametrize("rows", [4, 2])
 def test_values_that_were_chosen_among_say_so(rows: int) -> None:
     """The largest of several noisy counts is too high on average, by no fault of its noise."""
     plan = plan_block(block(SAMPLE, UNITS, domain=4))
-    said = reading([Part(plan, 4, (ShownAggregate(0, "n"),), rows)])
+    said = summary([Part(plan, 4, (ShownAggregate(0, "n"),), rows)])
     assert ("before rows were chosen" in said) == (rows < 4)
 
 
@@ -354,26 +362,26 @@ def test_a_condition_names_the_columns_that_it_is_for() -> None:
 def test_averages_that_are_computed_with_are_not_spoken_of() -> None:
     measures = (summed(SAMPLE, -5, 20, centered=True), ROWS)
     plan = plan_block(block(SAMPLE, *measures, domain=4, average=True))
-    assert reading([Part(plan, 4, (), 4)]).startswith("All 4 declared groups")
+    assert summary([Part(plan, 4, (), 4)]).startswith("All 4 declared groups")
 
 
 def test_each_block_has_a_line_and_a_flood_of_them_is_cut() -> None:
     part = Part(plan_block(block(SAMPLE, UNITS, domain=4)), 4, (), 4)
-    lines = reading([part, part]).splitlines()
+    lines = summary([part, part]).splitlines()
     assert len(lines) == 2
     assert all(line.startswith("By k: At least 95% of such counts") for line in lines)
-    assert reading([part] * 9).splitlines()[-1] == "… and 5 more parts."
+    assert summary([part] * 9).splitlines()[-1] == "… and 5 more parts."
 
 
 def test_nothing_is_said_where_nothing_was_released() -> None:
-    assert reading([]) == ""
+    assert summary([]) == ""
 
 
 def test_a_stored_answer_says_that_it_cost_nothing_again() -> None:
     part = Part(plan_block(block(SAMPLE, UNITS, domain=4)), 4, (), 4)
-    first, *rest = reading([part], stored=True).splitlines()
+    first, *rest = summary([part], stored=True).splitlines()
     assert first == "This answer was given before; it cost nothing again."
-    assert rest == reading([part]).splitlines()
+    assert rest == summary([part]).splitlines()
 
 
 # -- quantiles --------------------------------------------------------------------------------
@@ -507,7 +515,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
     ],
 )
 def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
-    asked: str, key: str, bounding: str, connection: dpsql.Connection
+    asked: str, key: str, bounding: Literal["sample", "weight"], connection: dpsql.Connection
 ) -> None:
     """From SQL to sentence, over known and unknown keys: groups here are far above thresholds."""
     sql, table = f"SELECT {key}, {asked} AS v FROM t GROUP BY {key}", world(8000, 1)
@@ -519,7 +527,7 @@ def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
         result = connection.sql(sql, contribution_bounding=bounding, fresh=True)
         errors += [abs(value - exact[group]) for group, value in result.fetchall()]
     (allowed,) = (
-        float(m.replace(",", "")) for m in re.findall(r"within ± ([\d,.]+) of", result.reading())
+        float(m.replace(",", "")) for m in re.findall(r"within ± ([\d,.]+) of", result.summary())
     )
     trials = len(errors)
     assert upper_bound(sum(error <= allowed for error in errors), trials) >= 0.95
@@ -535,16 +543,18 @@ def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
         "SELECT key, COUNT(DISTINCT u) n FROM t GROUP BY key",
     ],
 )
-def test_data_have_no_say_in_a_reading(sql: str, connection: dpsql.Connection, tmp_path: Path):
+def test_data_have_no_say_in_a_reading(
+    sql: str, connection: dpsql.Connection, tmp_path: Path
+) -> None:
     with asking(tmp_path, 3000, 2) as other:
-        said = other.sql(sql).reading()
-        assert said == connection.sql(sql, fresh=True).reading()
+        said = other.sql(sql).summary()
+        assert said == connection.sql(sql, fresh=True).summary()
         assert said
 
 
 def test_a_rollup_says_of_each_set_what_is_said_of_it_alone(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT year, COUNT(*) c FROM t GROUP BY ROLLUP(year)")
-    by_year, in_all = result.reading().split("\n")[-2:]
+    by_year, in_all = result.summary().split("\n")[-2:]
     assert by_year.startswith("By year: At least 95% of such counts are within ±")
     assert by_year.endswith("All 3 declared groups were answered, whether they hold rows or not.")
     assert in_all.startswith("In all: At least 95% of such counts are within ±")
@@ -556,7 +566,7 @@ def test_filtered_counts_are_read_like_counts_and_groups_by_all_their_units(
 ) -> None:
     said = connection.sql(
         "SELECT key, COUNT(DISTINCT u) FILTER (WHERE x > 5) n FROM t GROUP BY key"
-    ).reading()
+    ).summary()
     assert re.fullmatch(
         r"At least 95% of such counts are within ± \d+ of the true ones \(after bounding\)\. "
         r"A group that keeps \d+ units \(person\) appears at least half the time, one with \d+ at "
@@ -569,7 +579,7 @@ def test_filtered_counts_are_read_like_counts_and_groups_by_all_their_units(
 def test_statements_that_release_nothing_have_no_reading(
     sql: str, connection: dpsql.Connection
 ) -> None:
-    assert connection.sql(sql).reading() == ""
+    assert connection.sql(sql).summary() == ""
     assert connection.sql(sql).thresholds() == {}
 
 
@@ -579,8 +589,8 @@ def test_an_answer_that_was_given_before_says_so(connection: dpsql.Connection) -
     assert not first.cost.stored
     assert again.cost.stored
     assert "given before" not in repr(first)
-    assert again.reading() == (
-        f"This answer was given before; it cost nothing again.\n{first.reading()}"
+    assert again.summary() == (
+        f"This answer was given before; it cost nothing again.\n{first.summary()}"
     )
     assert "paid for before" in repr(again)
     assert "paid ε" not in repr(again)
@@ -591,7 +601,7 @@ def test_names_in_a_reading_hold_nothing_that_a_terminal_obeys(
 ) -> None:
     said = connection.sql(
         'SELECT key, COUNT(*) AS "a\x1b[31m", COUNT(DISTINCT u) AS "b\nc" FROM t GROUP BY key'
-    ).reading()
+    ).summary()
     assert said.isprintable()
     assert "a\\x1b[31m ±" in said
 
@@ -602,4 +612,4 @@ def test_a_confidence_outside_zero_and_one_is_refused(
 ) -> None:
     result = connection.sql("SELECT COUNT(*) n FROM t")
     with pytest.raises(dpsql.ParameterError, match="between 0 and 1"):
-        result.reading(confidence)
+        result.summary(confidence)

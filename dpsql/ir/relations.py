@@ -1,0 +1,298 @@
+"""The rows that a block reads, as values: a small relational algebra that names no engine.
+
+A relation is a tree of frozen values over the tables of the catalog; two may share a part. Columns
+have names that are unique wherever relations meet, and conditions and computed columns are
+expressions over them, as the analyst's language means them. What an expression cannot compute on a
+row is NULL on that row: whoever writes a relation for an engine makes its expressions total. Types
+are written as the schema writes them; an empty one is not known yet.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sqlglot import exp
+
+from dpsql.core.schema import Column, Table
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class RowSet(ABC):
+    """Rows with named columns: a node of the algebra. ``columns`` follow from all that is below."""
+
+    columns: tuple[Column, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", self._columns())
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[RowSet, ...]:
+        """The relations it is made of, in order."""
+
+    @abstractmethod
+    def _columns(self) -> tuple[Column, ...]:
+        """Its columns, once its own fields are set."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived(RowSet):
+    """Rows made of those of one other relation, with the same columns unless it says otherwise."""
+
+    source: RowSet
+
+    @property
+    def sources(self) -> tuple[RowSet, ...]:
+        return (self.source,)
+
+    def _columns(self) -> tuple[Column, ...]:
+        return self.source.columns
+
+
+# -- one relation ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(RowSet):
+    """The rows of a table, as it stands in the catalog."""
+
+    table: Table
+
+    @property
+    def sources(self) -> tuple[RowSet, ...]:
+        """None: tables are where rows come from."""
+        return ()
+
+    def _columns(self) -> tuple[Column, ...]:
+        return self.table.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(_Derived):
+    """All rows, and of their columns those that are named: each with its old and its new name."""
+
+    names: tuple[tuple[str, str], ...]
+
+    def _columns(self) -> tuple[Column, ...]:
+        types = _types(self.source)
+        return tuple(Column(new, types[old]) for old, new in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_Derived):
+    """The rows for which a condition is true."""
+
+    condition: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A new column: the value of an expression over the columns of the same row."""
+
+    name: str
+    expression: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Extend(_Derived):
+    """All rows with further columns, whose types are not known yet (see :class:`Typed`)."""
+
+    computed: tuple[Computed, ...]
+
+    def _columns(self) -> tuple[Column, ...]:
+        return (*self.source.columns, *(Column(c.name, "") for c in self.computed))
+
+
+@dataclass(frozen=True, slots=True)
+class Typed(_Derived):
+    """The same rows, some of whose columns turned out to be of these types."""
+
+    types: tuple[Column, ...]
+
+    def _columns(self) -> tuple[Column, ...]:
+        known = {column.name: column for column in self.types}
+        return tuple(known.get(column.name, column) for column in self.source.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(_Derived):
+    """The different combinations of the values of some columns."""
+
+    names: tuple[str, ...]
+
+    def _columns(self) -> tuple[Column, ...]:
+        return _named(self.source, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class OneSpelling(_Derived):
+    """All rows, values of the columns ``names`` each in one spelling of all that are equal to it.
+
+    For rows that were made distinct or grouped, which leaves open which of several spellings stays.
+    Columns that are ``kept`` stay as they are; others may be dropped.
+    """
+
+    names: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+    def _columns(self) -> tuple[Column, ...]:
+        return _named(self.source, (*self.names, *self.kept))
+
+
+class UnitFunction(Enum):
+    """What can be computed exactly of a privacy unit's rows; NULLs are passed over."""
+
+    ROWS = "rows"  # how many rows there are
+    VALUES = "values"  # how many of them have a value
+    DISTINCT_VALUES = "distinct_values"
+    WHOLE_SUM = "whole_sum"  # of integers, as a BIGINT; NULL if it is none
+    SUM = "sum"  # of numbers as decimals, as a DOUBLE
+    AVERAGE = "average"  # likewise
+    LEAST = "least"
+    LARGEST = "largest"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitValue:
+    """A new column: a function of the rows of a group; ``argument`` is None for ROWS alone."""
+
+    name: str
+    function: UnitFunction
+    argument: exp.Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit(_Derived):
+    """One row for each combination of keys, one of which is the privacy unit, with exact values.
+
+    Their types are not known yet (see :class:`Typed`). No function fails or depends on the order of
+    rows: sums of fractions are of decimals too few to overflow.
+    """
+
+    keys: tuple[Computed, ...]
+    values: tuple[UnitValue, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns: keys, then values."""
+        return (*(key.name for key in self.keys), *(value.name for value in self.values))
+
+    def _columns(self) -> tuple[Column, ...]:
+        return tuple(Column(name, "") for name in self.names)
+
+
+# -- several relations ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair(RowSet):
+    """Rows made of those of two relations."""
+
+    left: RowSet
+    right: RowSet
+
+    @property
+    def sources(self) -> tuple[RowSet, ...]:
+        return self.left, self.right
+
+    def _columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+class JoinKind(Enum):
+    """Which rows without a match a join keeps: none, or those of one side."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Join(_Pair):
+    """The pairs of rows for which all conditions are true, and those that the kind keeps."""
+
+    kind: JoinKind
+    conditions: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkJoin(_Pair):
+    """Each row of a child table with its parent's: ``column`` of the left is ``key`` of the right.
+
+    The two are compared as what they are, and no two parents share a key.
+    """
+
+    column: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin(_Pair):
+    """The rows of the left for which a row of the right makes all conditions true: each once.
+
+    ``negated``: those for which none does.
+    """
+
+    conditions: tuple[exp.Expr, ...]
+    negated: bool
+
+    def _columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+
+class SetOperator(Enum):
+    """What is made of the rows of two relations."""
+
+    UNION = "union"
+    EXCEPT = "except"
+    INTERSECT = "intersect"
+
+
+@dataclass(frozen=True, slots=True)
+class Combined(_Pair):
+    """A set operation over some columns of two relations, in order.
+
+    ``distinct``: rows are compared, and each that is left appears once; else as often as SQL's ALL
+    has it. ``names`` has a column of the left, one of the right, and what both are called then. The
+    types are those of the left, unless :class:`Typed` says otherwise.
+    """
+
+    operator: SetOperator
+    distinct: bool
+    names: tuple[tuple[str, str, str], ...]
+
+    def _columns(self) -> tuple[Column, ...]:
+        types = _types(self.left)
+        return tuple(Column(new, types[one]) for one, _, new in self.names)
+
+
+# -- walks ----------------------------------------------------------------------------------------
+
+
+def bottom_up(rows: RowSet, known: Container[int] = ()) -> Iterator[RowSet]:
+    """Walk a relation: each node once, after all that it is made of, however deep that is.
+
+    Nodes whose ``id`` is ``known``, and what only they are made of, are left out.
+    """
+    seen: set[int] = set()
+    waiting = [(rows, False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen and id(node) not in known:
+            seen.add(id(node))
+            waiting.append((node, True))
+            waiting += [(source, False) for source in reversed(node.sources)]
+
+
+def _types(rows: RowSet) -> dict[str, str]:
+    return {column.name: column.type for column in rows.columns}
+
+
+def _named(rows: RowSet, names: tuple[str, ...]) -> tuple[Column, ...]:
+    types = _types(rows)
+    return tuple(Column(name, types[name]) for name in names)

@@ -1,0 +1,1 @@
+"""Continual release: running histograms over many steps, one guarantee for all of them."""

@@ -1,0 +1,208 @@
+"""Top-k of declared groups that is chosen anew only when another group has grown above it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.additive import Steps
+from dpsql.mechanisms.continual.factorisation import Factorisation, SquareRoot
+from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.shared import SharedContinualNoise, shared_continual_noise
+from dpsql.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
+from dpsql.mechanisms.sampling.noise import MIN_SCALE, DiscreteLaplace, EntropySource
+from dpsql.mechanisms.sampling.numeric import checked_positive
+
+_UP = 1 + 1e-12
+_DOWN = 1 - 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """Whether any of many counts is above a public threshold, until one is.
+
+    The threshold has one noise for as long as the answer is no, each count a new one whenever it is
+    asked; both are discrete Laplace with scale 2*sensitivity/epsilon.
+
+    Guarantee: epsilon-DP for all answers up to and with the first yes, hence epsilon**2/2 zCDP, if
+    an event moves all counts one way, by at most ``sensitivity`` each, and thresholds depend on
+    earlier answers alone. Half of epsilon is for moving the threshold along by the sensitivity,
+    half for the count that is above: where counts fall no threshold has to move, where they rise
+    one does, and then the other counts only help (Lyu, Su & Li 2017, Theorem 4, for monotone
+    queries and one yes). Raises ParameterError for parameters out of range. Checked by
+    ``tests/mechanisms/continual/test_continual_sparse.py``.
+    """
+
+    epsilon: float
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        checked_positive(self.epsilon, "epsilon")
+        if self.sensitivity < 1:
+            raise ParameterError("the sensitivity must be at least 1", code="not_positive")
+
+    @property
+    def noise(self) -> DiscreteLaplace:
+        """What the threshold and every count get."""
+        return DiscreteLaplace(max(2 * self.sensitivity / self.epsilon * _UP, MIN_SCALE))
+
+    @property
+    def rho(self) -> float:
+        """The cost of all answers up to the first yes."""
+        return self.epsilon**2 / 2 * _UP
+
+    def above(
+        self,
+        counts: NDArray[np.int64],
+        threshold: int,
+        kept: EntropySource,
+        fresh: EntropySource,
+    ) -> bool:
+        """Whether a noisy count is above the noisy threshold.
+
+        ``kept`` must give the same words until the first yes, ``fresh`` others every time.
+        """
+        limit = threshold + int(self.noise.sample(1, kept)[0])
+        return bool((counts + self.noise.sample(len(counts), fresh) > limit).any())
+
+
+@dataclass(frozen=True, slots=True)
+class SparseChoice:
+    """Which declared groups are listed (by index), how often was chosen, and all ever chosen."""
+
+    listed: tuple[int, ...]
+    choices: int
+    ever: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTopK:
+    """The k largest of declared groups, chosen anew at most ``switches`` times.
+
+    A choice stands until a group outside of it seems to exceed its smallest noisy count by more
+    than ``margins[step - 1]``, which costs nothing while it does not happen. Counts are running
+    counts with noise of one stream: a group that is chosen again keeps its own.
+
+    Guarantee, at event level: rho is (switches + 1) selections, ``counts`` of all groups that can
+    come out, and ``switches`` sparse vectors, whatever the margins. In the terms of the paper (its
+    tau, independent noise): k/2 for the choices, k/2 for the counts, 1/2 for the sparse vectors,
+    over tau**2. After Rivera Cardoso & Rogers 2022, Algorithm 8 (SparseGumb), whose sparse vector
+    here uses that counts move one way, and whose counts share a noise. Raises ParameterError for
+    parameters that do not fit together. Checked by
+    ``tests/mechanisms/continual/test_continual_sparse.py``.
+    """
+
+    selection: KnownDomainTopK
+    counts: SharedContinualNoise
+    vector: SparseVector
+    switches: int
+    margins: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        possible = self.switches >= 0 and len(self.margins) == self.counts.factorisation.steps
+        if not (possible and min(self.margins) >= 0):
+            raise ParameterError(
+                "switches and margins must not be negative, and every step has a margin",
+                code="bad_parameter",
+            )
+        if self.counts.most < min((self.switches + 1) * self.selection.picks, self.selection.size):
+            raise ParameterError("more groups can come out than are counted", code="bad_parameter")
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the stream costs at most."""
+        return self._loss(self.switches + 1, self.counts.most)
+
+    def settled(self, last: SparseChoice) -> PrivacyLoss:
+        """What the stream has cost, up to the choice that was listed last."""
+        return self._loss(last.choices, len(last.ever))
+
+    def _loss(self, choices: int, distinct: int) -> PrivacyLoss:
+        selections = choices * self.selection.rho(None)
+        asked = min(choices, self.switches) * self.vector.rho
+        return PrivacyLoss((selections + asked + self.counts.rho(distinct)) * _UP, 0.0)
+
+    def first(self, exact: NDArray[np.int64], key: StreamKey) -> SparseChoice:
+        """Choose at the first step, from the counts of all declared groups."""
+        return self._chosen(None, exact, key)
+
+    def advance(
+        self,
+        before: SparseChoice,
+        step: int,
+        exact: NDArray[np.int64],
+        groups: Sequence[bytes],
+        key: StreamKey,
+    ) -> SparseChoice:
+        """The choice at a step after the first, from the counts of all declared groups.
+
+        ``groups`` are their encoded keys. All that is drawn comes from the key: the same choice
+        before and the same counts give the same, and a step is asked once.
+        """
+        if before.choices > self.switches:
+            return before
+        noisy = self.noisy(before, step, exact, groups, key)
+        threshold = math.floor(noisy.min()) + self.margins[step - 1]
+        others = np.delete(exact, list(before.listed))
+        kept = key.source("threshold of a choice", before.choices)
+        if not self.vector.above(others, threshold, kept, key.source("above", step)):
+            return before
+        return self._chosen(before, exact, key)
+
+    def noisy(
+        self,
+        choice: SparseChoice,
+        step: int,
+        exact: NDArray[np.int64],
+        groups: Sequence[bytes],
+        key: StreamKey,
+    ) -> Steps:
+        """The noisy counts of the listed groups at a step, in their order, in half-steps."""
+        listed = list(choice.listed)
+        names = [groups[i] for i in listed]
+        return self.counts.add(step, exact[listed], names, key, "sparse top k")
+
+    def _chosen(
+        self, before: SparseChoice | None, exact: NDArray[np.int64], key: StreamKey
+    ) -> SparseChoice:
+        choices, ever = (0, frozenset[int]()) if before is None else (before.choices, before.ever)
+        source = key.source("sparse top k", choices)
+        listed = tuple(self.selection.select(exact, source).indices.tolist())
+        return SparseChoice(listed, choices + 1, ever | set(listed))
+
+
+def sparse_top_k(
+    rho: float,
+    steps: int,
+    *,
+    k: int,
+    size: int,
+    switches: int,
+    margin: int,
+    sensitivity: int = 1,
+    factorisation: Factorisation | None = None,
+) -> SparseTopK:
+    """The mechanism that costs at most ``rho``, in the paper's shares: k, k and 1 of 2k + 1.
+
+    ``margin`` is that of every step. Raises ParameterError for parameters out of range.
+    """
+    checked_positive(rho, "rho")
+    if min(k, size) < 1 or switches < 0:
+        raise ParameterError("k, size and switches must be positive", code="not_positive")
+    k = min(k, size)
+    share = rho / (2 * k + 1) * _DOWN
+    selection = known_domain_top_k(
+        share * k / (switches + 1), sensitivity=sensitivity, k=k, size=size
+    )
+    named = min((switches + 1) * k, size)
+    counts = shared_continual_noise(
+        share * k, factorisation or SquareRoot(steps), sensitivity, named
+    )
+    vector = SparseVector(math.sqrt(2 * share / max(1, switches)) * _DOWN, sensitivity)
+    return SparseTopK(selection, counts, vector, switches, (margin,) * steps)

@@ -1,0 +1,1 @@
+"""How the rows that blocks read are written as SQL."""

@@ -1,0 +1,263 @@
+"""Writes relations as FROM clauses, in the SQL of an engine: the only place that does.
+
+What all engines write alike stands here, whatever they write differently is asked of the dialect.
+Expressions are made total on the way, over the columns of the rows that they are computed of.
+
+A statement's relations grow out of each other and are asked for as they grow, so each node is
+written once for a statement (:class:`FromClauses`). The clause of a block is written again with
+each of its runs: its text is kept as long as the relation itself (:func:`from_clause`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.schema import Column, Table
+from dpsql.ir.relations import (
+    Combined,
+    Computed,
+    Distinct,
+    Extend,
+    Filter,
+    Join,
+    JoinKind,
+    LinkJoin,
+    OneSpelling,
+    PerUnit,
+    Rename,
+    RowSet,
+    Scan,
+    SemiJoin,
+    SetOperator,
+    Typed,
+    UnitFunction,
+    UnitValue,
+    bottom_up,
+)
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
+from dpsql.sql.expressions.totality import total_condition_sql, total_sql
+
+_EXACT: Final = f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"  # sums of that many have 38 digits
+_BIGINT: Final = (-(2**63), 2**63 - 1)
+_JOINS: Final = {
+    JoinKind.INNER: "JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.RIGHT: "RIGHT JOIN",
+}
+_OPERATORS: Final = {
+    SetOperator.UNION: "UNION",
+    SetOperator.EXCEPT: "EXCEPT",
+    SetOperator.INTERSECT: "INTERSECT",
+}
+
+
+def from_clause(rows: RowSet, dialect: Dialect) -> str:
+    """Write a relation as it stands behind FROM, in a dialect; more joins may follow.
+
+    No row makes it fail. Raises ``QueryRefused`` for what the engine cannot compute as written.
+    """
+    if isinstance(rows, Scan):
+        return dialect.quote(rows.table.name)
+    return _KEPT.text(rows, dialect) or FromClauses(dialect).kept(rows)
+
+
+class FromClauses:
+    """The FROM clauses of one statement in a dialect; each relation is written once."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        # By identity; the relation is kept, so that its id stays its own.
+        self._texts: dict[int, tuple[RowSet, str]] = {}
+        self._computed: dict[int, tuple[Extend, str]] = {}
+
+    def text(self, rows: RowSet) -> str:
+        """Write a relation as :func:`from_clause` does."""
+        for node in bottom_up(rows, self._texts):
+            self._texts[id(node)] = node, self._written(node)
+        return self._texts[id(rows)][1]
+
+    def kept(self, rows: RowSet) -> str:
+        """Write a relation that :func:`from_clause` will be asked for again."""
+        text = self.text(rows)
+        if not isinstance(rows, Scan):
+            _KEPT.keep(rows, self._dialect, text)
+        return text
+
+    def computed(self, rows: Extend) -> str:
+        """Write the statement that computes the new columns of a relation alone."""
+        return f"SELECT {self._columns_computed(rows)} FROM {self.text(rows.source)}"
+
+    def selected(self, rows: RowSet, names: Iterable[str]) -> str:
+        """Write the statement that reads some columns of a relation."""
+        return f"SELECT {self._listed(names)} FROM {self.text(rows)}"
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    def _written(self, node: RowSet) -> str:
+        """The text of a node, once those of its sources are known."""
+        match node:
+            case Scan():
+                return self._dialect.quote(node.table.name)
+            case Typed():
+                return self._of(node.source)
+            case OneSpelling():
+                return self._one_spelling(node)
+            case Join():
+                on = self._all_true(node.conditions, node.columns)
+                return f"{self._of(node.left)} {_JOINS[node.kind]} {self._of(node.right)} ON ({on})"
+            case LinkJoin():
+                return self._link_join(node)
+            case SemiJoin():
+                return self._semi_join(node)
+        return self._dialect.derived(self._statement(node))
+
+    def _statement(self, node: RowSet) -> str:
+        """The statement that a node is in brackets."""
+        match node:
+            case Rename():
+                return f"SELECT {self._renamed(node.names)} FROM {self._of(node.source)}"
+            case Filter():
+                condition = total_condition_sql(
+                    node.condition, _over(node.source.columns), self._dialect
+                )
+                return f"SELECT * FROM {self._of(node.source)} WHERE {condition}"
+            case Extend():
+                return f"SELECT *, {self._columns_computed(node)} FROM {self._of(node.source)}"
+            case Distinct():
+                return f"SELECT DISTINCT {self._listed(node.names)} FROM {self._of(node.source)}"
+            case PerUnit():
+                return self._per_unit(node)
+            case Combined():
+                return self._combined(node)
+        raise TypeError(f"{type(node).__name__} is no relation that can be written")
+
+    def _of(self, node: RowSet) -> str:
+        return self._texts[id(node)][1]
+
+    def _one_spelling(self, node: OneSpelling) -> str:
+        """The rows themselves where equal values have one spelling as they are."""
+        quote, rows = self._dialect.quote, self._of(node.source)
+        types = {c.name: c.type for c in node.columns}
+        spelled = {n: self._dialect.one_spelling(quote(n), types[n]) for n in node.names}
+        if all(text == quote(name) for name, text in spelled.items()):
+            return rows
+        selected = [f"{text} AS {quote(name)}" for name, text in spelled.items()]
+        selected += map(quote, node.kept)
+        return self._dialect.derived(f"SELECT {', '.join(selected)} FROM {rows}")
+
+    def _link_join(self, node: LinkJoin) -> str:
+        column, key = map(self._dialect.quote, (node.column, node.key))
+        return f"{self._of(node.left)} JOIN {self._of(node.right)} ON ({column} = {key})"
+
+    def _semi_join(self, node: SemiJoin) -> str:
+        on = self._all_true(node.conditions, node.left.columns + node.right.columns)
+        left, right = self._of(node.left), self._of(node.right)
+        return self._dialect.semi_join(left, right, on, negated=node.negated)
+
+    def _combined(self, node: Combined) -> str:
+        word = _OPERATORS[node.operator] + ("" if node.distinct else " ALL")
+        ones = [(one, new) for one, _, new in node.names]
+        others = [(other, new) for _, other, new in node.names]
+        return (
+            f"SELECT {self._renamed(ones)} FROM {self._of(node.left)} {word} "
+            f"SELECT {self._renamed(others)} FROM {self._of(node.right)}"
+        )
+
+    def _per_unit(self, node: PerUnit) -> str:
+        table, quote = _over(node.source.columns), self._dialect.quote
+        keys = [(key.name, total_sql(key.expression, table, self._dialect)) for key in node.keys]
+        values = [(value.name, self._unit_value(value, table)) for value in node.values]
+        selected = ", ".join(f"{text} AS {quote(name)}" for name, text in (*keys, *values))
+        places = ", ".join(str(place + 1) for place in range(len(keys)))
+        return f"SELECT {selected} FROM {self._of(node.source)} GROUP BY {places}"
+
+    # -- columns ------------------------------------------------------------------------------
+
+    def _listed(self, names: Iterable[str]) -> str:
+        return ", ".join(map(self._dialect.quote, names))
+
+    def _renamed(self, names: Iterable[tuple[str, str]]) -> str:
+        quote = self._dialect.quote
+        return ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in names)
+
+    def _columns_computed(self, node: Extend) -> str:
+        """The new columns of a relation, as they stand in a SELECT."""
+        if id(node) not in self._computed:
+            table = _over(node.source.columns)
+            text = ", ".join(self._named(made, table) for made in node.computed)
+            self._computed[id(node)] = node, text
+        return self._computed[id(node)][1]
+
+    def _named(self, made: Computed, table: Table) -> str:
+        text = total_sql(made.expression, table, self._dialect)
+        return f"{text} AS {self._dialect.quote(made.name)}"
+
+    def _all_true(self, conditions: Sequence[exp.Expr], columns: tuple[Column, ...]) -> str:
+        if not conditions:
+            return "TRUE"
+        table = _over(columns)
+        texts = (total_condition_sql(c, table, self._dialect) for c in conditions)
+        return " AND ".join(f"({text})" for text in texts)
+
+    def _unit_value(self, value: UnitValue, table: Table) -> str:
+        """A function of a unit's rows, which neither fails nor depends on their order."""
+        if value.argument is None:
+            return "count(*)"
+        text, dialect = total_sql(value.argument, table, self._dialect), self._dialect
+        match value.function:
+            case UnitFunction.VALUES:
+                return f"count({text})"
+            case UnitFunction.DISTINCT_VALUES:
+                return f"count(DISTINCT {text})"
+            case UnitFunction.LEAST:
+                return f"min({text})"
+            case UnitFunction.LARGEST:
+                return f"max({text})"
+            case UnitFunction.WHOLE_SUM:
+                whole = column(dialect.try_cast(text, "BIGINT"), *_BIGINT, dialect=dialect)
+                return dialect.try_cast(whole.sum().sql, "BIGINT")
+        exact = dialect.try_cast(text, _EXACT)
+        total = dialect.cast(dialect.sum(exact), "DOUBLE")
+        return total if value.function is UnitFunction.SUM else f"{total} / count({exact})"
+
+
+def _over(columns: tuple[Column, ...]) -> Table:
+    """The columns that an expression is over."""
+    return Table("", columns)
+
+
+class _Kept:
+    """Texts of relations, as long as the relation lives; told apart by identity."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[weakref.ref[RowSet], dict[Dialect, str]]] = {}
+
+    def text(self, rows: RowSet, dialect: Dialect) -> str | None:
+        """The text of a relation in a dialect, if it is kept."""
+        found = self._found.get(id(rows))
+        return None if found is None or found[0]() is not rows else found[1].get(dialect)
+
+    def keep(self, rows: RowSet, dialect: Dialect, text: str) -> None:
+        """Keep the text of a relation in a dialect."""
+        found = self._found.get(id(rows))
+        if found is None or found[0]() is not rows:
+            found = self._found[id(rows)] = weakref.ref(rows, self._forgetting(id(rows))), {}
+        found[1][dialect] = text
+
+    def _forgetting(self, place: int) -> Callable[[weakref.ref[RowSet]], None]:
+        """What is done once a relation is gone; its id may be another's by then."""
+
+        def forget(gone: weakref.ref[RowSet]) -> None:
+            found = self._found.get(place)
+            if found is not None and found[0] is gone:
+                del self._found[place]
+
+        return forget
+
+
+_KEPT: Final = _Kept()

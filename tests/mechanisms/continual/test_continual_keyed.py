@@ -1,0 +1,243 @@
+"""Noise from a key: the stated law, the same bits for ever, and rounded as integers would be."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.continual import keyed
+from dpsql.mechanisms.continual.buffered_noise import BufferedNoise, _powers
+from dpsql.mechanisms.continual.buffers import optimal_buffers
+from dpsql.mechanisms.continual.encoding import encode_group
+from dpsql.mechanisms.continual.factorisation import (
+    Factorisation,
+    SquareRoot,
+    TreeFromBelow,
+    best_tree,
+)
+from dpsql.mechanisms.continual.keyed import (
+    KeyedDraws,
+    KeyedNoise,
+    LatticeGaussian,
+    StreamKey,
+    rounded_products,
+)
+from dpsql.mechanisms.sampling.lattice import LatticeSampler
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
+
+KEY = StreamKey(bytes(range(32)))
+GROUPS = [encode_group((i, f"group {i}")) for i in range(300)]
+IMPOSSIBLE = 1e-9  # a correct sampler fails less often
+
+
+def law_p(draws: NDArray[np.int64], sigma: float) -> float:
+    """The p-value of draws against the exact law, in cells of about equal probability."""
+    inner = np.unique(np.rint(stats.norm.ppf(np.arange(1, 100) / 100) * sigma).astype(np.int64))
+    noise = DiscreteGaussian(sigma) if sigma <= 2.0**20 else None
+    if noise is None:  # the steps of the lattice do not show
+        below = stats.norm.cdf((inner + 0.5) / sigma)
+    else:
+        below = np.array([1 - noise.sf(int(x)) for x in inner])
+    expected = np.diff(below, prepend=0.0, append=1.0) * len(draws)
+    observed = np.bincount(np.searchsorted(inner, draws), minlength=len(expected))
+    return float(stats.chisquare(observed, expected * (observed.sum() / expected.sum())).pvalue)
+
+
+@pytest.mark.parametrize("sigma", [1024.0, 3000.5, 2.0**28, 2.0**45])
+def test_draws_follow_the_law(sigma: float) -> None:
+    """With one word for a draw, and with two, at the largest scales."""
+    draws = KeyedDraws(KEY, "units", sigma).draw(GROUPS, np.arange(300))
+    assert law_p(draws.ravel(), sigma) > IMPOSSIBLE
+    # The low bits too: they come from the offsets.
+    low = np.bincount(draws.ravel() & 15, minlength=16)
+    assert stats.chisquare(low).pvalue > IMPOSSIBLE
+
+
+def test_rare_paths_keep_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = LatticeSampler(LatticeGaussian(1024.0), slack=2.0**-5)
+    monkeypatch.setattr(keyed, "_sampler", lambda sigma: sampler)
+    draws = KeyedDraws(KEY, "units", 1024.0).draw(GROUPS, np.arange(40))
+    assert law_p(draws.ravel(), 1024.0) > IMPOSSIBLE
+
+
+def test_a_slightly_smaller_scale_would_be_noticed() -> None:
+    """The negative control: draws of a scale 5% smaller."""
+    draws = KeyedDraws(KEY, "units", 1024.0 * 0.95).draw(GROUPS, np.arange(300))
+    assert law_p(draws.ravel(), 1024.0) < IMPOSSIBLE
+
+
+@pytest.mark.parametrize("sigma", [1024.0, 2.0**45])
+def test_draws_do_not_depend_on_what_is_drawn_beside(sigma: float) -> None:
+    draws = KeyedDraws(KEY, "units", sigma)
+    whole = draws.draw(GROUPS, np.arange(100))
+    assert (draws.draw(GROUPS[::-3], np.arange(100)) == whole[::-3]).all()
+    some = np.array([93, 5, 8, 8, 41])
+    assert (draws.draw(GROUPS[:20], some) == whole[:20, some]).all()
+    again = KeyedDraws(pickle.loads(pickle.dumps(KEY)), "units", sigma)
+    assert (again.draw(GROUPS[7:8], np.arange(99, 100)) == whole[7:8, 99:]).all()
+
+
+def test_draws_of_other_keys_measures_groups_and_numbers_are_unrelated() -> None:
+    other = StreamKey.derive(bytes(32), "stream 2", b"print")
+    numbers = np.arange(2000)
+    found = [
+        KeyedDraws(key, measure, 1024.0).draw([group], numbers + shift)[0]
+        for key in (KEY, other)
+        for measure in ("units", "rows")
+        for group in GROUPS[:3]
+        for shift in (0, 2000)
+    ]
+    correlations = np.corrcoef(found)
+    off = np.abs(correlations - np.eye(len(found)))
+    assert off.max() < 6.5 / np.sqrt(2000)
+    assert len({tuple(draws) for draws in found}) == len(found)
+
+
+def test_keys_differ_with_all_that_they_are_derived_from() -> None:
+    secret = bytes(32)
+    keys = {
+        StreamKey.derive(s, stream, fingerprint).secret
+        for s in (secret, bytes(31) + b"\1", bytes(33))
+        for stream, fingerprint in (("a", b"bc"), ("ab", b"c"), ("", b"abc"), ("a", b"bd"))
+    }
+    assert len(keys) == 12
+    assert StreamKey.derive(secret, "a", b"b") == StreamKey.derive(secret, "a", b"b")
+
+
+def test_a_key_does_not_show_itself() -> None:
+    noise = KeyedNoise(KEY, "units", 20.0, SquareRoot(5))
+    for shown in (repr(KEY), repr(noise), str(noise.draws)):
+        assert "secret" not in shown
+        assert repr(KEY.secret)[2:-1] not in shown
+        assert KEY.secret.hex() not in shown
+
+
+def test_words_for_selections_are_the_same_however_they_are_taken() -> None:
+    whole = KEY.source("top k", 3).words(50)
+    again = KEY.source("top k", 3)
+    parts = [again.words(n) for n in (1, 0, 7, 13, 29)]
+    assert (np.concatenate(parts) == whole).all()
+    for other in (KEY.source("top k", 4), KEY.source("top", 3)):
+        assert not np.isin(other.words(50), whole).any()
+    assert len(set(whole.tolist())) == 50
+
+
+@pytest.mark.parametrize(
+    "factorisation", [SquareRoot(60), best_tree(60), TreeFromBelow(60)], ids=lambda f: f.name
+)
+def test_noise_is_rounded_as_integers_would(factorisation: Factorisation) -> None:
+    noise = KeyedNoise(KEY, "units", 20.0, factorisation)
+    for step in (1, 2, 31, 60):
+        z = noise.draws.draw(GROUPS[:40], factorisation.row(step).draws)
+        exact = [factorisation.rounded_noise(step, draws) for draws in z.tolist()]
+        assert noise.noise(step, GROUPS[:40]).tolist() == exact
+
+
+def test_noise_next_to_a_half_is_decided_by_integers() -> None:
+    """The last draw of a root weighs one: it moves the sum to just above or below a half."""
+    factorisation = SquareRoot(60, 40)
+    z = KeyedDraws(KEY, "units", 2.0**52).draw(GROUPS[:50], np.arange(60))
+    for place in range(len(z)):
+        unit = 1 << 60  # exact to 60 places: the sum of draws enlarged by so much
+        large = [int(draw) * unit for draw in z[place]]
+        total = Fraction(factorisation.rounded_noise(60, large), unit)
+        short = round((Fraction(1, 2) - total % 1) * 2**40)
+        z[place, -1] += short + place % 3 - 1
+    exact = [factorisation.rounded_noise(60, draws) for draws in z.tolist()]
+    assert rounded_products(factorisation, 60, z).tolist() == exact
+    floats = np.floor(z @ factorisation.row(60).weights * 2.0**-40 + 0.5)
+    assert floats.tolist() != exact  # the negative control: float64 alone errs here
+
+
+def test_noise_is_the_same_after_a_restart_and_in_any_batch() -> None:
+    factorisation = SquareRoot(100)
+    first = KeyedNoise(KEY, "units", 20.0, factorisation)
+    history = {step: first.noise(step, GROUPS) for step in (1, 50, 100)}
+    keyed._sampler.cache_clear()
+    second = KeyedNoise(StreamKey(KEY.secret), "units", 20.0, SquareRoot(100))
+    for step in (100, 1, 50):
+        assert (second.noise(step, GROUPS[40:20:-1]) == history[step][40:20:-1]).all()
+    assert second.noise(3, []).shape == (0,)
+
+
+def test_the_bits_of_a_stream_never_change() -> None:
+    """Streams outlive releases of dpsql: what this key draws is written down here."""
+    noise = KeyedNoise(KEY, "units", 20.0, SquareRoot(100))
+    assert noise.noise(100, GROUPS[:8]).tolist() == PINNED
+
+
+PINNED = [-12, -9, -20, -32, -33, -10, 37, -58]
+
+
+@pytest.mark.parametrize("bits", [24, 40])
+@pytest.mark.parametrize("buffers", [2, 4])
+def test_noise_from_step_to_step_is_the_same_to_the_bit(bits: int, buffers: int) -> None:
+    factorisation = optimal_buffers(60, buffers, bits)
+    noise = KeyedNoise(KEY, "units", 700.0, factorisation)
+    steps = BufferedNoise(noise)
+    state = steps.at(0, GROUPS)
+    for step in range(1, 61):
+        state, found = steps.next(state, GROUPS)
+        assert (found == noise.noise(step, GROUPS)).all()
+        if step == 31:  # groups that are seen later, and a restart
+            state = steps.at(31, GROUPS)
+    with pytest.raises(ParameterError):
+        steps.next(state, GROUPS)
+
+
+def test_the_state_settles_most_roundings_and_knows_which_not() -> None:
+    factorisation = optimal_buffers(60, 3, 24)
+    steps = BufferedNoise(KeyedNoise(KEY, "units", 7e5, factorisation))
+    groups = [encode_group((i,)) for i in range(3000)]
+    state = steps.at(59, groups)
+    found = steps.next(state, groups)[1]
+    exact = steps.noise.noise(60, groups)
+    assert (found == exact).all()
+    # The negative control: without the bound, the powers round some of them wrongly.
+    powers = _powers(factorisation)
+    z = steps.noise.draws.draw(groups, np.array([59]))[:, 0]
+    sums = (state.sums * powers.roots + z[:, None]) @ powers.weights
+    assert (np.floor(sums * 2.0**-24 + 0.5) != exact).any()
+
+
+def test_only_buffers_go_step_by_step() -> None:
+    with pytest.raises(ParameterError):
+        BufferedNoise(KeyedNoise(KEY, "units", 20.0, SquareRoot(5)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "factorisation", [SquareRoot(365), best_tree(365), TreeFromBelow(365)], ids=lambda f: f.name
+)
+def test_the_noise_of_a_year_has_the_stated_size(factorisation: Factorisation) -> None:
+    groups = [encode_group((i,)) for i in range(4000)]
+    noise = KeyedNoise(KEY, "units", 15.0, factorisation)
+    for step in (1, 7, 100, 344, 365):
+        found = noise.noise(step, groups)
+        std = 15.0 * factorisation.row_norms()[step - 1]
+        assert found.std() == pytest.approx(np.hypot(std, 12**-0.5), rel=6.5 / np.sqrt(8000))
+        assert abs(found.mean()) < 6.5 * std / np.sqrt(4000)
+
+
+@pytest.mark.parametrize("sigma", [1e-5, 2.0**30, np.inf, np.nan])
+def test_scales_without_an_exact_sampler_are_refused(sigma: float) -> None:
+    with pytest.raises(ParameterError):
+        KeyedNoise(KEY, "units", sigma, SquareRoot(5)).noise(1, GROUPS[:1])
+
+
+@pytest.mark.parametrize("secret", [b"", bytes(31), bytes(33), bytearray(32), "a" * 32])
+def test_keys_of_other_lengths_are_refused(secret: object) -> None:
+    with pytest.raises(ParameterError):
+        StreamKey(secret)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("secret", [b"", bytes(31), bytes(65), "a" * 32])
+def test_short_secrets_are_refused(secret: object) -> None:
+    with pytest.raises(ParameterError):
+        StreamKey.derive(secret, "stream", b"")  # type: ignore[arg-type]
