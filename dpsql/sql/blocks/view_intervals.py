@@ -13,7 +13,6 @@ from sqlglot import exp
 from dpsql.accuracy.intervals import check_confidence
 from dpsql.core.formatting import DEFAULT_CONFIDENCE
 from dpsql.core.schema import Table, fold
-from dpsql.errors import QueryRefused
 from dpsql.ir.query import NoiseFigure
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.legality import refusal
@@ -76,14 +75,14 @@ def _figure(
     if found is None:
         raise refusal(
             text,
-            f"{call.name} is not known of this column of {source.name}",
+            f"{call.name.upper()} is not known of this column of {source.name}",
             "no_noise_known",
             call,
             hint="It is known of counts and sums; averages and keys have no noise of one size.",
         )
     numbers = exp.Array(expressions=[exp.Literal.number(repr(float(each))) for each in found])
     step = exp.column(STEP, table=source.alias_or_name, quoted=True)
-    size = exp.Anonymous(this="list_extract", expressions=[numbers, step])
+    size = exp.cast(exp.Anonymous(this="list_extract", expressions=[numbers, step]), "DOUBLE")
     if scale:
         return size
     value = exp.cast(column.copy(), "DOUBLE")
@@ -95,12 +94,13 @@ def _figure(
 def _confidence(call: exp.Anonymous, text: str) -> float:
     if len(call.expressions) < 2:
         return DEFAULT_CONFIDENCE
-    given, place = call.expressions[1], place_of(text, call)
+    given, place = call.expressions[1].unnest(), place_of(text, call)
     if len(call.expressions) > 2 or not isinstance(given, exp.Literal) or given.is_string:
-        raise QueryRefused(
-            f"{call.name} takes a column and a confidence",
-            code="interval_arguments",
-            place=place,
+        raise refusal(
+            text,
+            f"{call.name.upper()} takes a column and a confidence",
+            "no_noise_known",
+            call,
             hint="Write DP_INTERVAL_LOW(n, 0.95).",
         )
     return check_confidence(float(given.this), place)
