@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsql.continual.state import Contribution, StateShape, StreamState
+from dpsql.continual.state import UNIT, Contribution, StateShape, StreamState
 from dpsql.core.schema import Column
 from dpsql.errors import EngineError
 
@@ -36,7 +36,7 @@ class Source:
     def __init__(self, rows: list[Row]) -> None:
         self._connection = duckdb.connect()
         self._connection.execute(
-            "CREATE TABLE r (unit INTEGER, k VARCHAR, units BIGINT, total BIGINT)"
+            f"CREATE TABLE r ({UNIT} INTEGER, k VARCHAR, units BIGINT, total BIGINT)"
         )
         if rows:
             self._connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?)", rows)
