@@ -80,7 +80,7 @@ class Answerer:
             self.paying_ledger,
             self.payer,
             views_place,
-            ViewPreparer(engine, policy, composition),
+            ViewPreparer(engine, policy),
             progress,
         )
         if ledger is not None:

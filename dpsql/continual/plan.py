@@ -165,6 +165,21 @@ class ViewPlan:
             for i, (measure, noise) in enumerate(zip(self.measures, self.noises, strict=True))
         )
 
+    def figures(self, aggregate: int, confidence: float | None) -> list[float] | None:
+        """Tell the noise of an aggregate by step: as half-widths, or as standard deviations.
+
+        None for an aggregate that is computed from several measures.
+        """
+        found = self.block.aggregates[aggregate]
+        if found.kind.composed:
+            return None
+        (index,) = found.measures
+        noise, unit = self.noises[index], self.measures[index].step
+        if confidence is None:
+            return [float(std) * unit for std in noise.stds()]
+        margins = np.maximum(noise.quantiles_sf((1.0 - confidence) / 2), 0)
+        return [float(margin) * unit for margin in margins]
+
     def at(self, step: int) -> BlockPlan:
         """The plan of one step, as one of a query: for its SQL, its intervals and its words."""
         block = replace(self.block, measures=self.measures)

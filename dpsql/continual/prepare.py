@@ -90,12 +90,11 @@ class PreparedView:
 
 
 class ViewPreparer:
-    """Prepares the views of one account, on one engine under one policy."""
+    """Prepares views on one engine under one policy."""
 
-    def __init__(self, engine: Engine, policy: Policy, composition: Composition) -> None:
+    def __init__(self, engine: Engine, policy: Policy) -> None:
         self._engine = engine
         self._policy = policy
-        self._composition = composition
         self._dialect: Dialect = dialect_named(engine.dialect)
 
     def time_of(self, text: str) -> TimeColumn:
@@ -108,18 +107,18 @@ class ViewPreparer:
         assert table.time is not None
         return table.time
 
-    def prepare(self, definition: ViewDefinition) -> PreparedView:
-        """Plan a view. Raises what a query is refused with, and ``no_view``."""
+    def prepare(self, definition: ViewDefinition, composition: Composition) -> PreparedView:
+        """Plan a view for an account of this composition. Raises what a query is refused with, and ``no_view``."""
         query = self._query(definition, 1)
         (block,) = query.blocks
         tail = query.plain
         assert tail is not None
-        plan = plan_view(definition, block, self._composition)
+        plan = plan_view(definition, block, composition)
         self._examine(block, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
-        shown = tuple(_columns(plan, keys, tail))
+        shown = tuple(_columns(plan, keys, tail, len(query.supports)))
         return PreparedView(plan, unit.type, keys, shown, fingerprint([first]))
 
     def contributions(self, view: PreparedView, step: int) -> str:
@@ -195,7 +194,10 @@ def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
         yield Column(block.key_column(index), type_)
 
 
-def _columns(plan: ViewPlan, keys: tuple[Column, ...], tail: PlainTail) -> Iterator[ViewColumn]:
+def _columns(
+    plan: ViewPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
+) -> Iterator[ViewColumn]:
+    """The columns of the view; the last ``hidden`` ones of its tail are there for intervals."""
     block, first = plan.block, plan.at(1)
     places: dict[str, tuple[int | None, int | None, str]] = {}
     for index, key in enumerate(keys):
@@ -204,7 +206,8 @@ def _columns(plan: ViewPlan, keys: tuple[Column, ...], tail: PlainTail) -> Itera
         kind = "BIGINT" if first.is_whole(aggregate) else "DOUBLE"
         places[block.aggregate_column(index)] = None, index, kind
     names = {STEP, AS_OF}
-    for name, column in zip(tail.names, tail.columns, strict=True):
+    shown = slice(len(tail.columns) - hidden)
+    for name, column in zip(tail.names[shown], tail.columns[shown], strict=True):
         if fold(name) in names:
             raise no_view(
                 f"two columns are called {name[:60]}",

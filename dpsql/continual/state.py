@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream
+from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import discreetly
 from dpsql.errors import EngineError
 from dpsql.mechanisms.continual.keyed import KEY_BYTES, StreamKey
@@ -29,6 +30,7 @@ from dpsql.mechanisms.continual.keyed import KEY_BYTES, StreamKey
 UNIT: Final = f"{INTERNAL_PREFIX}unit"
 """The unit's column in a state and in the rows it absorbs."""
 _VERSION: Final = 1
+_MEMORY: Final = "4GB"
 _COUNTED, _INCOMING, _ADDED, _STREAM = "counted", "incoming", "added", "__dpsql_stream"
 
 
@@ -113,8 +115,10 @@ class StreamState:
 
     @classmethod
     @contextmanager
-    def open(cls, place: Path, stream: str, shape: StateShape) -> Iterator[StreamState]:
-        """The state of a view, while inside.
+    def open(
+        cls, place: Path, stream: str, shape: StateShape, memory: str | None = None
+    ) -> Iterator[StreamState]:
+        """The state of a view, while inside; ``memory`` is how much its statements may take.
 
         Raises ``EngineError``: ``state_missing``, ``state_of_another`` for another view's,
         ``state_busy`` while another process has it, ``state_damaged``.
@@ -122,7 +126,7 @@ class StreamState:
         if not place.is_file():
             raise _unusable("it is not there", "state_missing")
         try:
-            connection = duckdb.connect(str(place))
+            connection = duckdb.connect(str(place), config={"memory_limit": memory or _MEMORY})
         except duckdb.IOException:
             raise _unusable("another process has it open", "state_busy") from None
         except duckdb.Error:
@@ -141,6 +145,15 @@ class StreamState:
         """The last step that was read into it; 0 before the first."""
         ((last,),) = self._connection.execute("SELECT coalesce(max(step), 0) FROM read").fetchall()
         return int(last)
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """End what is done inside, as if the engine had failed, once it took so long."""
+        if seconds is None:
+            yield
+            return
+        with Deadline(seconds, self._connection.interrupt):
+            yield
 
     def absorb(self, step: int, rows: ArrowStream) -> None:
         """Count what is new in the rows of a step, for good.

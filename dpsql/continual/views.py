@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from weakref import WeakKeyDictionary
 
-from dpsql.accounting.zcdp import Amount
+from dpsql.accounting.zcdp import Amount, Composition
 from dpsql.budget.payer import Payer
 from dpsql.continual.definition import ViewDefinition, read_definition, read_options
 from dpsql.continual.prepare import PreparedView, ViewPreparer
@@ -27,6 +28,7 @@ from dpsql.core.schema import Table, fold
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import (
     EngineError,
+    Error,
     InterfaceError,
     ParameterError,
     QueryRefused,
@@ -99,6 +101,7 @@ class Views:
         self._progress = progress
         self._run: Run | None = None
         self._prepared: dict[str, PreparedView] = {}
+        self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()
 
     # -- statements ---------------------------------------------------------------------------
 
@@ -120,9 +123,8 @@ class Views:
         time = self._preparer.time_of(text)
         steps = Steps(found.period, found.start, found.count, time.zone)
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
-        return self._preparer.prepare(
-            ViewDefinition(name, text, steps, found.window, found.factoring, parameters)
-        )
+        definition = ViewDefinition(name, text, steps, found.window, found.factoring, parameters)
+        return self._preparer.prepare(definition, self._composition(self._payer.analyst))
 
     def create(self, view: PreparedView) -> View:
         """Pay for a view, and make its private state. Nothing of the rows is read yet.
@@ -167,9 +169,11 @@ class Views:
         published: list[int] = []
         rows = 0
         listed = self._listed(view, prepared)
+        place = self._state_of(view.record.stream)
         with StreamState.open(
-            self._state_of(view.record.stream), view.record.stream, prepared.shape
+            place, view.record.stream, prepared.shape, self._policy.limits.memory
         ) as state:
+            first = self._first(view, state)
             for step in range(first, last + 1):
                 release = self._step(view, prepared, state, step, listed)
                 listed, rows = release.groups, rows + len(release.groups)
@@ -227,7 +231,7 @@ class Views:
         for view in self.all():
             try:
                 shown = self._planned(view).shown
-            except QueryRefused:
+            except Error:  # the policy or the tables are others now
                 continue
             found[fold(view.name)] = Table(view.name, shown)
         return found
@@ -235,7 +239,25 @@ class Views:
     def load(self, name: str, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
         view = self.named(name)
-        self.rows(view).make(view.name, stay)
+        version = view.record.stream, len(view.record.published)
+        made = self._made.setdefault(stay, {})
+        if made.get(view.name) != version:
+            self.rows(view).make(view.name, stay)
+            made[view.name] = version
+
+    def figures(self, name: str, column: str, confidence: float | None) -> list[float] | None:
+        """Tell the noise of a view's column by step, up to the last that is published.
+
+        The half-width of its intervals at a confidence, or the standard deviation without one; None
+        for what is not one noisy measure.
+        """
+        view = self.named(name)
+        prepared, last = self._planned(view), view.record.begun
+        found = next((c for c in prepared.columns if c.name == column), None)
+        if found is None or found.aggregate is None:
+            return None
+        figures = prepared.plan.figures(found.aggregate, confidence)
+        return None if figures is None else figures[:last]
 
     def rows(self, view: View) -> ViewRows:
         """All published rows of a view."""
@@ -265,7 +287,7 @@ class Views:
         ticket = self._ledger().begin_step(view.record.account, view.record.stream, step)
         run = self._run = self._engine.run(self._policy.limits.seconds)
         try:
-            with run:
+            with run, state.within(self._policy.limits.seconds):
                 state.absorb(step, run.pairs(sql))
                 totals = state.totals(step)
                 release = publish(prepared.plan, step, totals, state.key, listed)
@@ -283,6 +305,22 @@ class Views:
             "%s: published step %d of %s", view.record.account, step, view.record.stream[:12]
         )
         return release
+
+    def _first(self, view: View, state: StreamState) -> int:
+        """The step that comes next for the ledger and for the state.
+
+        Raises ``EngineError`` (``state_behind``) for a state that lacks what was published: it was
+        put back, and would count anew what units have contributed.
+        """
+        read, published = state.read_steps, view.record.published
+        if published and published[-1].step > read:
+            raise EngineError(
+                f"the private state of the view {view.name} is older than what it has published",
+                code="state_behind",
+                hint="It was restored from a backup. Drop the view, and create another.",
+            )
+        # A ledger that was put back does not know all steps that were read: they stay used.
+        return max(view.record.begun, read) + 1
 
     def _failed(self, view: View, ticket: StepTicket, code: str) -> EngineError:
         cause = suspending_cause(self._policy, code)
@@ -331,7 +369,8 @@ class Views:
         """
         stream = view.record.stream
         if stream not in self._prepared:
-            found = self._preparer.prepare(view.definition)
+            composition = self._composition(view.record.account)
+            found = self._preparer.prepare(view.definition, composition)
             if found.fingerprint != view.fingerprint:
                 raise QueryRefused(
                     f"the policy or the tables of the view {view.name} have changed",
@@ -341,6 +380,10 @@ class Views:
                 )
             self._prepared[stream] = found
         return self._prepared[stream]
+
+    def _composition(self, account: str) -> Composition:
+        """How the costs of an account add up, by its path: dataset, analyst, session."""
+        return self._policy.account(account.split("/")[1]).composition
 
     def _state_of(self, stream: str) -> Path:
         if self._place is None:

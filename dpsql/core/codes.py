@@ -135,6 +135,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "engine_failed": "The engine failed; its message is withheld, as it may quote data. The "
         "account is suspended until the owner has looked.",
         "interrupted": "The caller ended the query; what it reserved stays spent.",
+        "state_behind": "The private state of a view lacks what the view has published.",
         "state_busy": "Another process has the private state of a view open.",
         "state_damaged": "The private state of a view is damaged.",
         "state_in_the_way": "The private state of a new view cannot be made in its place.",

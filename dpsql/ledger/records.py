@@ -18,7 +18,7 @@ MAX_PATH = 512
 """The longest account path, in characters."""
 MAX_LEDGER_NAME = 1024
 """The longest fingerprint of a query or name of a person, in characters."""
-MAX_STEPS = 1_000_000
+MAX_LEDGER_STEPS = 1_000_000
 """The most steps that a stream may have."""
 MAX_DETAIL = 2**20
 """The longest JSON text of a plan or of terms, in characters."""
@@ -346,8 +346,8 @@ def check_cause(cause: str) -> None:
 
 def check_step(step: int) -> None:
     """Refuse what is no number of a step."""
-    if type(step) is not int or not 1 <= step <= MAX_STEPS:
-        _refuse(f"a step is a number from 1 to {MAX_STEPS}")
+    if type(step) is not int or not 1 <= step <= MAX_LEDGER_STEPS:
+        _refuse(f"a step is a number from 1 to {MAX_LEDGER_STEPS}")
 
 
 def check_ticket(ticket: StepTicket) -> None:
@@ -367,9 +367,9 @@ def planned_steps(plan: str) -> int:
         steps = json.loads(plan)["stream"]["steps"]
     except (KeyError, TypeError, IndexError):
         steps = None
-    if type(steps) is not int or not 1 <= steps <= MAX_STEPS:
+    if type(steps) is not int or not 1 <= steps <= MAX_LEDGER_STEPS:
         _refuse(
-            f"the plan of a stream says how many steps it has, from 1 to {MAX_STEPS}",
+            f"the plan of a stream says how many steps it has, from 1 to {MAX_LEDGER_STEPS}",
             hint="write it as `stream`, `steps` of the plan",
         )
     return steps

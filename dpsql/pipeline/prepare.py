@@ -30,6 +30,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.relations.from_clause import from_clause
@@ -199,6 +200,8 @@ class Preparer:
                 stages.tree(tree)
             tree = bind_values(tree, question.values, text)
             views = self._views(tree)
+            if views:
+                place_view_intervals(tree, views, self._tails.public.views.figures, text)
             query = validate(
                 tree,
                 text,

@@ -5,7 +5,7 @@ Materialized views are public too, once they are published; a room has them as o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import duckdb
@@ -24,7 +24,10 @@ class PublishedViews(Protocol):
         """Their columns, by folded name."""
 
     def load(self, name: str, stay: Stay) -> None:
-        """Make the table of a view in a room, as it is published now, unless it is there."""
+        """Make the table of a view in a room, as it is published now."""
+
+    def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
+        """Tell the noise of a view's column, by step: see ``view_intervals.Figures``."""
 
 
 class NoViews:
@@ -37,6 +40,10 @@ class NoViews:
     def load(self, name: str, stay: Stay) -> None:
         """Nothing to load."""
         raise KeyError(name)
+
+    def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
+        """Tell nothing: there is no view."""
+        return None
 
 
 class PublicTables:

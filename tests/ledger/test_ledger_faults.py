@@ -17,7 +17,8 @@ from ledgers import RHO, sum_of_events
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError
-from dpsql.ledger import Ledger
+from dpsql.ledger import Kind, Ledger, StepTicket, store
+from dpsql.ledger.journal import Journal
 
 WORKER = Path(__file__).parents[1] / "ledger_worker.py"
 
@@ -210,6 +211,24 @@ def test_of_processes_that_begin_one_step_at_once_exactly_one_does(
         assert ledger.streams(ACCOUNT)[0].begun == len(steps)
         assert sorted(begun) == [e.step for e in ledger.events() if e.kind == "step"]
         assert ledger.verify().sound
+
+
+def test_a_ledger_that_forgets_the_steps_it_began_fails_these_checks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checks above can fail: here a step is begun without its event, and can be again."""
+    with Ledger.open(path) as ledger:
+        entry = RHO.stream(ledger, STREAM, *LIMITS).entry
+        check_stream(ledger, [])
+
+        def forgetful(journal: Journal, account: str, stream: str, step: int) -> StepTicket:
+            journal.note(Kind.CLOCK)
+            return StepTicket(entry, account, stream, step)
+
+        monkeypatch.setattr(store, "open_step", forgetful)
+        assert ledger.begin_step(ACCOUNT, STREAM, 1) == ledger.begin_step(ACCOUNT, STREAM, 1)
+        with pytest.raises(AssertionError):
+            check_stream(ledger, [["begun", "1"]])
 
 
 def test_a_ledger_that_settles_after_showing_fails_these_checks(path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +149,7 @@ def test_an_id_is_never_given_again_to_whomever(ledger: Ledger) -> None:
     ids=lambda wrong: f"{wrong}"[:40],
 )
 def test_malformed_streams_are_refused(ledger: Ledger, wrong: dict[str, Any]) -> None:
-    given = {
+    given: dict[str, Any] = {
         "account": A,
         "amount": RHO.amount(1, 1),
         "name": "visits",
@@ -194,9 +197,10 @@ def test_a_step_is_begun_once_and_after_all_before(ledger: Ledger) -> None:
         refused("ledger_step_used", ledger, ledger.begin_step, A, "s1", step)
     assert ledger.begin_step(A, "s1", 5).step == 5
     refused("ledger_step_beyond", ledger, ledger.begin_step, A, "s1", 6)
-    for step in (0, -1, True, 1.0, "1", 10**7):
+    wrong: tuple[Any, ...] = (0, -1, True, 1.0, "1", 10**7)
+    for number in wrong:
         with pytest.raises(ParameterError):
-            ledger.begin_step(A, "s1", step)  # type: ignore[arg-type]
+            ledger.begin_step(A, "s1", number)
 
 
 def test_a_stream_is_its_accounts_alone(ledger: Ledger) -> None:
@@ -345,7 +349,7 @@ def test_a_clock_that_went_back_begins_no_step_and_hides_no_failure(
 ) -> None:
     RHO.stream(ledger, "s1", ALICE)
     ticket = ledger.begin_step(A, "s1", 1)
-    backend = ledger._link.use(type)
+    backend: Any = ledger._link.use(type)
     real = backend.now
     monkeypatch.setattr(backend, "now", lambda self: real(self) - 3_600_000_000)
     refused("ledger_clock", ledger, ledger.begin_step, A, "s1", 2)
@@ -365,6 +369,131 @@ def test_the_owner_stops_streams_by_suspending_who_pays(ledger: Ledger, suspende
     ledger.publish_step(ticket, [b"x"])
     ledger.owner("olga").suspend(suspended)
     ledger.drop_stream(A, "s1")
+
+
+@dataclass
+class Known:
+    """What a small model knows of a stream; ``open`` is the last step, until it has ended."""
+
+    name: str
+    begun: int = 0
+    open: StepTicket | None = None
+    dropped: bool = False
+    kept: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
+
+
+class Model:
+    """Streams of one account, and what each call must say."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.streams: dict[str, Known] = {}
+        self.suspended = False
+
+    def create(self, stream: str, name: str) -> str:
+        live = (each.name for each in self.streams.values() if not each.dropped)
+        expected = "ledger_stream_exists" if stream in self.streams or name in live else ""
+        if not expected and self.suspended:
+            expected = "account_suspended"
+        if not expected:
+            self.streams[stream] = Known(name)
+        return self.said(expected, RHO.stream, self.ledger, stream, ALICE, name=name)
+
+    def begin(self, stream: str, step: int) -> str:
+        known = self.streams.get(stream)
+        expected = "account_suspended" if self.suspended else ""
+        if known is None or known.dropped:
+            expected = "ledger_unknown_stream"
+        elif not expected and step > 5:
+            expected = "ledger_step_beyond"
+        elif not expected and step <= known.begun:
+            expected = "ledger_step_used"
+        elif not expected:
+            known.begun = step
+        found = self.said(expected, self.ledger.begin_step, A, stream, step)
+        if not expected and known is not None:
+            (record,) = (each for each in self.ledger.streams(A) if each.stream == stream)
+            known.open = StepTicket(record.entry, A, stream, step)
+        return found
+
+    def publish(self, stream: str, parts: tuple[bytes, ...], late: bool) -> str:
+        known = self.streams.get(stream)
+        if known is None or known.open is None:
+            return ""
+        ticket, expected = known.open, ""
+        if known.dropped:
+            expected = "ledger_unknown_stream"
+        elif self.suspended:
+            expected = "account_suspended"
+        elif ticket.step in known.kept:
+            expected = "ledger_step_ended"
+        if not expected:
+            known.kept[ticket.step] = parts
+        found = self.said(expected, self.ledger.publish_step, ticket, parts)
+        if not late:
+            known.open = None
+        return found
+
+    def drop(self, stream: str) -> str:
+        known = self.streams.get(stream)
+        expected = "" if known and not known.dropped else "ledger_unknown_stream"
+        if known is not None:
+            known.dropped = True
+        return self.said(expected, self.ledger.drop_stream, A, stream)
+
+    def suspend(self, suspended: bool) -> str:
+        owner = self.ledger.owner("olga")
+        expected = "" if suspended or self.suspended else "ledger_not_suspended"
+        self.suspended = suspended
+        return self.said(expected, owner.suspend if suspended else owner.reopen, A)
+
+    def said(self, expected: str, call: Any, *args: Any, **named: Any) -> str:
+        found = ""
+        try:
+            call(*args, **named)
+        except LedgerError as error:
+            found = error.code
+        assert found == expected, (call, args)
+        return found
+
+    def check(self) -> None:
+        live = {stream: known for stream, known in self.streams.items() if not known.dropped}
+        found = {each.stream: (each.name, each.begun) for each in self.ledger.streams(A)}
+        assert found == {stream: (known.name, known.begun) for stream, known in live.items()}
+        for stream, known in live.items():
+            assert dict(self.ledger.step_releases(A, stream)) == known.kept
+        charged = len(self.streams)
+        assert self.ledger.total(A) == RHO.spent(20 * charged, 2 * charged, charged, 0)
+        assert self.ledger.verify().sound
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_streams_are_what_a_small_model_says(path: Path, seed: int) -> None:
+    """Random calls, of which about half must be refused: each as the model says."""
+    chance = random.Random(seed)
+    refusals: set[str] = set()
+    with Ledger.open(path) as ledger:
+        ledger.owner("olga").create(A)
+        model = Model(ledger)
+        for turn in range(1500):
+            stream = f"s{turn // 30 + chance.randrange(3)}"  # old ones are left behind
+            parts = tuple(
+                chance.randbytes(chance.randrange(40)) for _ in range(chance.randrange(4))
+            )
+            calls = (
+                (3, partial(model.create, stream, f"name {chance.randrange(60)}")),
+                (9, partial(model.begin, stream, chance.randrange(1, 8))),
+                (9, partial(model.publish, stream, parts, chance.random() < 0.3)),
+                (1, partial(model.drop, stream)),
+                (2, partial(model.suspend, True)),
+                (3, partial(model.suspend, False)),
+            )
+            weights, works = zip(*calls, strict=True)
+            (work,) = chance.choices(works, weights)
+            refusals.add(work())
+        model.check()
+    known = {"exists", "unknown_stream", "step_used", "step_beyond", "suspended", "step_ended"}
+    assert all(any(word in code for code in refusals) for word in known), refusals
 
 
 # -- what the database and the chain refuse -----------------------------------------------------
@@ -514,8 +643,8 @@ def test_a_stream_of_many_steps_is_as_quick_as_one_of_few(path: Path) -> None:
     """What a step reads does not grow with the steps before it: each question uses an index."""
     with Ledger.open(path) as ledger:
         RHO.stream(ledger, "s1", Account(A, RHO.amount(100, 100)), steps=1000)
-        counts = []
-        backend = ledger._link.use(type)
+        counts: list[int] = []
+        backend: Any = ledger._link.use(type)
         real = backend.execute
 
         def counted(self: Any, sql: str, values: Any = ()) -> Any:
