@@ -12,7 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from dpsql.continual.steps import Period, Steps, read_wall_time
+from dpsql.continual.steps import Steps, read_wall_time
+from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
 

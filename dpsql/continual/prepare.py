@@ -20,7 +20,7 @@ from dpsql.continual.definition import ViewDefinition
 from dpsql.continual.plan import ViewPlan, no_view, plan_view
 from dpsql.continual.state import StateShape
 from dpsql.continual.steps import Steps
-from dpsql.core.schema import Column, base_type, fold
+from dpsql.core.schema import Column, base_type, fold, is_moment
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
@@ -47,9 +47,6 @@ _KEY_TYPES: Final = frozenset(
 )
 """Types of keys that have one text each, which stands for its key again."""
 _ZONED: Final = "TIMESTAMP WITH TIME ZONE"
-_TIMES: Final = frozenset(
-    {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", _ZONED}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +164,7 @@ class ViewPreparer:
 
     def _time_type(self, table: TablePolicy, time: TimeColumn) -> str:
         found = self._engine.schema()[fold(table.name)].column(time.column)
-        if found is None or found.type not in _TIMES:
+        if found is None or not is_moment(found.type):
             raise no_view(
                 f"the time column of {table.name} is no date and no timestamp",
                 "The policy names it under `time`.",
