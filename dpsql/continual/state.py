@@ -79,7 +79,7 @@ class Totals:
     values: list[NDArray[np.int64]]
 
 
-class StreamState:
+class ViewState:
     """An open state. One process at a time has it; use it as a context manager."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, shape: StateShape) -> None:
@@ -117,7 +117,7 @@ class StreamState:
     @contextmanager
     def open(
         cls, place: Path, stream: str, shape: StateShape, memory: str | None = None
-    ) -> Iterator[StreamState]:
+    ) -> Iterator[ViewState]:
         """The state of a view, while inside; ``memory`` is how much its statements may take.
 
         Raises ``EngineError``: ``state_missing``, ``state_of_another`` for another view's,

@@ -20,7 +20,7 @@ import dpsql
 from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
-from dpsql.continual.state import StreamState, Totals
+from dpsql.continual.state import Totals, ViewState
 from dpsql.ledger import Ledger
 from dpsql.policy.model import (
     AccountPolicy,
@@ -285,16 +285,16 @@ def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[GroupTexts, list[int]]]:
     """What is counted at each step, before any noise."""
     found: list[dict[GroupTexts, list[int]]] = []
-    original = StreamState.totals
+    original = ViewState.totals
 
-    def recorded(self: StreamState, step: int) -> Totals:
+    def recorded(self: ViewState, step: int) -> Totals:
         totals = original(self, step)
         groups = zip(*totals.keys, strict=True)
         values = np.array(totals.values).T.tolist()
         found.append(dict(zip(groups, values, strict=True)))
         return totals
 
-    monkeypatch.setattr(StreamState, "totals", recorded)
+    monkeypatch.setattr(ViewState, "totals", recorded)
     return found
 
 
@@ -370,15 +370,15 @@ import sys, os
 from datetime import datetime, UTC
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from continual.test_views import connect, REFRESH
+from continual.test_materialized_views import connect, REFRESH
 from dpsql.continual import views
 views._now = lambda: datetime(2026, 1, int(sys.argv[2]), 0, 30, tzinfo=UTC)
 moment = sys.argv[3]
 def kill(*_, **__): os.kill(os.getpid(), 9)
-if moment == "read": views.Views._step.__globals__["publish"] = kill
+if moment == "read": views.Views._step.__globals__["draw_step"] = kill
 if moment == "begun":
-    from dpsql.continual.state import StreamState
-    StreamState.absorb = kill
+    from dpsql.continual.state import ViewState
+    ViewState.absorb = kill
 if moment == "drawn":
     from dpsql.ledger import Ledger
     Ledger.publish_step = kill
@@ -457,7 +457,7 @@ def test_a_failure_uses_the_step_and_suspends_the_account(
         raise ValueError("row 4711")
 
     with monkeypatch.context() as patch:
-        patch.setattr(StreamState, "absorb", fail)
+        patch.setattr(ViewState, "absorb", fail)
         with pytest.raises(dpsql.EngineError) as caught:
             connection.sql(REFRESH)
     assert caught.value.code == "engine_failed"
@@ -526,7 +526,7 @@ def test_what_is_refused_reads_nothing_and_costs_nothing(
 ) -> None:
     connection.sql(CREATE)
     paid, states = spent(connection), sorted((place / "x.views").iterdir())
-    monkeypatch.setattr(StreamState, "absorb", None)
+    monkeypatch.setattr(ViewState, "absorb", None)
     with pytest.raises(dpsql.Error) as caught:
         connection.sql(statement)
     assert caught.value.code == code
