@@ -113,6 +113,12 @@ class ViewState:
             connection.execute("CREATE TABLE read (step BIGINT)")
             connection.execute("COMMIT")
 
+    @staticmethod
+    def remove(place: Path) -> None:
+        """Delete a state, and what a process that was killed left of its last changes."""
+        for name in (place.name, f"{place.name}.wal"):
+            place.with_name(name).unlink(missing_ok=True)
+
     @classmethod
     @contextmanager
     def open(

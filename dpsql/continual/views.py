@@ -155,7 +155,7 @@ class Views:
                 limits=self._payer.limits,
             )
         except BaseException:
-            place.unlink(missing_ok=True)
+            ViewState.remove(place)
             raise
         _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
         return self.named(definition.name)
@@ -194,7 +194,7 @@ class Views:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
         view = self._own(name)
         self._ledger().drop_stream(view.record.account, view.record.stream)
-        self._state_of(view.record.stream).unlink(missing_ok=True)
+        ViewState.remove(self._state_of(view.record.stream))
         self._prepared.pop(view.record.stream, None)
 
     def all(self) -> list[View]:

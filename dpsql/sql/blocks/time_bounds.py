@@ -67,9 +67,9 @@ def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:
     """A wall time as a literal of the time column's type."""
     if type_ == ZONED_TIME:
         instant = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
-        text = instant.strftime("%Y-%m-%d %H:%M:%S+00")
+        text, kind = instant.strftime("%Y-%m-%d %H:%M:%S+00"), "TIMESTAMPTZ"
     elif type_ == "DATE":
-        text = wall.date().isoformat()
-    else:
-        text = wall.strftime("%Y-%m-%d %H:%M:%S")
-    return exp.cast(exp.Literal.string(text), type_, dialect="duckdb")
+        text, kind = wall.date().isoformat(), "DATE"
+    else:  # timestamps of all precisions compare with each other
+        text, kind = wall.strftime("%Y-%m-%d %H:%M:%S"), "TIMESTAMP"
+    return exp.cast(exp.Literal.string(text), kind, dialect="duckdb")
