@@ -32,10 +32,15 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Figures of a plan", "dpsql.results.explanation", ("BlockExplanation", "ColumnFigure")),
     ("Policies", "dpsql", ("load_policy", "parse_policy", "Policy")),
     ("Policy against database", "dpsql.policy.conformance", ("check_policy", "Finding")),
-    ("Who pays", "dpsql.budget", ("payer", "Payer", "Guarantee")),
+    ("Who pays", "dpsql.budget", ("payer", "Payer", "Guarantee", "StreamReport")),
     ("Costs", "dpsql.accounting", ("PrivacyLoss", "Amount", "Budget", "Composition")),
     ("The ledger", "dpsql.ledger", ("Ledger", "Owner", "Renewal", "Account", "Standing")),
     ("What the ledger tells", "dpsql.ledger", ("Window", "Spent", "Entry", "Event", "Kind")),
+    (
+        "Streams in the ledger",
+        "dpsql.ledger",
+        ("StreamRecord", "PublishedStep", "StepTicket", "StreamProgress"),
+    ),
     ("Verification", "dpsql.ledger", ("Head", "Verification", "Charge", "Stored")),
     ("DB-API 2.0", "dpsql.dbapi", ("Cursor",)),
 )

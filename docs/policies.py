@@ -40,7 +40,13 @@ limits: # of the work of one statement
 accounts: # what each analyst may learn, over all queries
   ana: { epsilon: 6, delta: 1e-6 }
   bo: { epsilon: 1, delta: 1e-6 }
-total: { epsilon: 6.5, delta: 2e-6 } # what all of them may learn together
+  board: { epsilon: 2, delta: 1e-6 }
+total: { epsilon: 8, delta: 3e-6 } # what all of them may learn together
+
+views: # answers that are kept up to date
+  create: [board, ana]
+  shared: [board] # everybody may read what board creates
+  directory: clinic.views # what lies there tells as much as the data
 
 tables:
   patients:
@@ -50,6 +56,7 @@ tables:
       sex: { domain: [f, m, x] } # all are answered, even those without rows
   visits:
     privacy_unit: { name: patient, column: patient_id } # joins with patients
+    time: { column: seen_at, zone: Europe/Berlin } # views count their steps by it
     columns:
       ward: { domain: [eyes, ears, heart] }
       cost: { lower: 0, upper: 2000 } # higher costs count as 2000
@@ -106,8 +113,10 @@ SECTIONS = {
     "Limits": "`limits`",
     "Account": "`accounts.NAME`",
     "Total": "`total`",
+    "Views": "`views`",
     "Table": "`tables.NAME`",
     "Unit": "`tables.NAME.privacy_unit`",
+    "Time": "`tables.NAME.time`",
     "Column": "`tables.NAME.columns.NAME`",
 }
 

@@ -39,6 +39,10 @@ LABELS = (
 )
 
 
+STREAM = "stream 1"
+STEP_LABELS = ("before begin", "after begin", "during engine", "before publish", "after publish")
+
+
 class Failpoints:
     """Kills its process when it is reached the ``left``-th time. Says before where that is."""
 
@@ -104,6 +108,37 @@ def crash(out: int, place: str, left: int, queries: list[str], statements: bool 
             ask(ledger, query, points)
 
 
+def stream(out: int, place: str, left: int, steps: list[int], statements: bool = True) -> None:
+    """Publish steps of a stream that there is, shown line by line, until a failpoint."""
+    points = Failpoints(left, out)
+    with Ledger.open(place, busy_timeout=60) as ledger:
+        if statements:
+            between_statements(backend_of(place), points)
+        for step in steps:
+            points.reach(STEP_LABELS[0])
+            ticket = ledger.begin_step(ACCOUNT, STREAM, step)
+            os.write(out, f"begun {step}\n".encode())
+            points.reach(STEP_LABELS[1])
+            points.reach(STEP_LABELS[2])
+            answer = os.urandom(8).hex()
+            points.reach(STEP_LABELS[3])
+            ledger.publish_step(ticket, [answer.encode()])
+            points.reach(STEP_LABELS[4])
+            os.write(out, f"shown {step} {answer}\n".encode())
+
+
+def race(out: int, place: str, steps: list[int]) -> None:
+    """Begin and publish each of these steps, if nobody else has; say which."""
+    with Ledger.open(place, busy_timeout=300) as ledger:
+        for step in steps:
+            try:
+                ticket = ledger.begin_step(ACCOUNT, STREAM, step)
+            except Error as error:
+                os.write(out, f"refused {error.code}\n".encode())
+                continue
+            os.write(out, f"begun {ticket.step}\n".encode())
+
+
 def crowd(out: int, place: str, account: str, most: int, times: int) -> None:
     """Ask ``times`` times, settling every third at its full price; say how many were granted."""
     limits = [Account(account, Amount(rho=most, delta=10**9))]
@@ -161,7 +196,13 @@ def refuse_fsync() -> None:
     assert libc.prctl(22, 2, ctypes.byref(filter_), 0, 0) == 0  # seccomp, with a filter
 
 
-TASKS: dict[str, Callable[..., None]] = {"crash": crash, "crowd": crowd, "starve": starve}
+TASKS: dict[str, Callable[..., None]] = {
+    "crash": crash,
+    "crowd": crowd,
+    "starve": starve,
+    "stream": stream,
+    "race": race,
+}
 
 
 def fork(task: list[Any]) -> tuple[int, int]:

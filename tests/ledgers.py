@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -42,6 +43,17 @@ class Currency:
         given = limits or (self.account("sales"),)
         leaf = max((limit.path for limit in given), key=len)
         return ledger.reserve(leaf, self.amount(units, delta), query="f1", plan=PLAN, limits=given)
+
+    def stream(
+        self, ledger: Ledger, stream: str, *limits: Account, name: str = "", steps: int = 5
+    ) -> Charge:
+        """Charge the deepest of the accounts, or ``sales``, for a stream named after its id."""
+        given = limits or (self.account("sales"),)
+        leaf, called = max((limit.path for limit in given), key=len), name or f"name of {stream}"
+        plan = json.dumps({"stream": {"name": called, "steps": steps}, "text": "SELECT 1"})
+        return ledger.create_stream(
+            leaf, self.amount(20, 2), name=called, stream=stream, plan=plan, limits=given
+        )
 
 
 RHO, EPSILON = Currency("rho"), Currency("epsilon")

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from dpsql.accounting.zcdp import Budget, Composition
-from dpsql.budget.account import CONVERSION, AccountReport, account_report
+from dpsql.budget.account import (
+    CONVERSION,
+    AccountReport,
+    StreamReport,
+    account_report,
+    stream_report,
+)
 from dpsql.budget.comparison import MAX_COMPARED, Analysis, analyses, charged, counted
 from dpsql.budget.forecasts import (
     RECENT,
@@ -31,6 +37,7 @@ __all__ = [
     "Guarantee",
     "OwnAccount",
     "Payer",
+    "StreamReport",
     "account_reports",
     "all_entries",
     "budget_report",
@@ -69,7 +76,8 @@ class BudgetReport:
     ``suspended`` is since when the account, or one above it, answers no new question; empty if all
     do. ``forecasts`` say how many more questions there is room for. ``analyses`` compare what the
     ledger has charged the analyst, over all windows, with what other theorems would say; empty
-    unless asked for.
+    unless asked for. ``streams`` are those of the accounts that go on: each is one of the queries,
+    paid for in full.
 
     The other figures are those of the analyst's account: ``epsilon`` and ``delta`` are its limits.
     Under basic composition the epsilon and delta of queries add up to ``epsilon_spent`` and
@@ -86,6 +94,7 @@ class BudgetReport:
     suspended: str = ""
     forecasts: tuple[Forecast, ...] = ()
     analyses: tuple[Analysis, ...] = ()
+    streams: tuple[StreamReport, ...] = ()
 
     @property
     def account(self) -> str:
@@ -206,7 +215,8 @@ def budget_report(
     budgets, standing = policy_budgets(policy, analyst), account.standing()
     account.payer.limits[-1].require_same_composition(standing.analyst.window.spent.amount)
     accounts = _reports(account, standing, budgets)
-    own, entries = accounts[-1], [(e, read_record(e.plan)) for e in account.history(RECENT)]
+    asked = [entry for entry in account.history(RECENT) if entry.stream is None]
+    own, entries = accounts[-1], [(entry, read_record(entry.plan)) for entry in asked]
     questions = [question_at(policy.defaults, budgets[own.path].composition)]
     questions += [question_again(*asked) for asked in _last(entries, account.payer.path)]
     return BudgetReport(
@@ -220,6 +230,7 @@ def budget_report(
             for each in (*questions, *asking)
         ),
         _compared(own, account) if compare else (),
+        tuple(map(stream_report, account.streams())),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.errors import ParameterError
-from dpsql.ledger import Account, Ledger, Spent, Standing, Window
+from dpsql.ledger import Account, Ledger, Spent, Standing, StreamRecord, Window
 
 POLICY, OWNER = "policy", "owner"
 """Who has set a limit: the policies file, or the owner in the ledger."""
@@ -74,6 +74,36 @@ class AccountReport:
     def delta_limit(self) -> float | None:
         """The least delta that a limit gives to questions; None without limits."""
         return min((limit.budget.limit.loss.delta for limit in self.limits), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """A stream that ``account`` has paid for in full: ``charged`` is for all of its ``steps``.
+
+    ``begun`` is the last step that was begun, ``published`` how many were published, ``created`` a
+    UTC time in ISO 8601. What is left of it costs nothing.
+    """
+
+    account: str
+    name: str
+    steps: int
+    begun: int
+    published: int
+    charged: PrivacyLoss
+    created: str
+
+
+def stream_report(found: StreamRecord) -> StreamReport:
+    """Report a stream of the ledger, without its number there: that tells how much others asked."""
+    return StreamReport(
+        found.account,
+        found.name,
+        found.steps,
+        found.begun,
+        len(found.published),
+        found.charged.loss,
+        found.created,
+    )
 
 
 def _binding(limits: Sequence[Limit]) -> Limit | None:

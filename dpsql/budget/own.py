@@ -9,9 +9,10 @@ The owner's view of a whole ledger is in :mod:`dpsql.budget.owner`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from dpsql.budget.payer import Payer
-from dpsql.ledger import Entry, Ledger, Spent, Standing, Window
+from dpsql.ledger import Entry, Ledger, Spent, Standing, StreamRecord, Window
 from dpsql.ledger.records import line_of
 
 
@@ -79,6 +80,13 @@ class OwnAccount:
         Their numbers are those of the ledger, not to be shown: they tell how much others asked.
         """
         return () if self.ledger is None else self.ledger.history(self.payer.analyst, limit)
+
+    def streams(self) -> tuple[StreamRecord, ...]:
+        """List the live streams of the analyst and of the session that pays, oldest first."""
+        if self.ledger is None:
+            return ()
+        found = [self.ledger.streams(path) for path in {self.payer.analyst, self.payer.path}]
+        return tuple(sorted(chain(*found), key=lambda stream: stream.entry))
 
     def _line(self) -> tuple[Standing, ...]:
         """From the dataset down."""

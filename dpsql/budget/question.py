@@ -45,15 +45,25 @@ class AskedBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedStream:
+    """The stream that an entry pays for: its name, and how many steps it may publish."""
+
+    name: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedQuery:
     """A question as the ledger remembers it; empty where it does not.
 
-    ``values`` are those of query parameters, as text.
+    ``values`` are those of query parameters, as text. ``stream`` is None for a question that was
+    asked once; that of a stream is asked anew in each of its steps.
     """
 
     statement: str = ""
     values: tuple[str, ...] = ()
     blocks: tuple[AskedBlock, ...] = ()
+    stream: LoggedStream | None = None
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
@@ -62,7 +72,9 @@ class LoggedQuery:
 
     @property
     def kind(self) -> str:
-        """The question in a few words, such as ``top-10 of flights``."""
+        """The question in a few words, such as ``top-10 of flights`` or ``stream visits``."""
+        if self.stream is not None:
+            return f"stream {self.stream.name}"
         return " + ".join(dict.fromkeys(map(_kind, self.blocks)))
 
     @property
@@ -98,9 +110,10 @@ def read_record(text: str) -> LoggedQuery:
     if not isinstance(record, dict):
         return LoggedQuery()
     return LoggedQuery(
-        _text(record.get("statement")),
+        _text(record.get("statement")) or _text(record.get("text")),
         tuple(map(_text, _list(record.get("values")))),
         tuple(_read_blocks(_list(record.get("blocks")))),
+        _read_stream(record.get("stream")),
     )
 
 
@@ -131,6 +144,13 @@ def _read_blocks(blocks: list[object]) -> Iterator[AskedBlock]:
                 parameters if isinstance(parameters, dict) else {},
                 conversion if type(conversion) is float and 0.0 <= conversion < 1.0 else 0.0,
             )
+
+
+def _read_stream(stream: object) -> LoggedStream | None:
+    if not isinstance(stream, dict):
+        return None
+    steps = stream.get("steps")
+    return LoggedStream(_text(stream.get("name")), steps if type(steps) is int else 0)
 
 
 def _kind(block: AskedBlock) -> str:

@@ -10,16 +10,19 @@ import logging
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import Final
+from pathlib import Path
 
 from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import plan_record
+from dpsql.continual.prepare import ViewPreparer
+from dpsql.continual.views import Views
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
+from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
@@ -28,18 +31,12 @@ from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
-from dpsql.policy.limits import ResourceFailures
 from dpsql.policy.model import Policy
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, AnswerNoise, Cost, Result
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
 _logger = logging.getLogger(__name__)
-_CAUSES: Final = {
-    "engine_failed": Cause.ENGINE,
-    "time_limit": Cause.TIME,
-    "memory_limit": Cause.MEMORY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,7 @@ class Answerer:
         analyst: str,
         session: str,
         progress: Percent,
+        views_place: Path | None = None,
     ) -> None:
         self.engine = engine
         self.policy = policy
@@ -76,6 +74,17 @@ class Answerer:
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, composition, self.tails, trace)
         self.source: EntropySource = OSEntropy()
+        self.views = Views(
+            engine,
+            policy,
+            self.paying_ledger,
+            self.payer,
+            views_place,
+            ViewPreparer(engine, policy),
+            progress,
+        )
+        if ledger is not None:
+            self.tails.public.views = self.views
         self._ledger = ledger
         self._analyst = analyst
         self._session = session
@@ -138,11 +147,17 @@ class Answerer:
         run = self._run
         if run is not None:
             run.interrupt()
+        self.views.interrupt()
         self.tails.interrupt()
 
     def close(self) -> None:
         """Leave the room of the tails; answers that are still referred to stay readable."""
         self.tails.tenant.close()
+
+    @property
+    def has_ledger(self) -> bool:
+        """True if the connection can pay; one without can explain and do nothing else."""
+        return self._ledger is not None
 
     def paying_ledger(self) -> Ledger:
         """The ledger. Raises ``InterfaceError`` if there is none."""
@@ -193,7 +208,7 @@ class Answerer:
         except Exception as error:
             if error is self._stopped:
                 raise
-            return _Failure(_code(error, run.expired))
+            return _Failure(failure_code(error, expired=run.expired))
         finally:
             self._run = None
 
@@ -249,30 +264,14 @@ class Answerer:
     # -- failures -----------------------------------------------------------------------------
 
     def _failed(self, charge: Charge, failure: _Failure) -> EngineError:
-        """What the analyst is told of a failure with a fixed text, once the ledger knows.
-
-        The ledger suspends the analyst's account: one failure may tell something of the rows, a
-        second must not.
-        """
-        kept, account, code = "What it had reserved stays spent.", self.payer.analyst, failure.code
-        if code == "interrupted":
-            return EngineError("the query was interrupted", code="interrupted", hint=kept)
-        keeps = self.policy.limits.resource_failures is ResourceFailures.KEEP
-        if code == "engine_failed" or not keeps:
-            self._failures.append((charge, _CAUSES[code]))
+        """What the analyst is told of a failure, once the ledger knows of it."""
+        cause = suspending_cause(self.policy, failure.code)
+        if cause is not None:
+            self._failures.append((charge, cause))
             self._record_failures()
-            kept += (
-                f" The account {account} gets no answer to a new question until the owner has "
-                f"looked and reopens it: dpsql budget owner reopen {account}"
-            )
-        if code == "time_limit":
-            seconds = f"{self.policy.limits.seconds:g}"
-            reason = f"the query ran into the policy's limit of {seconds} seconds"
-            return EngineError(reason, code="time_limit", hint=kept)
-        if code == "memory_limit":
-            reason = "the query ran into the limit of memory"
-            return EngineError(reason, code="memory_limit", hint=kept)
-        return EngineError(EngineError.FIXED_REASON, code="engine_failed", hint=kept)
+        suspended = None if cause is None else self.payer.analyst
+        kept = "What it had reserved stays spent."
+        return failure_error(self.policy, failure.code, kept, suspended)
 
     def _record_failures(self) -> None:
         """Tell the ledger of failures it does not know yet; until it does, nothing is asked."""
@@ -286,12 +285,3 @@ class Answerer:
 def _short(prepared: Prepared) -> str:
     """What a log calls a question: the start of its fingerprint."""
     return prepared.fingerprint[:12] if prepared.blocks else "from public tables"
-
-
-def _code(error: Exception, expired: bool) -> str:
-    """What happened to a query, told by the kind of an error: its text may quote rows."""
-    if isinstance(error, MemoryError):
-        return "memory_limit"
-    if not isinstance(error, EngineError):
-        return "engine_failed"  # an error of ours, for reasons that rows may have
-    return "time_limit" if expired and error.code == "interrupted" else error.code

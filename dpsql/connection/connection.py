@@ -18,6 +18,7 @@ from dpsql.budget import BudgetReport, payer
 from dpsql.connection.answering import Answerer
 from dpsql.connection.cursor import CursorConnection
 from dpsql.connection.statements import Arguments, Statements, statement_text
+from dpsql.continual.views import place_beside
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
@@ -62,9 +63,10 @@ class Connection(CursorConnection):
         owns_engine: bool,
         owns_ledger: bool,
         progress: Percent,
+        views_place: Path | None = None,
     ) -> None:
         resolve(policy, settings)
-        self._answerer = Answerer(engine, policy, ledger, analyst, session, progress)
+        self._answerer = Answerer(engine, policy, ledger, analyst, session, progress, views_place)
         self._statements = Statements(self._answerer, settings)
         self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
         if ledger is not None and owns_ledger:
@@ -243,6 +245,7 @@ def connect(
             owns_engine=engine is not database,
             owns_ledger=opened is not place,
             progress=progress,
+            views_place=place_beside(database, policy.views.directory),
         )
         owned.pop_all()  # from here on they are the connection's
     _logger.info("%s: connected", connection._answerer.payer.path)

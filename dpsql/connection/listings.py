@@ -9,6 +9,8 @@ from typing import Final
 from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
+from dpsql.continual.prepare import PreparedView
+from dpsql.continual.views import Refreshed, View
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Schema, fold
 from dpsql.errors import Place, UnknownName
@@ -32,6 +34,22 @@ COLUMN_COLUMNS: Final = _columns(
 )
 PLAN_COLUMNS: Final = _columns("plan")
 """The columns of what each statement lists; ``PLAN_COLUMNS`` is that of EXPLAIN."""
+
+
+VIEW_COLUMNS: Final = (
+    *_columns("name", "step"),
+    Column("steps", "BIGINT"),
+    Column("published", "BIGINT"),
+    Column("last", "TIMESTAMP"),
+    Column("shared", "BOOLEAN"),
+    *_columns("query"),
+)
+REFRESH_COLUMNS: Final = (
+    *_columns("view"),
+    Column("published", "BIGINT"),
+    Column("rows", "BIGINT"),
+    Column("remaining", "BIGINT"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +113,34 @@ def table_listing(policy: Policy) -> Listing:
     """The tables an analyst may use: those of the policy, no others exist."""
     listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
     return Listing(TABLE_COLUMNS, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
+
+
+def view_listing(found: Iterable[View]) -> Listing:
+    """List the materialized views that may be read: their steps, and how far they are published."""
+    rows: list[tuple[object, ...]] = []
+    for view in found:
+        steps, published = view.definition.steps, view.record.published
+        last = steps.end(published[-1].step) if published else None
+        query = " ".join(view.definition.text.split())
+        counts = steps.count, len(published)
+        rows.append((view.name, str(steps.period), *counts, last, view.shared, query))
+    return Listing(VIEW_COLUMNS, rows)
+
+
+def refresh_listing(found: Refreshed) -> Listing:
+    """Tell what a refresh has published."""
+    row = (found.view, len(found.steps), found.rows, found.left)
+    return Listing(REFRESH_COLUMNS, [row])
+
+
+def view_column_listing(view: PreparedView) -> Listing:
+    """List the columns of a view: which are noisy, and which are as they are."""
+    noisy = {column.name for column in view.columns if column.aggregate is not None}
+    rows: list[tuple[object, ...]] = [
+        (c.name, c.type, "noisy" if c.name in noisy else "released", None, None, None)
+        for c in view.shown
+    ]
+    return Listing(COLUMN_COLUMNS, rows)
 
 
 def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:

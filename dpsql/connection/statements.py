@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from dpsql.connection import listings
 from dpsql.connection.answering import Answerer
 from dpsql.connection.listings import Layer, Listing
+from dpsql.continual.explain import explain_view
+from dpsql.continual.prepare import PreparedView
+from dpsql.continual.steps import read_wall_time
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
-from dpsql.core.schema import Column
-from dpsql.errors import Error, ParameterError, Place, ProgrammingError
+from dpsql.core.schema import Column, fold
+from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides
@@ -23,8 +27,12 @@ from dpsql.results.rows import HeldAnswer
 from dpsql.sql.syntax.parse import not_text
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
 from dpsql.sql.syntax.statements import (
+    Command,
+    CreateView,
     Describe,
+    DropView,
     Explain,
+    RefreshView,
     Reset,
     Select,
     Set,
@@ -138,11 +146,24 @@ class Statements:
         parameters = tuple(QueryParameter(name, types[name]) for name in names)
         return Description(_answer_columns(columns), parameters)
 
-    def _listed_columns(self, statement: Set | Reset | Show | Describe) -> tuple[Column, ...]:
+    def _listed_columns(self, statement: Command) -> tuple[Column, ...]:
         """The columns of what a statement lists, after the checks it would make."""
         match statement:
             case Set(name, value, place):
                 _checked(self._policy, name, value, place)
+            case CreateView():
+                self._defined(statement)
+                return listings.PLAN_COLUMNS if statement.explained else listings.VIEW_COLUMNS
+            case RefreshView(name, _, place):
+                with _at(place):
+                    self._answerer.views.named(name)
+                return listings.REFRESH_COLUMNS
+            case DropView(name, place):
+                with _at(place):
+                    self._answerer.views.named(name)
+                return listings.VIEW_COLUMNS
+            case Show(ShowSubject.VIEWS):
+                return listings.VIEW_COLUMNS
             case Show(ShowSubject.BUDGET):
                 return listings.BUDGET_COLUMNS
             case Show(ShowSubject.TABLES):
@@ -156,7 +177,7 @@ class Statements:
         rows = HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
         return Result(rows, lambda: explanation)
 
-    def _listing(self, statement: Set | Reset | Show | Describe) -> Listing:
+    def _listing(self, statement: Command) -> Listing:
         """Obey or look up; nothing here reads a row or costs anything."""
         match statement:
             case Set(name, value, place):
@@ -171,14 +192,67 @@ class Statements:
                 return listings.table_listing(self._policy)
             case Show(ShowSubject.PARAMETERS):
                 return listings.parameter_listing(self._policy, self._layers())
+            case Show(ShowSubject.VIEWS):
+                return listings.view_listing(self._answerer.views.all())
+            case CreateView():
+                return self._created(statement)
+            case RefreshView(name, until, place):
+                with _at(place):
+                    return listings.refresh_listing(
+                        self._answerer.views.refresh(name, _moment(until))
+                    )
+            case DropView(name, place):
+                with _at(place):
+                    self._answerer.views.drop(name)
+                return listings.view_listing(self._answerer.views.all())
+            case Describe(table, place) if self._is_view(table):
+                return listings.view_column_listing(self._answerer.views.prepared(table))
             case Describe(table, place):
                 schema = self._answerer.engine.schema()
                 return listings.column_listing(self._policy, schema, table, place)
         raise AssertionError("every statement has been answered")
 
+    def _is_view(self, name: str) -> bool:
+        """True for a view that may be read, and that no table of the policy hides."""
+        if self._policy.table(name) is not None or not self._answerer.has_ledger:
+            return False
+        return any(fold(view.name) == fold(name) for view in self._answerer.views.all())
+
+    def _created(self, statement: CreateView) -> Listing:
+        """Create a view, or tell what it would be."""
+        prepared = self._defined(statement)
+        if statement.explained:
+            return listings.plan_listing(explain_view(prepared))
+        with _at(statement.place):
+            self._answerer.views.create(prepared)
+        return listings.view_listing(self._answerer.views.all())
+
+    def _defined(self, statement: CreateView) -> PreparedView:
+        layers = (layer.given for layer in self._layers())
+        with _placed_after(statement.before):
+            return self._answerer.views.define(
+                statement.name, statement.text, statement.options, *layers
+            )
+
     def _layers(self) -> tuple[Layer, ...]:
         """What was given to the connection, from far to near."""
         return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
+
+
+@contextmanager
+def _at(place: Place) -> Iterator[None]:
+    """Give errors without a place this one."""
+    try:
+        yield
+    except Error as error:
+        if error.place is None and not isinstance(error, EngineError):
+            error.place = place
+        raise
+
+
+def _moment(text: str | None) -> datetime | None:
+    """The wall time of UNTIL. Raises ``ParameterError`` (``bad_start``)."""
+    return None if text is None else read_wall_time("UNTIL", text)
 
 
 @contextmanager

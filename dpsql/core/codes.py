@@ -41,6 +41,10 @@ class Code:
 # By class, those first that a statement of SQL raises. No code is in two classes.
 _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     QueryRefused: {
+        "no_view": "The query has no running answer: it cannot be a materialized view.",
+        "view_beside_rows": "A materialized view is joined with private rows, which lie elsewhere.",
+        "view_changed": "The policy or the tables are not those that a view was created under.",
+        "view_not_allowed": "The account may not create materialized views.",
         "aggregate_not_supported": "An aggregate without a private version, or in a form without "
         "one.",
         "bad_bounds": "Contribution bounds that are not two numbers in order, or are given twice.",
@@ -122,6 +126,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own."
     },
     UnknownName: {
+        "unknown_view": "There is no materialized view of that name.",
         "ambiguous_column": "A name that several joined tables have as a column.",
         "unknown_account": "A name that is no account of the policy.",
         "unknown_column": "A column that the tables in reach do not have.",
@@ -135,12 +140,22 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "engine_failed": "The engine failed; its message is withheld, as it may quote data. The "
         "account is suspended until the owner has looked.",
         "interrupted": "The caller ended the query; what it reserved stays spent.",
+        "state_behind": "The private state of a view lacks what the view has published.",
+        "state_busy": "Another process has the private state of a view open.",
+        "state_damaged": "The private state of a view is damaged.",
+        "state_in_the_way": "The private state of a new view cannot be made in its place.",
+        "state_missing": "The private state of a view is not where it was made.",
+        "state_of_another": "The private state in a view's place belongs to another view.",
         "memory_limit": "The query took more memory than there is for it. By the policy, the "
         "account is suspended.",
         "time_limit": "The query took longer than the policy lets one. By the policy, the account "
         "is suspended.",
     },
     InterfaceError: {
+        "no_step_closed": "No further step of a view has closed: there is nothing to publish.",
+        "state_not_placed": "It is not said where the private state of views is kept.",
+        "view_full": "All steps of a view are used.",
+        "view_of_another": "A shared view is refreshed and dropped by the account that created it.",
         "answer_too_large": "An answer of too many values to hold as Python objects; arrow() reads "
         "it.",
         "bad_setting": "A value that a setting of the shell does not take.",
@@ -236,7 +251,16 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_read_only": "The ledger may be read, not written, by this user or role or at this "
         "server.",
         "ledger_settled_twice": "A charge settled that is settled already.",
+        "ledger_step_beyond": "The stream has no step of this number: it was paid for fewer.",
+        "ledger_step_ended": "The step of the stream was published or failed before, or a later "
+        "one was begun.",
+        "ledger_step_used": "The step of the stream was begun before, or one after it: each has "
+        "one answer.",
+        "ledger_stream_exists": "The account has a stream of this name, or the ledger one of this "
+        "id.",
         "ledger_unknown_entry": "A charge settled that this ledger never reserved.",
+        "ledger_unknown_stream": "The account has no such stream, has dropped it, or has begun no "
+        "such step of it.",
         "ledger_unsupported": "SQLite, the file system or the server lacks something the ledger "
         "needs to be safe.",
         "ledger_version": "The ledger is of another version, which this dpsql does not read.",
@@ -244,6 +268,16 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     NotSupportedError: {"executemany": "It would pay for every answer and show only the last."},
     OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
     ParameterError: {
+        "bad_period": "A length of time is not one, such as '1 day'.",
+        "bad_steps": "A view cannot have so many steps, or steps like these.",
+        "bad_time": "A time is not one, such as '2026-01-01 06:00'.",
+        "bad_view_option": "An option of a view has a value of another type.",
+        "bad_window": "The window of a view is no whole number of its steps.",
+        "name_taken": "A view would have the name of a table.",
+        "unknown_factorisation": "There is no factorisation of that name.",
+        "unknown_zone": "There is no time zone of that name.",
+        "view_option_missing": "A view lacks an option that it needs.",
+        "view_option_unknown": "A view has no option of that name.",
         "bad_limit": "A selection of a negative number of places.",
         "bad_offsets": "Offsets of a selection that are not one finite number per score.",
         "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",

@@ -32,10 +32,10 @@ INTEGER_BITS: Mapping[str, tuple[bool, int]] = {
 
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _TEXTS = frozenset({"VARCHAR", "ENUM"})
-_TEMPORALS = frozenset(
-    {"DATE", "TIME", "TIME_NS", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
-    | {"TIME WITH TIME ZONE", "TIMESTAMP WITH TIME ZONE"}
+_MOMENTS = frozenset(
+    {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
 )
+_TEMPORALS = _MOMENTS | {"TIME", "TIME_NS", "TIME WITH TIME ZONE"}
 _ALIASES: Mapping[str, str] = {
     "INT": "INTEGER",
     "INT1": "TINYINT",
@@ -176,6 +176,11 @@ def is_text(type_text: str) -> bool:
 def is_temporal(type_text: str) -> bool:
     """True for dates, times and timestamps (INTERVAL is a duration, not a moment)."""
     return base_type(type_text) in _TEMPORALS
+
+
+def is_moment(type_text: str) -> bool:
+    """True for dates and timestamps, which say when: a time alone does not."""
+    return base_type(type_text) in _MOMENTS
 
 
 def same_values(one: str, other: str) -> bool:

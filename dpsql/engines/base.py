@@ -99,6 +99,12 @@ class PrivateReader(Protocol):
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
+    def pairs(self, sql: str) -> ArrowStream:
+        """Run a generated query over private rows, whose rows go on to a place as private.
+
+        Raises ``EngineError`` with a fixed text.
+        """
+
     def scratch(self) -> Scratch:
         """Scratch space for a query that reads private rows in several steps."""
 

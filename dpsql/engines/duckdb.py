@@ -250,12 +250,16 @@ class DuckDBRun:
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor(), sql, keys, measures)
 
+    def pairs(self, sql: str) -> ArrowStream:
+        cursor = self._cursor()
+        return discreetly(lambda: MaterializedStream(cursor.sql(sql).materialize()))
+
     def scratch(self) -> DuckDBScratch:
         return DuckDBScratch(self._cursor())
 
     def stream(self, table: str) -> ArrowStream:
         sql = f"SELECT * FROM {quote(self._schema[table].name)}"
-        return MaterializedStream(_discreetly(lambda: self._cursor().sql(sql).materialize()))
+        return MaterializedStream(discreetly(lambda: self._cursor().sql(sql).materialize()))
 
     def interrupt(self) -> None:
         _interrupt_all(self._cursors)
@@ -290,19 +294,19 @@ class DuckDBScratch:
 
     def store(self, name: str, sql: str) -> int:
         statement = f"CREATE TEMP TABLE {quote(name)} AS {sql}"
-        (rows,) = _discreetly(lambda: self._cursor.execute(statement).fetchall())
+        (rows,) = discreetly(lambda: self._cursor.execute(statement).fetchall())
         self._tables.add(name)
         return int(rows[0])
 
     def drop(self, name: str) -> None:
-        _discreetly(lambda: self._cursor.execute(f"DROP TABLE {quote(name)}"))
+        discreetly(lambda: self._cursor.execute(f"DROP TABLE {quote(name)}"))
         self._tables.remove(name)
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor, sql, keys, measures)
 
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        found = _discreetly(lambda: self._cursor.execute(sql, parameters).fetchnumpy())
+        found = discreetly(lambda: self._cursor.execute(sql, parameters).fetchnumpy())
         return [_integers(column) for column in found.values()]
 
     def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
@@ -320,7 +324,7 @@ def raise_if_interrupted(error: Exception) -> None:
         raise KeyboardInterrupt from None
 
 
-def _discreetly(run: Callable[[], _T]) -> _T:
+def discreetly(run: Callable[[], _T]) -> _T:
     """The outcome of ``run``; its errors become one with a fixed text, by their kind."""
     try:
         return run()
@@ -354,7 +358,7 @@ def _exact(
         rows = cursor.sql(sql, params=parameters).materialize()
         return _from_arrow(rows, keys, measures)
 
-    return _discreetly(run)
+    return discreetly(run)
 
 
 def open_database(path: str | Path) -> DuckDBEngine:

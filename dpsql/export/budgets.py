@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,7 @@ ENTRY_COLUMNS = (
     *("entry", "created", "who", "account", "statement", "values", "tables", "mechanisms"),
     *("reserved_rho", "reserved_epsilon", "reserved_delta", "settled"),
     *("charged_rho", "charged_epsilon", "charged_delta", "stored", "query", "failed"),
+    *("stream", "steps", "begun", "published", "dropped"),
 )
 ACCOUNT_COLUMNS = (
     *("account", "composition", "epsilon_spent", "rho_spent", "delta_spent", "queries"),
@@ -49,6 +50,7 @@ def budget_json(report: BudgetReport) -> str:
         | {"accounts": [account_dict(account) for account in report.accounts]}
         | {"forecasts": [_forecast(each) for each in report.forecasts]}
         | {"analyses": [asdict(each) for each in report.analyses]}
+        | {"streams": [asdict(s) | {"charged": _loss(s.charged)} for s in report.streams]}
     )
 
 
@@ -81,14 +83,20 @@ def account_row(account: AccountReport) -> list[object]:
 
 
 def entry_dict(entry: Entry) -> dict[str, Any]:
-    """One question of the ledger; ``settled`` and ``charged`` are null until it is settled."""
+    """One question of the ledger; ``settled`` and ``charged`` are null until it is settled.
+
+    ``kind`` tells what was asked once, a query, from a stream, of which ``stream`` says how far it
+    is.
+    """
     return {
+        "kind": "query" if entry.stream is None else "stream",
         **_named(entry, "entry", "created", "who", "account", "query"),
         "plan": _plan(entry.plan),
         "reserved": _amount(entry.reserved),
         "settled": entry.settled,
         "charged": None if entry.charged is None else _amount(entry.charged),
         **_named(entry, "stored", "failed"),
+        "stream": None if entry.stream is None else asdict(entry.stream),
     }
 
 
@@ -105,13 +113,17 @@ def entry_row(entry: Entry) -> list[object]:
         " + ".join(dict.fromkeys(block.mechanism for block in asked.blocks)),
         *(reserved.rho, reserved.epsilon, reserved.delta, entry.settled, *charged),
         *(entry.stored, entry.query, entry.failed),
+        *([None] * 5 if entry.stream is None else astuple(entry.stream)),
     ]
 
 
 def suspension_dict(event: Event) -> dict[str, Any]:
-    """An account's suspension, or its end; ``entry`` is the question that failed, if one did."""
-    told = _named(event, "kind", "time", "who", "account", "entry")
-    return {"event": event.seq, **told, "cause": cause_of(event)}
+    """An account's suspension, or its end.
+
+    ``entry`` is the question that failed, if one did; or ``stream`` that of the ``step`` that did.
+    """
+    told = _named(event, "kind", "time", "who", "account", "entry", "stream")
+    return {"event": event.seq, **told, "step": event.step or None, "cause": cause_of(event)}
 
 
 def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:

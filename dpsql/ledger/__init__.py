@@ -2,7 +2,8 @@
 
 A query *reserves* its worst case before any private row is read, and *settles* what it really cost
 before any released row is shown. Settling is the only thing that lowers what was spent; a query
-that fails, is cancelled or dies in between keeps its whole reservation for ever.
+that fails, is cancelled or dies in between keeps its whole reservation for ever. A *stream* is
+charged once, in full, for all the steps that it will publish.
 
 Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). Everything that happens is an
 event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is computed from it.
@@ -18,18 +19,23 @@ from dpsql.ledger.records import (
     Charge,
     Entry,
     Head,
+    PublishedStep,
     Spent,
     Standing,
+    StepTicket,
     Stored,
+    StreamProgress,
+    StreamRecord,
     Window,
 )
-from dpsql.ledger.releases import MAX_RELEASE
+from dpsql.ledger.releases import MAX_RELEASE, MAX_STEP_RELEASE
 from dpsql.ledger.store import Ledger
 from dpsql.ledger.verify import Verification
 from dpsql.ledger.windows import Renewal
 
 __all__ = [
     "MAX_RELEASE",
+    "MAX_STEP_RELEASE",
     "Account",
     "Cause",
     "Charge",
@@ -39,10 +45,14 @@ __all__ = [
     "Kind",
     "Ledger",
     "Owner",
+    "PublishedStep",
     "Renewal",
     "Spent",
     "Standing",
+    "StepTicket",
     "Stored",
+    "StreamProgress",
+    "StreamRecord",
     "Verification",
     "Window",
     "cause_of",

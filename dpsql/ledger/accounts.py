@@ -127,6 +127,14 @@ def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
     return found
 
 
+def require_node(sql: Backend, path: str) -> AccountNode:
+    """Find an account that the chain has, to decide by: :func:`tied_nodes` of it alone."""
+    node = tied_nodes(sql, (path,)).get(path)
+    if node is None:
+        raise untied(path)
+    return node
+
+
 def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[AccountNode]:
     """The line of accounts from the dataset to ``path``, ready to be charged under ``limits``.
 
@@ -185,12 +193,24 @@ def require_open(sql: Backend, path: str) -> None:
 
 
 def suspend(
-    journal: Journal, node: AccountNode, kind: Kind, entry: int | None = None, **detail: str
+    journal: Journal,
+    node: AccountNode,
+    kind: Kind,
+    entry: int | None = None,
+    stream: int | None = None,
+    step: int = 0,
+    **detail: str,
 ) -> None:
-    """Suspend an account by an event of this kind. If it is suspended, it goes on being so."""
+    """Suspend an account by an event of this kind. If it is suspended, it goes on being so.
+
+    ``entry`` is the charge whose question failed, or ``stream`` that of the ``step`` that did.
+    """
     since = node.suspended if node.is_suspended else journal.next
     states = [node._replace(suspended=since).state]
-    journal.append(kind, node.path, entry=entry, detail=in_order(detail), states=states)
+    about = in_order(detail)
+    journal.append(
+        kind, node.path, entry=entry, stream=stream, step=step, detail=about, states=states
+    )
     _change(journal, node.path, suspended=since)
 
 
@@ -221,6 +241,34 @@ def _account_suspended(path: str, kind: str) -> LedgerError:
         hint=f"ask the owner of the data: dpsql budget owner reopen {shlex.quote(path)}. "
         "Questions that were answered before are still answered, from the ledger",
     )
+
+
+def require_answering(sql: Backend, path: str) -> None:
+    """Refuse an account that is not what the chain says, or is suspended, or one above it is."""
+    line = line_of(path)
+    nodes = tied_nodes(sql, line)
+    if len(nodes) < len(line):
+        raise untied(path)
+    if any(node.is_suspended for node in nodes.values()):
+        require_open(sql, path)
+        raise untied(path)
+
+
+def charge_line(
+    journal: Journal,
+    path: str,
+    limits: Mapping[str, Account],
+    amount: Amount,
+    *,
+    query: str,
+    plan: str,
+) -> Charge:
+    """Reserve ``amount`` of an account and all above it, if none is suspended and all have room."""
+    nodes = ready(journal, path, limits)
+    if any(node.is_suspended for node in nodes):
+        require_open(journal.sql, path)
+    require_room(nodes, amount)
+    return Charge(reserve(journal, nodes, amount, query=query, plan=plan), path, amount)
 
 
 def reserve(

@@ -21,7 +21,10 @@ from dpsql.errors import LedgerError
 NOTHING = bytes(32)
 """What comes before the first event."""
 
-FIELDS = "seq, at, who, kind, account, entry, query, detail, rho, epsilon, delta, digest, state"
+FIELDS = (
+    "seq, at, who, kind, account, entry, stream, step, query, detail, rho, epsilon, delta, digest, "
+    "state"
+)
 """The hashed columns of an event, in the order in which they are hashed."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -41,6 +44,10 @@ class Kind(StrEnum):
     SETTLE = "settle"  # ... and replaced by its actual cost
     FORGET = "forget"  # the owner deleted a stored release
     CLOCK = "clock"  # the owner accepted a clock that was set back
+    STREAM = "stream"  # a charge that was settled in full pays for a stream of steps
+    STEP = "step"  # a step of it was begun: it is used, whether anything comes out or not
+    PUBLISH = "publish"  # ... and its release was published
+    DROP = "drop"  # a stream has ended
     FAILURE = "failure"  # the engine failed on private rows, which suspended an account
     SUSPEND = "suspend"  # the owner suspended an account
     REOPEN = "reopen"  # ... or lets it ask again
@@ -51,9 +58,13 @@ class Event:
     """One row of the chain.
 
     ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled, or
-    whose query failed. ``detail`` is JSON text: the plan of a reservation, the terms of a limit.
-    ``digest`` is the SHA-256 of the release that was stored. ``amount`` is what was reserved or
-    charged, or a limit. ``state`` says what the rows of accounts and windows are since this event.
+    whose query failed; ``stream`` the one that pays for a stream, of which ``step`` is the number,
+    from 1 on, of a step that was begun, published or failed, and 0 for what is of no step.
+    ``query`` is the query's fingerprint, or the stream's id.
+
+    ``detail`` is JSON text: the plan of a reservation, the terms of a limit. ``digest`` is the
+    SHA-256 of the release that was stored. ``amount`` is what was reserved or charged, or a limit.
+    ``state`` says what the rows of accounts and windows are since this event.
     """
 
     seq: int
@@ -62,6 +73,8 @@ class Event:
     kind: str
     account: str
     entry: int | None
+    stream: int | None
+    step: int
     query: str
     detail: str
     amount: Amount
@@ -72,9 +85,10 @@ class Event:
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> Event:
         """The event in a row of ``FIELDS, hash``. Raises ParameterError for impossible amounts."""
-        seq, at, who, kind, account, entry, query, detail, *units, digest, state, own = row
-        amount = Amount(*units)
-        return cls(seq, at, who, kind, account, entry, query, detail, amount, digest, state, own)
+        seq, at, who, kind, account, entry, stream, step, query, detail, *rest = row
+        rho, epsilon, delta, digest, state, own = rest
+        amount, whose = Amount(rho, epsilon, delta), (account, entry, stream, step)
+        return cls(seq, at, who, kind, *whose, query, detail, amount, digest, state, own)
 
     @property
     def time(self) -> str:

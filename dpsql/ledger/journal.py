@@ -18,7 +18,7 @@ CLOCK_TOLERANCE = 2_000_000
 """By how many microseconds a clock may seem to go back: small steps are part of keeping time."""
 
 _ZERO = Amount()
-_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({', '.join('?' * 14)})"
+_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({', '.join('?' * 16)})"
 
 
 class Journal:
@@ -59,6 +59,8 @@ class Journal:
         amount: Amount = _ZERO,
         *,
         entry: int | None = None,
+        stream: int | None = None,
+        step: int = 0,
         query: str = "",
         detail: str = "{}",
         digest: bytes | None = None,
@@ -68,7 +70,7 @@ class Journal:
         seq = self.next
         fields = (
             *(seq, self.at, self._who, kind.value, account),
-            *(entry, query, detail, *amount.units, digest, text_of(states)),
+            *(entry, stream, step, query, detail, *amount.units, digest, text_of(states)),
         )
         digest = hash_of(self._hash, fields)
         self.sql.execute(_INSERT, (*fields, digest))
@@ -109,7 +111,8 @@ class Journal:
 def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:
     """Write the first event and the head of a new ledger, which is named ``ledger``."""
     detail = in_order({"ledger": ledger, "version": SCHEMA_VERSION})
-    fields = (1, at, who, Kind.LEDGER.value, "", None, "", detail, 0, 0, 0, None, text_of(()))
+    beginning = (1, at, who, Kind.LEDGER.value, "", None, None, 0, "", detail)
+    fields = (*beginning, 0, 0, 0, None, text_of(()))
     digest = hash_of(NOTHING, fields)
     sql.execute(_INSERT, (*fields, digest))
     sql.execute(

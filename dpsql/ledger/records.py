@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Never
 
-from dpsql.accounting.zcdp import Amount, Composition
+from dpsql.accounting.zcdp import Amount, Composition, check_units
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.windows import Renewal
@@ -18,6 +18,8 @@ MAX_PATH = 512
 """The longest account path, in characters."""
 MAX_LEDGER_NAME = 1024
 """The longest fingerprint of a query or name of a person, in characters."""
+MAX_LEDGER_STEPS = 1_000_000
+"""The most steps that a stream may have."""
 MAX_DETAIL = 2**20
 """The longest JSON text of a plan or of terms, in characters."""
 
@@ -162,7 +164,8 @@ class Entry:
 
     ``created`` and ``settled`` are UTC times in ISO 8601; ``query`` is the query's fingerprint and
     ``plan`` the JSON text of its mechanism and parameters. ``stored`` says that its answer is kept,
-    ``failed`` when the engine failed on it, if it did.
+    ``failed`` when the engine failed on it, if it did. ``stream`` is None for a question that was
+    asked once; for a stream, whose every step it pays for, ``query`` is its id.
     """
 
     entry: int
@@ -176,6 +179,66 @@ class Entry:
     charged: Amount | None
     stored: bool
     failed: str | None = None
+    stream: StreamProgress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """A stream: one charge for up to ``steps`` published steps, numbered from 1 on.
+
+    ``entry`` is the charge, of ``charged``, which ``account`` has paid in full when the stream was
+    ``created``, a UTC time in ISO 8601. No other live stream of the account has its ``name``, and
+    no other stream its id, ``stream``. ``plan`` is the JSON text of its definition. ``begun`` is
+    the last step that was begun, 0 before the first: it and all before it are used.
+    ``published`` are those of which a release is kept.
+    """
+
+    entry: int
+    account: str
+    name: str
+    stream: str
+    steps: int
+    plan: str
+    created: str
+    charged: Amount
+    begun: int
+    published: tuple[PublishedStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedStep:
+    """A step that was published, and when: a UTC time in ISO 8601."""
+
+    step: int
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepTicket:
+    """A step that is begun, on disk: its number, from 1 on, and the stream, by its charge and id.
+
+    From :meth:`Ledger.begin_step`; what the step releases is published with it, once.
+    """
+
+    entry: int
+    account: str
+    stream: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """How far the stream is that an entry of the ledger pays for.
+
+    ``begun`` is the last step that was begun, of at most ``steps``; ``published`` counts those that
+    were published. ``dropped`` says that it has ended.
+    """
+
+    name: str
+    steps: int
+    begun: int
+    published: int
+    dropped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +342,37 @@ def check_cause(cause: str) -> None:
     """Refuse what is not one of :class:`Cause`: no text of an engine gets into the ledger."""
     if not isinstance(cause, str) or cause not in set(Cause):
         _refuse(f"a cause is one of {', '.join(Cause)}")
+
+
+def check_step(step: int) -> None:
+    """Refuse what is no number of a step."""
+    if type(step) is not int or not 1 <= step <= MAX_LEDGER_STEPS:
+        _refuse(f"a step is a number from 1 to {MAX_LEDGER_STEPS}")
+
+
+def check_ticket(ticket: StepTicket) -> None:
+    """Refuse what is no ticket of a step."""
+    if not isinstance(ticket, StepTicket):
+        _refuse("a step is published with the ticket that beginning it has returned")
+    check_units("entry", ticket.entry)
+    check_step(ticket.step)
+
+
+def planned_steps(plan: str) -> int:
+    """Read how many steps the plan of a stream has: ``{"stream": {"steps": 365}}``, and more.
+
+    Raises :class:`ParameterError` for JSON text that does not say it.
+    """
+    try:
+        steps = json.loads(plan)["stream"]["steps"]
+    except (KeyError, TypeError, IndexError):
+        steps = None
+    if type(steps) is not int or not 1 <= steps <= MAX_LEDGER_STEPS:
+        _refuse(
+            f"the plan of a stream says how many steps it has, from 1 to {MAX_LEDGER_STEPS}",
+            hint="write it as `stream`, `steps` of the plan",
+        )
+    return steps
 
 
 def check_name(what: str, name: str) -> None:

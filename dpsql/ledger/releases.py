@@ -1,13 +1,16 @@
 """Stored releases: answers kept with their entries, so that the same question again is free.
 
 The chain holds the SHA-256 of an answer, not the answer: its owner may delete it, and the chain
-stays whole.
+stays whole. What a step of a stream has released is kept in parts, of which the chain holds one
+SHA-256: that of the SHA-256 of each, in order.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
@@ -16,7 +19,14 @@ from dpsql.ledger.chain import iso
 from dpsql.ledger.records import Stored
 
 MAX_RELEASE = 8 * 2**20
-"""The largest answer that is kept, in bytes."""
+"""The largest answer that is kept, and the largest part of what a step releases, in bytes."""
+MAX_STEP_RELEASE = 256 * 2**20
+"""The most that is kept of one step of a stream, in bytes."""
+MAX_PARTS = 1024
+"""How many parts the release of one step may have."""
+
+Packed: TypeAlias = tuple[int, int, bytes]
+"""A release as it is stored: its size in bytes, 1 if it is compressed, and what is stored."""
 
 _LATEST = """
 SELECT releases.entry, releases.account, at, rho, epsilon, delta, digest, size, packed, payload
@@ -47,13 +57,81 @@ def check_release(payload: bytes) -> None:
 
 def store(sql: Backend, entry: int, account: str, query: str, payload: bytes) -> None:
     """Keep the answer of an entry, compressed where that saves anything."""
-    packed = zlib.compress(payload, 1)
-    smaller = len(packed) < len(payload)
     sql.execute(
         "INSERT INTO releases (entry, account, query, size, packed, payload) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        (entry, account, query, len(payload), int(smaller), packed if smaller else payload),
+        (entry, account, query, *pack(payload)),
     )
+
+
+def pack(payload: bytes) -> Packed:
+    """Compress a release where that saves anything."""
+    packed = zlib.compress(payload, 1)
+    smaller = len(packed) < len(payload)
+    return len(payload), int(smaller), packed if smaller else payload
+
+
+def check_parts(parts: Sequence[bytes]) -> None:
+    """Refuse what are not bytes in parts that can be kept (:class:`ParameterError`)."""
+    if not isinstance(parts, list | tuple):
+        raise ParameterError(
+            f"what a step releases is a list of bytes, not {type(parts).__name__}",
+            code="bad_parameter",
+        )
+    for part in parts:
+        check_release(part)
+    if len(parts) > MAX_PARTS or sum(map(len, parts)) > MAX_STEP_RELEASE:
+        raise ParameterError(
+            f"a release of more than {MAX_STEP_RELEASE} bytes or {MAX_PARTS} parts is not stored",
+            code="release_too_large",
+            hint="publish fewer groups",
+        )
+
+
+def digest_of_parts(parts: Iterable[bytes]) -> bytes:
+    """Compute what the chain keeps of a release in parts: the SHA-256 of their SHA-256."""
+    return hashlib.sha256(b"".join(map(digest_of, parts))).digest()
+
+
+def store_parts(sql: Backend, stream: int, step: int, parts: Sequence[Packed]) -> None:
+    """Keep what a step of the stream of this entry has released."""
+    for number, part in enumerate(parts):
+        sql.execute(
+            "INSERT INTO step_releases (stream, step, part, size, packed, payload) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (stream, step, number, *part),
+        )
+
+
+def kept_parts(sql: Backend, stream: int, step: int, digest: bytes) -> Iterator[bytes]:
+    """Read what is kept of a step, a part at a time.
+
+    Raises :class:`LedgerError` (``ledger_corrupt``), after the last part at the latest, if it is
+    not what was published.
+    """
+    found = hashlib.sha256()
+    numbers = sql.execute(
+        "SELECT part FROM step_releases WHERE stream = ? AND step = ? ORDER BY part",
+        (stream, step),
+    )
+    for index, (number,) in enumerate(numbers):
+        row = sql.execute(
+            "SELECT size, packed, payload FROM step_releases "
+            "WHERE stream = ? AND step = ? AND part = ?",
+            (stream, step, number),
+        )[0]
+        payload = unpack(*row) if number == index else None
+        if payload is None:
+            raise _altered()
+        found.update(digest_of(payload))
+        yield payload
+    if found.digest() != digest:
+        raise _altered()
+
+
+def forget_parts(sql: Backend, stream: int) -> None:
+    """Delete what all steps of the stream of this entry have released."""
+    sql.execute("DELETE FROM step_releases WHERE stream = ?", (stream,))
 
 
 def latest(sql: Backend, account: str, query: str) -> Stored | None:
@@ -68,11 +146,7 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
     entry, payer, at, rho, epsilon, delta, digest, *kept = rows[0]
     payload = unpack(*kept)
     if payload is None or digest_of(payload) != digest:
-        raise LedgerError(
-            "the stored release is not what was stored",
-            code="ledger_corrupt",
-            hint="run `dpsql budget verify`, and restore the ledger from a backup",
-        )
+        raise _altered()
     return Stored(entry, payer, iso(at), Amount(rho, epsilon, delta), payload)
 
 
@@ -86,3 +160,11 @@ def unpack(size: int, packed: int, payload: bytes) -> bytes | None:
     except zlib.error:
         return None
     return answer if unpacker.eof and len(answer) == size else None
+
+
+def _altered() -> LedgerError:
+    return LedgerError(
+        "the stored release is not what was stored",
+        code="ledger_corrupt",
+        hint="run `dpsql budget verify`, and restore the ledger from a backup",
+    )

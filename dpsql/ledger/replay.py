@@ -19,6 +19,10 @@ from dpsql.ledger.records import Cause, line_of
 from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.windows import Renewal, is_over, period
 
+_OF_ENTRIES = {Kind.SETTLE, Kind.FAILURE}
+_OF_STREAMS = {Kind.STREAM, Kind.STEP, Kind.PUBLISH, Kind.DROP, Kind.FAILURE}
+_OF_STEPS = {Kind.STEP, Kind.PUBLISH, Kind.FAILURE}
+
 Units = tuple[int, int, int]
 
 
@@ -79,6 +83,23 @@ class AccountState:
         return (*(self.limit or nothing), *(self.policy or nothing))
 
 
+@dataclass(slots=True)
+class StreamState:
+    """A stream: whose, its name, id and number of steps, and the last of these that was begun.
+
+    ``unended`` were begun, and neither published nor failed; ``published`` have these digests.
+    """
+
+    account: str
+    name: str
+    stream: str
+    steps: int
+    begun: int = 0
+    dropped: bool = False
+    unended: set[int] = field(default_factory=set)
+    published: dict[int, bytes] = field(default_factory=dict)
+
+
 class Replay:
     """The state after a number of events. :meth:`apply` takes the next one."""
 
@@ -86,9 +107,11 @@ class Replay:
         self.accounts: dict[str, AccountState] = {}
         self.windows: dict[int, WindowState] = {}
         self.releases: dict[int, tuple[str, str, bytes]] = {}  # account, query, digest
+        self.streams: dict[int, StreamState] = {}
         self.name = ""
         self.at = 0
         self._open: dict[int, Event] = {}
+        self._paid: Event | None = None  # what was charged, where the last event was its settling
         self._touched: list[AccountState | WindowState] = []
         self._rules: dict[str, Callable[[Event, dict[str, Any]], None]] = {
             Kind.LEDGER: self._ledger,
@@ -101,6 +124,10 @@ class Replay:
             Kind.SETTLE: self._settle,
             Kind.FORGET: self._forget,
             Kind.CLOCK: self._nothing,
+            Kind.STREAM: self._stream,
+            Kind.STEP: self._step,
+            Kind.PUBLISH: self._publish,
+            Kind.DROP: self._drop,
             Kind.FAILURE: self._failure,
             Kind.SUSPEND: self._suspend,
             Kind.REOPEN: self._reopen,
@@ -116,14 +143,26 @@ class Replay:
         rule = self._rules.get(event.kind)
         if rule is None:
             raise BrokenError("its kind is unknown")
-        if (event.kind in (Kind.SETTLE, Kind.FAILURE)) != (event.entry is not None):
-            raise BrokenError("it settles or fails nothing, or must not")
+        self._require_subject(event)
+        paid, self._paid = self._paid, None
         try:
             self._touched.clear()
+            if event.kind == Kind.STREAM:
+                self._require_paid(event, paid)
             rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
             self._require_told(event)
         except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
             raise BrokenError("its detail is not that of an event of its kind") from None
+
+    def _require_subject(self, event: Event) -> None:
+        """An event is about an entry, or about a stream and a step, if its kind is."""
+        of_entry, of_stream = event.entry is not None, event.stream is not None
+        may_be = event.kind in _OF_ENTRIES, event.kind in _OF_STREAMS
+        wrong = of_entry == of_stream if all(may_be) else (of_entry, of_stream) != may_be
+        if wrong:
+            raise BrokenError("it settles or fails nothing, or must not")
+        if (event.step > 0) != (event.kind in _OF_STEPS and of_stream):
+            raise BrokenError("it is of a step and must not be, or of none")
 
     def _require_told(self, event: Event) -> None:
         for row in self._touched:
@@ -208,6 +247,8 @@ class Replay:
         freed = list(map(operator.sub, asked.amount.units, event.amount.units))
         if min(freed) < 0 or freed[2] != 0:
             raise BrokenError("it costs more than was reserved, or lowers delta")
+        if not any(freed) and event.digest is None:
+            self._paid = asked
         for path in line_of(event.account):
             opened = self._answering(path).opened
             window = self.windows[opened[bisect_left(opened, asked.seq) - 1]]
@@ -221,10 +262,76 @@ class Replay:
         if self.releases.pop(detail["entry"], None) is None:
             raise BrokenError("it deletes a release that is not there")
 
-    def _failure(self, event: Event, detail: dict[str, Any]) -> None:
+    def _require_paid(self, event: Event, paid: Event | None) -> None:
+        """A stream follows upon its charge, and that upon nothing that could be something else."""
+        if (
+            paid is None
+            or (paid.seq, paid.seq + 2) != (event.stream, event.seq)
+            or (paid.account, paid.query) != (event.account, event.query)
+            or json.loads(paid.detail)["stream"]["steps"] != json.loads(event.detail)["steps"]
+        ):
+            raise BrokenError("it creates a stream that was not charged in full")
+
+    def _stream(self, event: Event, detail: dict[str, Any]) -> None:
+        made = StreamState(event.account, detail["name"], event.query, detail["steps"])
+        for other in self.streams.values():
+            same = (other.account, other.name) == (made.account, made.name)
+            if other.stream == made.stream or (same and not other.dropped):
+                raise BrokenError("it creates a stream whose name or id is taken")
+        self.streams[event.stream or 0] = made
+
+    def _step(self, event: Event, detail: dict[str, Any]) -> None:
+        stream = self._going_on(event)
+        if not stream.begun < event.step <= stream.steps:
+            raise BrokenError("it begins a step that was used, or that the stream does not have")
+        stream.begun = event.step
+        stream.unended.add(event.step)
+
+    def _publish(self, event: Event, detail: dict[str, Any]) -> None:
+        stream = self._going_on(event)
+        if event.step != stream.begun or event.step not in stream.unended or event.digest is None:
+            raise BrokenError("it publishes a step that is not the last, or has ended before")
+        stream.unended.remove(event.step)
+        stream.published[event.step] = event.digest
+
+    def _drop(self, event: Event, detail: dict[str, Any]) -> None:
+        stream = self._live_stream(event)
+        stream.dropped = True
+        stream.published.clear()
+
+    def _going_on(self, event: Event) -> StreamState:
+        """The stream of a step, of which none who pays for it is suspended."""
+        stream = self._live_stream(event)
+        for path in line_of(event.account):
+            self._answering(path)
+        return stream
+
+    def _live_stream(self, event: Event) -> StreamState:
+        stream = self.streams.get(event.stream or 0)
+        if stream is None or (event.account, event.query) != (stream.account, stream.stream):
+            raise BrokenError("its stream does not exist, or is another one's")
+        if stream.dropped:
+            raise BrokenError("its stream was dropped")
+        return stream
+
+    def _fail_step(self, event: Event) -> None:
+        stream = self.streams.get(event.stream or 0)
+        if stream is None or event.account not in line_of(stream.account):
+            raise BrokenError("it fails what was not reserved, or had ended before")
+        if event.step not in stream.unended:
+            raise BrokenError("it fails a step that was not begun, or had ended before")
+        stream.unended.remove(event.step)
+
+    def _fail_entry(self, event: Event) -> None:
         asked = self._open.pop(event.entry or 0, None)
         if asked is None or event.account not in line_of(asked.account):
             raise BrokenError("it fails what was not reserved, or had ended before")
+
+    def _failure(self, event: Event, detail: dict[str, Any]) -> None:
+        if event.stream is None:
+            self._fail_entry(event)
+        else:
+            self._fail_step(event)
         if detail["cause"] not in set(Cause):
             raise BrokenError("its cause is unknown")
         self._suspend(event, detail)

@@ -14,11 +14,14 @@ from dpsql.errors import LedgerError
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """In ``head``, and in SQLite's ``user_version``. Ledgers of any other version are refused."""
 
 # Lists would be slower: SQLite makes a table of one for each event.
-ACCOUNT_CHANGES = "kind <> 'reserve' AND kind <> 'settle' AND kind <> 'forget'"
+ACCOUNT_CHANGES = (
+    "kind <> 'reserve' AND kind <> 'settle' AND kind <> 'forget'"
+    " AND kind <> 'stream' AND kind <> 'step' AND kind <> 'publish' AND kind <> 'drop'"
+)
 """The events that change the row of their account in ``accounts``."""
 
 SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
@@ -27,6 +30,7 @@ SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
 # is the later one. Each only moves on, so that who may suspend need not be able to reopen.
+# ``events.stream`` is the charge of a stream: of one stream, each step is begun and published once.
 # ``last`` is the event that changed a row last and says to what, ``tie`` its hash (``ties.py``).
 _TABLES = """
 CREATE TABLE events (
@@ -36,6 +40,8 @@ CREATE TABLE events (
     kind    TEXT NOT NULL,
     account TEXT NOT NULL,
     entry   {int} UNIQUE REFERENCES events,
+    stream  {int} REFERENCES events,
+    step    {int} NOT NULL CHECK (step >= 0),
     query   TEXT NOT NULL,
     detail  TEXT NOT NULL,
     rho     {int} NOT NULL CHECK (rho >= 0),
@@ -43,8 +49,12 @@ CREATE TABLE events (
     delta   {int} NOT NULL CHECK (delta >= 0),
     digest  {bytes} CHECK (length(digest) = 32),
     state   TEXT,
-    hash    {bytes} NOT NULL CHECK (length(hash) = 32)
+    hash    {bytes} NOT NULL CHECK (length(hash) = 32),
+    CHECK (step = 0 OR stream IS NOT NULL)
 ){strict};
+CREATE UNIQUE INDEX steps_by_stream ON events (stream, kind, step) WHERE stream IS NOT NULL;
+CREATE UNIQUE INDEX streams_by_id ON events (query) WHERE kind = 'stream';
+CREATE INDEX streams_by_account ON events (account, seq) WHERE kind = 'stream';
 CREATE INDEX entries_by_account ON events (account, seq, kind) WHERE kind = 'reserve';
 CREATE INDEX suspensions ON events (seq, account) WHERE {suspending};
 CREATE INDEX changes_by_account ON events (account, seq, kind) WHERE {account_changes};
@@ -98,6 +108,15 @@ CREATE TABLE releases (
     payload {bytes} NOT NULL
 ){strict};
 CREATE INDEX releases_by_query ON releases (query, entry);
+CREATE TABLE step_releases (
+    stream  {int} NOT NULL REFERENCES events,
+    step    {int} NOT NULL,
+    part    {int} NOT NULL,
+    size    {int} NOT NULL,
+    packed  {int} NOT NULL CHECK (packed IN (0, 1)),
+    payload {bytes} NOT NULL,
+    PRIMARY KEY (stream, step, part)
+){strict};
 """
 
 
@@ -125,6 +144,7 @@ def _never(action: str, table: str) -> _Rule:
 _RULES = (
     _never("UPDATE", "events"),
     _never("UPDATE", "releases"),
+    _never("UPDATE", "step_releases"),
     *(_never("DELETE", table) for table in ("events", "head", "windows", "accounts")),
     _Rule(
         "event_says_what_it_does",
@@ -132,6 +152,39 @@ _RULES = (
         "INSERT",
         "NEW.state IS NULL",
         "an event says what it makes of accounts and windows",
+    ),
+    _Rule(
+        "step_comes_after_all_before",
+        "events",
+        "INSERT",
+        "NEW.kind = 'step'",
+        "a step is later than all that were begun",
+        "events WHERE stream = NEW.stream AND kind = 'step' AND step >= NEW.step",
+    ),
+    _Rule(
+        "only_the_last_step_is_published",
+        "events",
+        "INSERT",
+        "NEW.kind = 'publish'",
+        "a later step was begun",
+        "events WHERE stream = NEW.stream AND kind = 'step' AND step > NEW.step",
+    ),
+    _Rule(
+        "dropped_stream_has_ended",
+        "events",
+        "INSERT",
+        "NEW.kind = 'step' OR NEW.kind = 'publish'",
+        "the stream was dropped",
+        "events WHERE stream = NEW.stream AND kind = 'drop'",
+    ),
+    _Rule(
+        "steps_are_kept_until_dropped",
+        "step_releases",
+        "DELETE",
+        "1 = 1",
+        "what a stream has published is kept until it is dropped",
+        "(SELECT 1) AS here WHERE NOT EXISTS "
+        "(SELECT 1 FROM events WHERE stream = OLD.stream AND kind = 'drop')",
     ),
     _Rule(
         "window_starts_at_zero",
@@ -175,11 +228,17 @@ _RULES = (
     ),
 )
 _KEYS = {
-    "events": ("seq", "entry"),
-    "head": ("one",),
-    "windows": ("opened",),
-    "accounts": ("path",),
-    "releases": ("entry",),
+    "events": (
+        "seq = NEW.seq",
+        "entry = NEW.entry",
+        "stream = NEW.stream AND kind = NEW.kind AND step = NEW.step",
+        "kind = 'stream' AND query = NEW.query AND NEW.kind = 'stream'",
+    ),
+    "head": ("one = NEW.one",),
+    "windows": ("opened = NEW.opened",),
+    "accounts": ("path = NEW.path",),
+    "releases": ("entry = NEW.entry",),
+    "step_releases": ("stream = NEW.stream AND step = NEW.step AND part = NEW.part",),
 }
 # INSERT OR REPLACE deletes without asking the rules about deletion; PostgreSQL has no such thing.
 _SQLITE_RULES = tuple(
@@ -188,7 +247,7 @@ _SQLITE_RULES = tuple(
         table,
         "INSERT",
         # One question for each key: with OR in one question, SQLite would read the whole table.
-        " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key} = NEW.{key})" for key in keys),
+        " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key})" for key in keys),
         f"{table} refuses REPLACE",
     )
     for table, keys in _KEYS.items()
@@ -199,7 +258,7 @@ def _sqlite_trigger(rule: _Rule) -> str:
     found = f" AND EXISTS (SELECT 1 FROM {rule.rows})" if rule.rows else ""
     return (
         f"CREATE TRIGGER {rule.name} BEFORE {rule.action} ON {rule.table} "
-        f"WHEN {rule.condition}{found} BEGIN SELECT RAISE(ABORT, '{rule.reason}'); END;\n"
+        f"WHEN ({rule.condition}){found} BEGIN SELECT RAISE(ABORT, '{rule.reason}'); END;\n"
     )
 
 
@@ -214,10 +273,11 @@ def _postgres_trigger(rule: _Rule) -> str:
 
 def _postgres_function(rule: _Rule) -> str:
     """What looks at other rows, which the condition of a trigger cannot do there."""
+    row = "OLD" if rule.action == "DELETE" else "NEW"
     return (
         f"CREATE FUNCTION {rule.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM "
         f"CURRENT AS $$ BEGIN IF EXISTS (SELECT 1 FROM {rule.rows}) THEN RAISE EXCEPTION "
-        f"'{rule.reason}' USING ERRCODE = 'restrict_violation'; END IF; RETURN NEW; END $$;\n"
+        f"'{rule.reason}' USING ERRCODE = 'restrict_violation'; END IF; RETURN {row}; END $$;\n"
     )
 
 

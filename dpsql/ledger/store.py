@@ -8,20 +8,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Never
+from typing import Any, Never
 
 from dpsql.accounting.zcdp import Amount, check_units
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import forks
 from dpsql.ledger.accounts import (
-    ready,
-    require_open,
-    require_room,
-    reserve,
+    charge_line,
+    require_node,
     settle,
     standings,
     suspend,
-    tied_nodes,
     windows_of,
 )
 from dpsql.ledger.backend import Backend, Home, LedgerRow
@@ -35,7 +32,10 @@ from dpsql.ledger.records import (
     Head,
     Spent,
     Standing,
+    StepTicket,
     Stored,
+    StreamProgress,
+    StreamRecord,
     Window,
     check_cause,
     check_charge,
@@ -44,12 +44,33 @@ from dpsql.ledger.records import (
     check_name,
     check_new_path,
     check_path,
+    check_step,
+    check_ticket,
     line_of,
+    planned_steps,
 )
-from dpsql.ledger.releases import check_release, digest_of, latest, store
+from dpsql.ledger.releases import (
+    check_parts,
+    check_release,
+    digest_of,
+    digest_of_parts,
+    latest,
+    pack,
+    store,
+    store_parts,
+)
 from dpsql.ledger.schema import SUSPENDING
 from dpsql.ledger.sqlite_file import SQLiteHome
-from dpsql.ledger.ties import untied
+from dpsql.ledger.streams import (
+    close_step,
+    close_stream,
+    live_streams,
+    next_release,
+    open_step,
+    open_stream,
+    step_may_fail,
+    stream_terms,
+)
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.verify import Verification, verify
 
@@ -151,13 +172,9 @@ class Ledger:
 
         def reserved(sql: Backend) -> Charge:
             journal = Journal(sql, self._who)
-            nodes = ready(journal, account, given)
-            if any(node.is_suspended for node in nodes):
-                require_open(sql, account)
-            require_room(nodes, amount)
-            entry = reserve(journal, nodes, amount, query=query, plan=plan)
+            charge = charge_line(journal, account, given, amount, query=query, plan=plan)
             journal.finish()
-            return Charge(entry, account, amount)
+            return charge
 
         return self._link.write(reserved)
 
@@ -212,9 +229,7 @@ class Ledger:
             if ended is not None:
                 raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
             journal = Journal(sql, self._who, late=True)
-            node = tied_nodes(sql, (account,)).get(account)
-            if node is None:
-                raise untied(account)
+            node = require_node(sql, account)
             suspend(journal, node, Kind.FAILURE, charge.entry, cause=str(cause))
             journal.finish()
 
@@ -229,6 +244,172 @@ class Ledger:
         check_path(account)
         check_name("query's fingerprint", query)
         return self._link.read(lambda sql: latest(sql, account, query))
+
+    # -- streams ------------------------------------------------------------------------------
+
+    def create_stream(
+        self,
+        account: str,
+        amount: Amount,
+        *,
+        name: str,
+        stream: str,
+        plan: str,
+        limits: Sequence[Account] = (),
+    ) -> Charge:
+        """Charge ``account`` and all above it for a stream, in full and for good, or do nothing.
+
+        One charge pays for all steps of the stream, whatever they release; nothing is refunded, as
+        its noise is decided from now on. ``stream`` is its id, which no stream of the ledger ever
+        had: noise is drawn from it. ``name`` is what the account calls it, in one spelling for
+        each name: no live stream of the account has it. ``plan`` is the JSON text of its
+        definition, which says how many steps it has, ``{"stream": {"steps": 365}}``. The rest is
+        as in :meth:`reserve`.
+
+        Raises what :meth:`reserve` does, and :class:`LedgerError` (``ledger_stream_exists``) for a
+        name or an id that is taken.
+        """
+        check_new_path(account)
+        given = check_limits(account, limits)
+        check_charge(amount)
+        check_name("name of the stream", name)
+        check_name("id of the stream", stream)
+        check_json("plan", plan)
+        planned_steps(plan)
+
+        def created(sql: Backend) -> Charge:
+            journal = Journal(sql, self._who)
+            charge = open_stream(
+                journal, account, given, amount, name=name, stream=stream, plan=plan
+            )
+            journal.finish()
+            return charge
+
+        return self._link.write(created)
+
+    def begin_step(self, account: str, stream: str, step: int) -> StepTicket:
+        """Begin a step of a stream, durably. Call it before any private row is read for it.
+
+        ``step`` counts from 1, may leave out numbers, and is used from now on for ever, whether
+        anything comes of it or not: no step is begun twice, nor after a later one, by whatever
+        process. So no two answers ever have the noise of one step.
+
+        Raises :class:`LedgerError`, changing nothing, for a stream that ``account`` does not have
+        or that was dropped (``ledger_unknown_stream``), a step that is not later than all before
+        (``ledger_step_used``) or that the stream does not have (``ledger_step_beyond``), and an
+        account that is suspended; :class:`ParameterError` for malformed arguments.
+        """
+        check_path(account)
+        check_name("id of the stream", stream)
+        check_step(step)
+
+        def begun(sql: Backend) -> StepTicket:
+            journal = Journal(sql, self._who)
+            ticket = open_step(journal, account, stream, step)
+            journal.finish()
+            return ticket
+
+        return self._link.write(begun)
+
+    def publish_step(self, ticket: StepTicket, payloads: Sequence[bytes]) -> None:
+        """Keep what a step has released, durably. Call it before showing any row.
+
+        ``payloads`` are its parts, each of at most ``MAX_RELEASE`` bytes and together of at most
+        ``MAX_STEP_RELEASE``; none for a step in which nothing came out. :meth:`step_releases` gives
+        them back.
+
+        Raises :class:`LedgerError`, changing nothing, for a step that was published or failed, or
+        after which another one was begun (``ledger_step_ended``), a stream that was dropped
+        (``ledger_unknown_stream``) and an account that was suspended meanwhile;
+        :class:`ParameterError` for releases that are malformed or too large.
+        """
+        check_ticket(ticket)
+        check_parts(payloads)
+        digest, parts = digest_of_parts(payloads), [pack(part) for part in payloads]
+
+        def published(sql: Backend) -> None:
+            journal = Journal(sql, self._who)
+            close_step(journal, ticket, digest)
+            store_parts(sql, ticket.entry, ticket.step, parts)
+            journal.finish()
+
+        self._link.write(published)
+
+    def fail_step(self, ticket: StepTicket, account: str, cause: str) -> None:
+        """Record, durably, that the engine failed on a step's private rows; suspend ``account``.
+
+        As :meth:`fail` does for a question: a second call with the same ticket changes nothing.
+        Raises :class:`LedgerError`, changing nothing, for a step that was never begun
+        (``ledger_unknown_stream``) or was published (``ledger_step_ended``);
+        :class:`ParameterError` for an account that does not pay for the stream, or another cause.
+        """
+        check_ticket(ticket)
+        check_cause(cause)
+        if account not in line_of(ticket.account):
+            raise ParameterError("the account does not pay for this stream", code="bad_parameter")
+
+        def failed(sql: Backend) -> None:
+            if step_may_fail(sql, ticket):
+                journal = Journal(sql, self._who, late=True)
+                entry, step = ticket.entry, ticket.step
+                node = require_node(sql, account)
+                suspend(journal, node, Kind.FAILURE, stream=entry, step=step, cause=str(cause))
+                journal.finish()
+
+        self._link.write(failed)
+
+    def drop_stream(self, account: str, stream: str) -> None:
+        """End a stream and delete what it has published. Nothing is refunded; its name is free.
+
+        The chain keeps its charge, its steps and the hashes of what they released. Raises
+        :class:`LedgerError` (``ledger_unknown_stream``) for a stream that ``account`` does not have
+        or that was dropped before.
+        """
+        check_path(account)
+        check_name("id of the stream", stream)
+
+        def dropped(sql: Backend) -> None:
+            journal = Journal(sql, self._who)
+            close_stream(journal, account, stream)
+            journal.finish()
+
+        self._link.write(dropped)
+        self._link.use(lambda sql: sql.forget_deleted())
+
+    def streams(self, account: str) -> tuple[StreamRecord, ...]:
+        """List the live streams of an account, oldest first; not of those above or below it."""
+        check_path(account)
+        return self._link.read(lambda sql: live_streams(sql, account))
+
+    def all_streams(self) -> tuple[StreamRecord, ...]:
+        """List the live streams of all accounts, oldest first: for the owner of the ledger."""
+        return self._link.read(lambda sql: live_streams(sql))
+
+    def step_releases(
+        self, account: str, stream: str, after: int = 0
+    ) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+        """Read what a stream has published after step number ``after``: steps and their parts.
+
+        In the order of the steps, each read as it is asked for; free, also while the account is
+        suspended. Raises :class:`LedgerError` for a stream that ``account`` does not have or that
+        was dropped (``ledger_unknown_stream``), and for what is not what was published
+        (``ledger_corrupt``).
+        """
+        check_path(account)
+        check_name("id of the stream", stream)
+        check_units("after", after)
+        return self._step_releases(account, stream, after)
+
+    def _step_releases(
+        self, account: str, stream: str, after: int
+    ) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+        while True:
+            read = partial(next_release, account=account, stream=stream, after=after)
+            found = self._link.read(read)
+            if found is None:
+                return
+            yield found
+            after = found[0]
 
     # -- reports ------------------------------------------------------------------------------
 
@@ -340,10 +521,15 @@ def _events_after(sql: Backend, after: int) -> list[LedgerRow]:
 _HISTORY = """
 SELECT asked.seq, asked.at, asked.who, asked.account, asked.query, asked.detail,
     ended.kind, asked.rho, asked.epsilon, asked.delta, ended.at, ended.rho, ended.epsilon,
-    ended.delta, releases.entry
+    ended.delta, releases.entry, made.detail,
+    (SELECT max(step) FROM events WHERE stream = made.stream AND kind = 'step'),
+    (SELECT count(*) FROM events WHERE stream = made.stream AND kind = 'publish'),
+    (SELECT count(*) FROM events WHERE stream = made.stream AND kind = 'drop')
 FROM events AS asked
     LEFT JOIN events AS ended ON ended.entry = asked.seq
     LEFT JOIN releases ON releases.entry = asked.seq
+    LEFT JOIN events AS made
+        ON made.stream = asked.seq AND made.kind = 'stream' AND made.step = 0
 WHERE asked.seq IN (
     SELECT seq FROM events WHERE kind = 'reserve' AND account IN (
         SELECT path FROM accounts WHERE path = ? OR substr(path, 1, ?) = ?) {}
@@ -370,8 +556,9 @@ def _entry(
     query: str,
     plan: str,
     ended: str | None,
-    *numbers: int | None,
+    *rest: Any,
 ) -> Entry:
+    numbers, terms, steps = rest[:8], rest[8], rest[9:]
     then, stored = numbers[3], numbers[7]
     time = None if then is None else iso(then)
     paid = ended == Kind.SETTLE
@@ -387,7 +574,13 @@ def _entry(
         charged=_amount(numbers[4:7]) if paid else None,
         stored=stored is not None,
         failed=None if paid else time,
+        stream=None if terms is None else _progress(terms, *steps),
     )
+
+
+def _progress(terms: str, begun: int | None, published: int, dropped: int) -> StreamProgress:
+    name, steps = stream_terms(terms)
+    return StreamProgress(name, steps, begun or 0, published, bool(dropped))
 
 
 def _amount(numbers: Sequence[int | None]) -> Amount:

@@ -69,6 +69,15 @@ def require_tied(sql: Backend, rows: Collection[Tied]) -> None:
             raise untied(row.path)
 
 
+def require_hashed(sql: Backend, path: str, events: Collection[int]) -> None:
+    """Raise :class:`LedgerError` (``ledger_corrupt``) unless these events have their hashes.
+
+    For events that decide by themselves, without a row that is tied to them.
+    """
+    if len(_read(sql, events)) != len(events):
+        raise untied(path)
+
+
 def untied(path: str) -> LedgerError:
     """Build the error of a row that does not follow from the events."""
     return LedgerError(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpsql.errors import ParameterError
+from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import FIELDS, NOTHING, Event, hash_of
 from dpsql.ledger.records import Head
-from dpsql.ledger.releases import digest_of, unpack
+from dpsql.ledger.releases import digest_of, kept_parts, unpack
 from dpsql.ledger.replay import BrokenError, Replay
 from dpsql.ledger.schema import SCHEMA_VERSION
 
@@ -63,6 +64,7 @@ def verify(sql: Backend, anchors: tuple[Head, ...] = ()) -> Verification:
         or sql.damage()  # first, as a damaged index may hide rows from what follows
         or _sums_are_broken(sql, replay)
         or _releases_are_broken(sql, replay)
+        or _steps_are_broken(sql, replay)
     )
     return Verification(found.events, found.head, broken)
 
@@ -126,4 +128,23 @@ def _releases_are_broken(sql: Backend, replay: Replay) -> str | None:
         payload = unpack(*packed)
         if payload is None or (account, query, digest_of(payload)) != expected:
             return f"the stored release of entry {entry} is not what was stored"
+    return None
+
+
+def _steps_are_broken(sql: Backend, replay: Replay) -> str | None:
+    expected = {
+        (entry, step): digest
+        for entry, stream in replay.streams.items()
+        for step, digest in stream.published.items()
+    }
+    kept = set(sql.execute("SELECT DISTINCT stream, step FROM step_releases"))
+    if not kept <= expected.keys():
+        return "a stored release of a stream was not published"
+    for (entry, step), digest in expected.items():
+        try:
+            deque(kept_parts(sql, entry, step, digest), maxlen=0)
+        except LedgerError as error:
+            if error.code != "ledger_corrupt":
+                raise
+            return f"the stored release of step {step} of entry {entry} is not what was published"
     return None

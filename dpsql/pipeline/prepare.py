@@ -7,26 +7,30 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from sqlglot import exp
+
 from dpsql.accounting.zcdp import Composition
-from dpsql.core.schema import Column
+from dpsql.core.schema import Column, Table, fold
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Block, PlainTail, Query
+from dpsql.ir.relations import Scan, bottom_up
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query
-from dpsql.policy.model import Policy
+from dpsql.policy.model import Policy, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.relations.from_clause import from_clause
@@ -63,13 +67,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query that has been validated, planned, rewritten and bound: ready to be paid for."""
+    """A query that has been validated, planned, rewritten and bound: ready to be paid for.
+
+    What reads materialized views, which come and go, is ``passing``: it is not remembered.
+    """
 
     query: Query
     plan: PrivacyPlan
     blocks: tuple[PreparedBlock, ...]
     columns: tuple[Column, ...]
     fingerprint: str
+    passing: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,6 +125,28 @@ def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
     return tuple(Column(name, types[column]) for name, column in named)
 
 
+def _with_views(policy: Policy, views: Mapping[str, Table]) -> Policy:
+    """The policy with views as public tables."""
+    if not views:
+        return policy
+    public = {name: TablePolicy(table.name, None) for name, table in views.items()}
+    return replace(policy, tables={**policy.tables, **public})
+
+
+def _refuse_views(blocks: Sequence[Block], views: Mapping[str, Table]) -> None:
+    """Refuse to join views with private rows: the engine that holds these does not have them."""
+    for block in blocks:
+        scans = [node for node in bottom_up(block.source.rows) if isinstance(node, Scan)]
+        read = [scan.table.name for scan in scans if fold(scan.table.name) in views]
+        if read:
+            raise QueryRefused(
+                f"the view {read[0]} cannot be joined with private rows",
+                code="view_beside_rows",
+                hint="Join it with what is released: SELECT … FROM (SELECT … GROUP BY k) JOIN "
+                f"{read[0]} USING (k).",
+            )
+
+
 class Preparer:
     """Prepares one connection's queries, and remembers them like a database's statements."""
 
@@ -149,7 +179,7 @@ class Preparer:
             prepared = self._plan(question, stages)
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.tail)
-        if len(question.text) <= _LONGEST:
+        if len(question.text) <= _LONGEST and not prepared.passing:
             self._remembered[key] = prepared
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
@@ -169,17 +199,21 @@ class Preparer:
             if stages is not None:
                 stages.tree(tree)
             tree = bind_values(tree, question.values, text)
+            views = self._views(tree)
+            if views:
+                place_view_intervals(tree, views, self._tails.public.views.figures, text)
             query = validate(
                 tree,
                 text,
-                self._policy,
-                schema,
+                _with_views(self._policy, views),
+                {**schema, **views},
                 question.parameters,
                 self._engine.bind,
                 self._dialect,
             )
         if stages is not None:
             stages.blocks(query, self._dialect)
+        _refuse_views(query.blocks, views)
         plan = plan_query(query, question.mechanism, self._composition)
         if stages is not None:
             stages.plans(plan.blocks)
@@ -191,8 +225,17 @@ class Preparer:
         else:
             self._tails.checker.check(query, blocks)
             # All types are checked here, where there are no rows.
-            columns = self._engine.bind(check_sql(query, blocks))
-        return Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
+            columns = self._engine.bind(check_sql(query, blocks, tuple(views.values())))
+        prepared = Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
+        return replace(prepared, passing=bool(views))
+
+    def _views(self, tree: exp.Query) -> dict[str, Table]:
+        """The materialized views that a statement may mean: names that no table has."""
+        names = {fold(node.name) for node in tree.find_all(exp.Table)}
+        unknown = names - self._policy.tables.keys()
+        if not unknown:
+            return {}
+        return {n: table for n, table in self._tails.public.views.tables().items() if n in unknown}
 
     def _statement(self, plan: BlockPlan) -> str:
         """The generated SQL of a block, to be shown and bound: every read has a salt of its own."""

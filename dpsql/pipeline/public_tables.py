@@ -1,15 +1,49 @@
-"""Public tables in the rooms: read once from the owner's database, and kept for who comes next."""
+"""Public tables in the rooms: read once from the owner's database, and kept for who comes next.
+
+Materialized views are public too, once they are published; a room has them as of one refresh.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import duckdb
 
 from dpsql.core.quoting import quote
+from dpsql.core.schema import Table
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import EngineError
-from dpsql.pipeline.rooms import Tenant
+from dpsql.pipeline.rooms import Stay, Tenant
+
+
+class PublishedViews(Protocol):
+    """The materialized views that an account may read."""
+
+    def tables(self) -> Mapping[str, Table]:
+        """Their columns, by folded name."""
+
+    def load(self, name: str, stay: Stay) -> None:
+        """Make the table of a view in a room, as it is published now."""
+
+    def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
+        """Tell the noise of a view's column, by step: see ``view_intervals.NoiseFigures``."""
+
+
+class NoViews:
+    """No views at all."""
+
+    def tables(self) -> Mapping[str, Table]:
+        """None."""
+        return {}
+
+    def load(self, name: str, stay: Stay) -> None:
+        """Nothing to load."""
+        raise KeyError(name)
+
+    def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
+        """Tell nothing: there is no view."""
+        return None
 
 
 class PublicTables:
@@ -19,6 +53,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
+        self.views: PublishedViews = NoViews()
 
     def load(self, tables: Iterable[str]) -> None:
         """Copy tables into the room, once each. Raises ``EngineError`` if one cannot be."""
@@ -38,16 +73,23 @@ class PublicTables:
 
     def name(self, table: str) -> str:
         """The quoted name of a table, as the room has it."""
-        return quote(self._engine.schema()[table].name)
+        return quote(self._known(table).name)
 
     def definition(self, table: str) -> str:
         """The statement that makes an empty copy of a table."""
-        known = self._engine.schema()[table]
+        known = self._known(table)
         columns = ", ".join(f"{quote(column.name)} {column.type}" for column in known.columns)
         return f"CREATE TABLE {quote(known.name)} ({columns})"
 
+    def _known(self, table: str) -> Table:
+        found = self._engine.schema().get(table)
+        return self.views.tables()[table] if found is None else found
+
     def _load(self, table: str) -> None:
-        stay, known = self._tenant.stay(), self._engine.schema()[table]
+        stay, known = self._tenant.stay(), self._engine.schema().get(table)
+        if known is None:
+            self.views.load(table, stay)
+            return
         # A view may have other rows tomorrow, and must have the same ones for one connection.
         kept = stay.own if known.is_view else stay.room.public
         if known.name in kept:

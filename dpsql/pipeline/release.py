@@ -5,7 +5,7 @@ It sends nothing to the engine: what it needs of groups it has chosen, it asks o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -90,7 +90,7 @@ def release(
     found = ReleasedRows(
         row_ids=selected.indices if plan.declared else named,
         keys=keys,
-        values=_answers(plan, [n for n in noisy if n is not None], quantiles),
+        values=aggregate_answers(plan, [n for n in noisy if n is not None], quantiles),
         loss=plan.loss(released),
     )
     units = plan.units_measure
@@ -138,24 +138,24 @@ def _quantiles(
     return drawn
 
 
-def _answers(
-    plan: BlockPlan, noisy: list[Steps], quantiles: dict[Quantile, NDArray[np.int64]]
+def aggregate_answers(
+    plan: BlockPlan, noisy: Sequence[Steps], quantiles: Mapping[Quantile, NDArray[np.int64]]
 ) -> dict[str, NumericArray]:
     """The aggregates as the analyst asked for them: post-processing of what was drawn."""
-    answers: dict[str, NumericArray] = {}
+    found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
         name = plan.block.aggregate_column(index)
         if aggregate.quantile is not None:
-            answers[name] = _value(aggregate.quantile, quantiles[aggregate.quantile])
+            found[name] = _value(aggregate.quantile, quantiles[aggregate.quantile])
         elif aggregate.kind.composed:
             parts = [noisy[m] * measures[m].step for m in aggregate.measures]
-            answers[name] = estimate(aggregate, measures, parts)
-            answers |= dict(zip(plan.block.support_columns(index), parts, strict=True))
+            found[name] = estimate(aggregate, measures, parts)
+            found |= dict(zip(plan.block.support_columns(index), parts, strict=True))
         else:
             (measure,) = aggregate.measures
-            answers[name] = _plain(measures[measure], noisy[measure])
-    return with_noise_columns(plan, answers)
+            found[name] = _plain(measures[measure], noisy[measure])
+    return with_noise_columns(plan, found)
 
 
 def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:

@@ -21,6 +21,7 @@ from dpsql.core.schema import (
     is_decimal,
     is_float,
     is_integer,
+    is_moment,
     is_numeric,
     is_text,
     same_values,
@@ -82,6 +83,7 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
     yield from _check_left_out(table)
     yield from _check_unit(policy, table)
     yield from _check_link(policy, table, schema)
+    yield from _check_time(policy, table)
     for name, column_policy in policy.columns.items():
         column = table.column(name)
         if column is None:
@@ -157,6 +159,22 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
             f"is {shown_type(column.type)}, but the link leads to {parent.name}.{key.name}, which "
             f"is {shown_type(key.type)}",
             "Give both columns one type: a cast could make two keys the same.",
+        )
+
+
+def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    if policy.time is None:
+        return
+    name = policy.time.column
+    column = table.column(name)
+    if column is None:
+        yield _no_column(f"{policy.name}.{name}", name, table, "the time column ")
+    elif not is_moment(column.type):
+        yield Finding(
+            "error",
+            f"{policy.name}.{column.name}",
+            f"is the time column, but its type is {shown_type(column.type)}",
+            "Name a date or a timestamp, or remove `time`: it is for materialized views alone.",
         )
 
 

@@ -44,6 +44,8 @@ from dpsql.policy.fields import (
     MayBeLeftOut,
     Name,
     Version,
+    ViewsPlace,
+    ZoneName,
     checked_limit,
     checked_parameter,
     problem_with,
@@ -58,14 +60,18 @@ from dpsql.policy.limits import (
     ResourceFailures,
 )
 from dpsql.policy.model import (
+    PUBLIC_TIME,
     AccountPolicy,
     ColumnPolicy,
     Link,
     Policy,
     PrivacyUnit,
     TablePolicy,
+    TimeColumn,
+    ViewsPolicy,
     link_problems,
     look_alike_problem,
+    stranger_problem,
 )
 from dpsql.policy.parameters import (
     PARAMETERS,
@@ -210,6 +216,17 @@ class UnitSection(Section):
     column: ColumnName = Field(description="The column that says whose row it is.")
 
 
+class TimeSection(Section):
+    """When the rows of a table happened, which materialized views count their steps by."""
+
+    column: ColumnName = Field(description="The column that says when: a date or a timestamp.")
+    zone: ZoneName = Field(
+        default="UTC",
+        description="The time zone in which steps begin and end, by its IANA name: "
+        "`Europe/Berlin`. Timestamps without a zone are taken to be in it.",
+    )
+
+
 class ColumnSection(Section):
     """Public knowledge about a column: what a value can be, never what it happens to be."""
 
@@ -266,7 +283,8 @@ class TableSection(Section):
     model_config = ConfigDict(
         json_schema_extra={
             "not": {
-                "required": ["privacy_unit", "public"],
+                "required": ["public"],
+                "anyOf": [{"required": ["privacy_unit"]}, {"required": ["time"]}],
                 "properties": {"public": {"const": True}},
             }
         }
@@ -282,6 +300,10 @@ class TableSection(Section):
         default=False,
         description="`true` for a table about nobody: it is read as it is, without noise.",
     )
+    time: MayBeLeftOut[TimeSection] = Field(
+        default=None,
+        description="When a row happened. Materialized views are made of tables that say so.",
+    )
     columns: MayBeEmpty[dict[str, ColumnSection]] = Field(
         default_factory=dict,
         description="What is publicly known about columns. Those left out can be used as keys and "
@@ -292,7 +314,32 @@ class TableSection(Section):
     def _not_both(self) -> Self:
         if self.privacy_unit is not None and self.public:
             raise problem_with(f"{NEEDS_UNIT}, not both", UNIT_HINT)
+        if self.public and self.time is not None:
+            raise_all([(("time",), problem_with(*PUBLIC_TIME))])
         return self
+
+
+class ViewsSection(Section):
+    """Materialized views: answers that are kept up to date, paid for once."""
+
+    create: MayBeLeftOut[list[str]] = Field(
+        default=None, description="The accounts that may create views. Left out, all of them may."
+    )
+    shared: list[str] = Field(
+        default_factory=list,
+        description="Accounts that create views for everybody: every analyst may read theirs.",
+    )
+    directory: MayBeLeftOut[ViewsPlace] = Field(
+        default=None,
+        description="Where the private states of views are kept, relative to this file's "
+        "directory; they tell as much as the data. Without it, beside the database: "
+        "`clinic.views` beside `clinic.duckdb`.",
+    )
+
+    def as_policy(self) -> ViewsPolicy:
+        """The same content as a frozen value."""
+        create = None if self.create is None else tuple(self.create)
+        return ViewsPolicy(create, tuple(self.shared), self.directory)
 
 
 class PoliciesFile(Section):
@@ -327,6 +374,10 @@ class PoliciesFile(Section):
         default=None,
         description="What all analysts together may learn. Without it, each account stands for "
         "itself, and analysts who collude learn the sum.",
+    )
+    views: MayBeEmpty[ViewsSection] = Field(
+        default_factory=ViewsSection,
+        description="Who may create materialized views, and where their states are kept.",
     )
     tables: MayBeEmpty[dict[str, TableSection]] = Field(
         description="The tables that exist for analysts, by name, and no others."
@@ -373,6 +424,15 @@ class PoliciesFile(Section):
             )
         return total
 
+    @field_validator("views", mode="after")
+    @classmethod
+    def _views_of_accounts(cls, views: ViewsSection, info: ValidationInfo) -> ViewsSection:
+        accounts = info.data.get("accounts")  # absent when they have problems of their own
+        if accounts is not None:
+            found = views.as_policy().strangers(accounts)
+            raise_all([(at, problem_with(*stranger_problem(n, accounts))) for at, n in found])
+        return views
+
     @field_validator("links", mode="after")
     @classmethod
     def _links_lead_to_units(
@@ -398,6 +458,7 @@ class PoliciesFile(Section):
             total=self._total(),
             limits=Limits(**self.limits.model_dump()),
             ledger=self.ledger,
+            views=self.views.as_policy(),
         )
 
     def _total(self) -> AccountPolicy | None:
@@ -428,4 +489,5 @@ def _table_policy(name: str, table: TableSection, link: Link | None) -> TablePol
             for column, c in table.columns.items()
         },
         link=link,
+        time=None if table.time is None else TimeColumn(table.time.column, table.time.zone),
     )

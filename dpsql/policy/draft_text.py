@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dpsql.core.names import is_account_name
-from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.schema import Column, Schema, Table, fold, is_moment
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
 from dpsql.policy.draft import (
@@ -144,21 +144,28 @@ def _table(table: Table, draft: Draft) -> str:
     head = view if table.is_view else ""
     unit, guess = draft.units.get(fold(table.name)), guess_unit(table) if draft.guesses else None
     if unit is not None:
-        return f"{head}  {name}:\n{_unit(unit)}{_columns(table, draft)}"
+        return f"{head}  {name}:\n{_unit(unit)}{_time(table)}{_columns(table, draft)}"
     if fold(table.name) in draft.links:
-        return f"{head}  {name}:  # its link, below, says whose rows these are\n" + _columns(
-            table, draft
-        )
+        says = "  # its link, below, says whose rows these are\n"
+        return f"{head}  {name}:{says}{_time(table)}{_columns(table, draft)}"
     if guess is None:
         return head + _undecided(table, draft)
     caution = ", or does it number rows" if bare_name(guess.name) == "id" else ""
     question = f"    # GUESS: does each value of this column stand for one person{caution}?\n"
     unit = PrivacyUnit(guess_unit_name(table, guess), guess.name)
-    return f"{head}  {name}:\n{question}{_unit(unit)}{_columns(table, draft)}"
+    return f"{head}  {name}:\n{question}{_unit(unit)}{_time(table)}{_columns(table, draft)}"
 
 
 def _unit(unit: PrivacyUnit) -> str:
     return f"    privacy_unit: {{name: {_quoted(unit.name)}, column: {_quoted(unit.column)}}}\n"
+
+
+def _time(table: Table) -> str:
+    """Propose the only date or timestamp of a table for materialized views."""
+    moments = [column for column in table.columns if is_moment(column.type)]
+    if len(moments) != 1:
+        return ""
+    return f"    # time: {{column: {_quoted(moments[0].name)}}}  # for materialized views\n"
 
 
 def _undecided(table: Table, draft: Draft) -> str:

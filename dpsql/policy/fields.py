@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from dpsql.core.names import RULE, is_account_name
+from dpsql.core.periods import zone_named
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
@@ -105,6 +106,22 @@ def _ledger(value: str) -> str:
             "is neither a file nor a PostgreSQL database",
             "Write it like `ledger: postgresql://host/database`.",
         )
+    return value
+
+
+def _directory(value: str) -> str:
+    if not _is_plain(value) or is_url(value):
+        raise problem_with(
+            "is not a directory", "Write it like `directory: clinic.views`, or remove it."
+        )
+    return value
+
+
+def _zone(value: str) -> str:
+    try:
+        zone_named(value)
+    except ParameterError as error:
+        raise problem_with(error.reason, error.hint) from None
     return value
 
 
@@ -225,6 +242,8 @@ AccountName = Annotated[
     str, AfterValidator(_account_name), WithJsonSchema({"type": "string", "allOf": [_ACCOUNT_NAME]})
 ]
 ColumnName = Annotated[str, Field(min_length=1)]
+ViewsPlace = Annotated[str, AfterValidator(_directory), Field(json_schema_extra=_PLAIN)]
+ZoneName = Annotated[Name, AfterValidator(_zone)]
 LedgerPlace = Annotated[str, AfterValidator(_ledger), Field(json_schema_extra=_PLAIN)]
 Bound = Annotated[
     float | int | None,

@@ -25,7 +25,8 @@ MAX_VALUE_SIGNS: Final = 15_000
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Return the policy in a file. Raises PolicyError if it cannot be read or says anything wrong.
 
-    A ledger that it names by a relative path is in the file's own directory.
+    The ledger and the directory of views, if it names them by relative paths, are in the file's
+    own directory.
     """
     source = os.fspath(path)
     data = _read_bytes(source)
@@ -41,9 +42,13 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
             hint="Save it as UTF-8.",
         ) from None
     policy = parse_policy(text, source)
-    if policy.ledger is None:
-        return policy
-    return replace(policy, ledger=from_file(policy.ledger, source))
+    ledger, views = policy.ledger, policy.views
+    if ledger is not None:
+        policy = replace(policy, ledger=from_file(ledger, source))
+    if views.directory is not None:
+        views = replace(views, directory=from_file(views.directory, source))
+        policy = replace(policy, views=views)
+    return policy
 
 
 def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:

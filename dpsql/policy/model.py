@@ -7,7 +7,7 @@ setting wins, and whatever wins must lie within dpsql's own limits and the polic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -57,16 +57,26 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """The column that says when a row happened, and the zone in which steps of time are counted."""
+
+    column: str
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
 class TablePolicy:
     """A table analysts may use. With neither unit nor link it is public: read as it is.
 
     ``columns`` is keyed by folded column name; columns without an entry can still be used.
+    ``time`` says when a row happened, which materialized views need.
     """
 
     name: str
     privacy_unit: PrivacyUnit | None
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
     link: Link | None = None
+    time: TimeColumn | None = None
 
     @property
     def public(self) -> bool:
@@ -89,12 +99,32 @@ class AccountPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewsPolicy:
+    """Materialized views: who may create them, whose all may read, where their state lies.
+
+    ``create`` lists accounts, None for all of them. ``shared`` are accounts that pay for views once
+    and for everybody. ``directory`` is for the private states of views, an absolute path; without
+    it, they lie beside the database.
+    """
+
+    create: tuple[str, ...] | None = None
+    shared: tuple[str, ...] = ()
+    directory: str | None = None
+
+    def strangers(self, accounts: Container[str]) -> Iterator[tuple[tuple[str, int], str]]:
+        """Find the names that are none of the accounts: where each is listed, and the name."""
+        for key, names in (("create", self.create or ()), ("shared", self.shared)):
+            yield from (((key, at), name) for at, name in enumerate(names) if name not in accounts)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
     ``tables`` is keyed by folded table name, ``accounts`` by exact name. Raises PolicyError
-    (``policy_invalid``) if they are not, if a link leads to no unit, or for names of the dataset
-    and of accounts that could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds
+    (``policy_invalid``) if they are not, if a link leads to no unit, if a public table has a time
+    or views name accounts that do not exist, or for names of the dataset and of accounts that
+    could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds
     what all analysts together may learn; its composition is that of every account. ``limits``
     bound the work of one private statement. ``ledger`` is where the budget is kept, an absolute
     path or a URL; without it, beside the database.
@@ -108,6 +138,7 @@ class Policy:
     total: AccountPolicy | None = None
     limits: Limits = field(default_factory=Limits)
     ledger: str | None = None
+    views: ViewsPolicy = field(default_factory=ViewsPolicy)
 
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():
@@ -115,7 +146,13 @@ class Policy:
         links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]
         for _, reason, hint in link_problems(links, self.tables):
             raise PolicyError(reason, code="policy_invalid", hint=hint)
+        for _, account in self.views.strangers(self.accounts):
+            what, hint = stranger_problem(account, self.accounts)
+            raise PolicyError(f"views: {what}", code="policy_invalid", hint=hint)
         for key, table in self.tables.items():
+            if table.public and table.time is not None:
+                what, hint = PUBLIC_TIME
+                raise PolicyError(f"{table.name}: {what}", code="policy_invalid", hint=hint)
             if key != fold(table.name):
                 raise PolicyError(
                     f"the table {_show(table.name)} is listed as {_show(key)}",
@@ -167,6 +204,17 @@ class Policy:
 
 
 PLAIN_NAME: Final = "Choose a plain name."
+PUBLIC_TIME: Final = (
+    "a public table needs no time",
+    "Views read the time of the private table: remove `time`, or `public: true`.",
+)
+"""What is wrong with a public table that has a time: reason and hint."""
+
+
+def stranger_problem(name: str, accounts: Mapping[str, object]) -> tuple[str, str]:
+    """Tell what is wrong with a name that is none of the accounts: reason and hint."""
+    reason = f"the policy has no account {_show(name)}"
+    return reason, suggestion(name, accounts) or "Add it under `accounts`, or remove it here."
 
 
 def look_alike_problem(first: str, second: str) -> tuple[str, str]:

@@ -22,8 +22,10 @@ from dpsql.policy.document import (
     PoliciesFile,
     Section,
     TableSection,
+    TimeSection,
     TotalSection,
     UnitSection,
+    ViewsSection,
 )
 from dpsql.policy.fields import kind_in_words, link_of
 from dpsql.policy.parameters import PARAMETERS, suggestion
@@ -37,13 +39,15 @@ _SECTIONS: Final[Mapping[Path, type[Section]]] = {
     ("limits",): LimitsSection,
     ("accounts", "*"): AccountSection,
     ("total",): TotalSection,
+    ("views",): ViewsSection,
     ("tables", "*"): TableSection,
     ("tables", "*", "privacy_unit"): UnitSection,
+    ("tables", "*", "time"): TimeSection,
     ("tables", "*", "columns", "*"): ColumnSection,
 }
 _MAY_BE_EMPTY: Final = frozenset(
     {(), ("defaults",), ("maxima",), ("limits",), ("accounts",), ("tables",), ("links",)}
-    | {("tables", "*", "columns")}
+    | {("views",), ("tables", "*", "columns")}
 )
 _MISSING_HINTS: Final[Mapping[str, str]] = {
     "version": "Add `version: 1` at the top.",
@@ -60,7 +64,7 @@ _TYPES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What a value must be where pydantic says that its type is wrong, and how to write it."""
 _CONSTRAINTS: Final[Mapping[str, tuple[str, str]]] = {
-    "string_too_short": ("is empty", "Name the column that says whose row it is."),
+    "string_too_short": ("is empty", "Name a column of the table."),
     "too_short": ("lists no values", "List every possible value, or remove the line."),
     "enum": (
         "must be zcdp or basic",

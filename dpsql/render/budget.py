@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
-from dpsql.budget.account import POLICY, AccountReport, Limit, Spending
+from dpsql.budget.account import POLICY, AccountReport, Limit, Spending, StreamReport
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
 from dpsql.core.formatting import percent, printable, significant
@@ -42,6 +42,9 @@ def budget_panel(report: BudgetReport) -> Group:
     parts += [indented(_forecast(each)) for each in report.forecasts]
     if report.total:
         parts.append(indented(Text(_OTHERS, style="dim")))
+    if report.streams:
+        parts += [Text(), Text("Streams", style="bold")]
+        parts += [indented(_stream(each)) for each in report.streams]
     if report.analyses:
         parts += [Text(), analyses_table(report.analyses)]
     return Group(*parts, Text(), promise(report))
@@ -286,6 +289,17 @@ def _forecast(found: Forecast) -> Text:
     if found.max_queries is not None:
         text.append(f"; δ allows {found.max_queries:,} queries in all", style="dim")
     return text
+
+
+def _stream(found: StreamReport) -> Text:
+    """``visits: 12 of 365 steps published; ρ 0.01, δ 1e-08 paid for all``."""
+    loss = found.charged
+    cost = f"ρ {significant(loss.rho)}" if loss.rho else f"ε {significant(loss.epsilon)}"
+    return Text.assemble(
+        (printable(found.name), "bold cyan"),
+        f": {found.published:,} of {found.steps:,} steps published",
+        (f"; {cost}, δ {significant(loss.delta)} paid for all", "dim"),
+    )
 
 
 def _settings(found: Forecast) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 from dpsql.accounting.zcdp import Amount
 from dpsql.budget.question import AskedBlock, LoggedQuery, read_record
 from dpsql.core.formatting import percent, printable, significant
-from dpsql.ledger import Cause, Entry, Event, Kind, Verification, cause_of
+from dpsql.ledger import Cause, Entry, Event, Kind, StreamProgress, Verification, cause_of
 from dpsql.render.tables import indented
 
 MAX_SHOWN_STATEMENT = 1000
@@ -57,6 +57,8 @@ def verification_panel(found: Verification, anchors: int) -> Group:
 def _entry(entry: Entry) -> Iterator[RenderableType]:
     asked = read_record(entry.plan)
     yield _title(entry.entry, entry.created, entry.account, entry.who)
+    if entry.stream is not None:
+        yield indented(Text(_stream(entry.stream), style="bold"))
     statement = " ".join(asked.statement.split())
     yield indented(Text(printable(statement, MAX_SHOWN_STATEMENT) or "the statement was not kept"))
     if asked.values:
@@ -67,10 +69,23 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     yield indented(_price(entry, asked))
 
 
+def _stream(stream: StreamProgress) -> str:
+    """``stream visits: 12 of 365 steps published``."""
+    name, steps = printable(stream.name, MAX_SHOWN_STATEMENT), f"{stream.steps:,} steps published"
+    dropped = ", dropped" if stream.dropped else ""
+    return f"stream {name}: {stream.published:,} of {steps}{dropped}"
+
+
+def _failed(event: Event) -> str:
+    if event.stream is None:
+        return f"question #{event.entry}"
+    return f"step {event.step:,} of stream #{event.stream}"
+
+
 def _suspension(event: Event) -> Iterator[RenderableType]:
     yield _title(event.seq, event.time, event.account, event.who)
     said = {
-        Kind.FAILURE: f"suspended: the engine failed on question #{event.entry} ({_cause(event)})",
+        Kind.FAILURE: f"suspended: the engine failed on {_failed(event)} ({_cause(event)})",
         Kind.SUSPEND: "suspended by the owner",
         Kind.REOPEN: "reopened by the owner",
     }
@@ -118,6 +133,8 @@ def _price(entry: Entry, asked: LoggedQuery) -> Text:
         return text.append(" · unsettled: running, or failed and held in full", style="yellow")
     if charged == reserved:
         text.append(" · paid in full")
+        if entry.stream is not None:
+            return text.append(" for all steps")
     else:
         units = (charged.rho, reserved.rho) if reserved.rho else (charged.epsilon, reserved.epsilon)
         text.append(f" · paid {_cost(charged, asked)} ({percent(*units)})")

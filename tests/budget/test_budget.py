@@ -586,6 +586,83 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(
 # -- what the ledger keeps of a question ------------------------------------------------------
 
 
+def create_stream(
+    ledger: Ledger, policy: Policy, name: str, amount: Amount, session: str = ""
+) -> str:
+    paying = payer(policy, "ana", session)
+    plan = json.dumps({"stream": {"name": name, "steps": 365}, "text": "SELECT 1 FROM t"})
+    ledger.create_stream(
+        paying.path, amount, name=name, stream=f"id {name}", plan=plan, limits=paying.limits
+    )
+    return paying.path
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_streams_are_reported_as_streams_and_not_forecast_as_the_last_question(
+    engine: dpsql.DuckDBEngine, ledger: Ledger, composition: Composition
+) -> None:
+    policy = rules(composition)
+    ask(engine, policy, ledger, TOTALLED)
+    before = budget_report(policy, "ana", ledger)
+    assert before.streams == ()
+    amount = Amount(rho=2**36, delta=2**20)
+    if composition is Composition.BASIC:
+        amount = Amount(epsilon=2**36, delta=2**20)
+    path = create_stream(ledger, policy, "visits", amount)
+    ledger.publish_step(ledger.begin_step(path, "id visits", 2), [b"x"])
+    ledger.begin_step(path, "id visits", 3)
+    report = budget_report(policy, "ana", ledger)
+    (stream,) = report.streams
+    assert (stream.account, stream.name, stream.steps) == (path, "visits", 365)
+    assert (stream.begun, stream.published, stream.charged) == (3, 1, amount.loss)
+    assert report.queries == before.queries + 1
+    spent = (report.rho_spent + report.own.spent.loss.epsilon) - (
+        before.rho_spent + before.own.spent.loss.epsilon
+    )
+    assert spent == 2.0**-4
+    last, now = before.forecasts[-1], report.forecasts[-1]
+    assert (now.which, now.kind, now.reserved) == (last.which, last.kind, last.reserved)
+    assert (now.usual, now.sample) == (last.usual, last.sample)
+    assert now.at_worst is not None
+    assert last.at_worst is not None
+    assert now.at_worst < last.at_worst  # what it was charged counts
+    shown = " ".join(repr(report).split())
+    assert "visits: 1 of 365 steps published" in shown
+    asked = read_record(ledger.history(path)[0].plan)
+    assert (asked.kind, asked.statement) == ("stream visits", "SELECT 1 FROM t")
+    ledger.drop_stream(path, "id visits")
+    after = budget_report(policy, "ana", ledger)
+    assert (after.streams, after.queries) == ((), report.queries)
+    assert after.own.spent == report.own.spent
+
+
+def test_an_account_with_nothing_but_a_stream_has_no_last_question(ledger: Ledger) -> None:
+    policy = rules()
+    create_stream(ledger, policy, "visits", Amount(rho=2**36, delta=2**20))
+    report = budget_report(policy, "ana", ledger, compare=True)
+    assert [each.which for each in report.forecasts] == ["defaults"]
+    assert report.analyses
+
+
+def test_an_analyst_is_told_the_streams_of_the_own_accounts_alone(ledger: Ledger) -> None:
+    policy = rules()
+    amount = Amount(rho=2**36, delta=2**20)
+    create_stream(ledger, policy, "mine", amount)
+    create_stream(ledger, policy, "session's", amount, session="notebook")
+    other = payer(policy, "bo")
+    ledger.create_stream(
+        other.path,
+        amount,
+        name="bo's",
+        stream="b",
+        plan='{"stream": {"steps": 1}}',
+        limits=other.limits,
+    )
+    assert [s.name for s in budget_report(policy, "ana", ledger).streams] == ["mine"]
+    both = budget_report(policy, "ana", ledger, "notebook")
+    assert [s.name for s in both.streams] == ["mine", "session's"]
+
+
 def test_a_question_is_kept_with_its_values_and_read_back(
     engine: dpsql.DuckDBEngine, ledger: Ledger
 ) -> None:
@@ -598,6 +675,13 @@ def test_a_question_is_kept_with_its_values_and_read_back(
     assert (asked.kind, asked.settings) == ("t", ((0.5, 2.0**-30),))
     (block,) = asked.blocks
     assert (block.mechanism, block.conversion_delta) == ("known_domain", 2.0**-31)
+
+
+@pytest.mark.parametrize("stream", [None, 5, [], {}, {"name": 3, "steps": "x"}])
+def test_a_strange_stream_in_a_record_is_read_as_far_as_it_goes(stream: object) -> None:
+    found = read_record(json.dumps({"stream": stream})).stream
+    assert (found is None) == (not isinstance(stream, dict))
+    assert found is None or (found.name, found.steps) == ("", 0)
 
 
 def test_records_of_older_versions_and_of_others_are_read_as_far_as_they_go() -> None:

@@ -85,7 +85,7 @@ def test_a_failure_is_an_error_and_a_suspension_a_warning(
     with connect(tmp_path) as opened:
         said(caplog)
         with monkeypatch.context() as patch:
-            patch.setattr(engine_module, "_discreetly", fail)
+            patch.setattr(engine_module, "discreetly", fail)
             with pytest.raises(dpsql.EngineError):
                 opened.sql(QUESTION)
         suspended, failed = said(caplog)
@@ -129,7 +129,7 @@ def test_a_handler_that_fails_does_not_keep_a_failure_from_the_ledger(
         logging.getLogger("dpsql").addHandler(handler)
         try:
             with monkeypatch.context() as patch:
-                patch.setattr(engine_module, "_discreetly", fail)
+                patch.setattr(engine_module, "discreetly", fail)
                 with pytest.raises(OSError, match="no space"):
                     opened.sql(QUESTION)
         finally:

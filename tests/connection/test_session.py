@@ -42,7 +42,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connectio
         yield opened
 
 
-READING = (engine_module, "_discreetly")
+READING = (engine_module, "discreetly")
 """What every read of private rows goes through."""
 
 

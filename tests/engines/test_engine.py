@@ -273,7 +273,7 @@ def test_an_interrupted_stage_is_an_interrupt() -> None:
         raise RuntimeError("Query interrupted")
 
     with pytest.raises(KeyboardInterrupt):
-        engine_module._discreetly(interrupted)
+        engine_module.discreetly(interrupted)
 
 
 def test_large_releases_take_the_same_answer_as_small_ones(

@@ -786,3 +786,35 @@ def test_settings_reach_the_commands_of_the_budget(
     assert budget().startswith("3 queries")
     assert budget("verify").startswith("sound: ")
     assert owner("create", "world/cy").exit_code == 0
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+def test_a_stream_is_shown_as_one_with_the_steps_it_has_published(used: Path) -> None:
+    plan = json.dumps({"stream": {"name": "visits", "steps": 365}, "text": "SELECT 1 FROM t"})
+    with ledger() as opened:
+        path, amount = "world/ana", Amount(rho=2**20, delta=2**10)
+        limits = [Account(path, Budget.of(4.0, 1e-5, Composition.ZCDP).limit)]
+        charge = opened.create_stream(
+            path, amount, name="visits", stream="s1", plan=plan, limits=limits
+        )
+        opened.publish_step(opened.begin_step(path, "s1", 1), [b"x"])
+        failed = opened.begin_step(path, "s1", 7)
+        opened.fail_step(failed, path, "time")
+    shown = " ".join(budget("history", "--all").split())
+    assert "stream visits: 1 of 365 steps published" in shown
+    assert "SELECT 1 FROM t" in shown
+    assert "paid in full for all steps" in shown
+    assert f"the engine failed on step 7 of stream #{charge.entry} (its limit of time)" in shown
+    newest, *others = json.loads(budget("history", "--all", "--format", "json"))
+    assert newest["entry"] == charge.entry
+    assert (newest["kind"], {other["kind"] for other in others}) == ("stream", {"query"})
+    progress = {"name": "visits", "steps": 365, "begun": 7, "published": 1, "dropped": False}
+    assert newest["stream"] == progress
+    rows = list(csv.DictReader(io.StringIO(budget("history", "--all", "--format", "csv"))))
+    assert (rows[0]["stream"], rows[0]["steps"], rows[0]["published"]) == ("visits", "365", "1")
+    assert rows[1]["stream"] == ""
+    whole = json.loads(budget("export"))
+    assert whole["suspensions"][0]["stream"] == charge.entry
+    assert whole["suspensions"][0]["step"] == 7

@@ -463,6 +463,8 @@ def test_standing_and_estimate_say_what_can_still_be_asked(
 def test_the_ledger_has_no_call_that_refunds() -> None:
     public = {name for name in dir(Ledger) if not name.startswith("_")}
     queries = {"reserve", "settle", "fail", "stored"}
+    streams = {"create_stream", "begin_step", "publish_step", "fail_step", "drop_stream"}
+    streams |= {"streams", "all_streams", "step_releases"}
     reports = {
         "spent",
         "total",
@@ -474,4 +476,4 @@ def test_the_ledger_has_no_call_that_refunds() -> None:
         "suspensions",
     }
     chain = {"events", "head", "verify", "owner"}
-    assert public == {"open", "close"} | queries | reports | chain
+    assert public == {"open", "close"} | queries | streams | reports | chain

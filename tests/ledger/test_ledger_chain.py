@@ -17,7 +17,7 @@ from ledgers import EPSILON, PLAN, RHO, raw
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger import Cause, Event, Head, Kind, Ledger, Renewal, Verification
+from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Verification
 from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
 from dpsql.ledger.replay import Replay
@@ -43,10 +43,26 @@ def fill(ledger: Ledger) -> None:
     ledger.settle(EPSILON.reserve(ledger, 9, 2, bob), EPSILON.amount(9, 2))
     assert owner.forget("sales/alice") == 2
     ledger.settle(RHO.reserve(ledger, 7, 1, alice), RHO.amount(7, 1), b"kept")
+    fill_streams(ledger, alice)
     ledger.fail(charges[2], "sales/alice", Cause.TIME)
     owner.suspend("else")
     owner.reopen("sales/alice")
     owner.accept_clock()
+
+
+def fill_streams(ledger: Ledger, account: Account) -> None:
+    """Steps that are published, passed by and failed, and a stream that is dropped."""
+    RHO.stream(ledger, "s1", account)
+    RHO.stream(ledger, "s2", account)
+    for stream in ("s1", "s2"):
+        first = ledger.begin_step(account.path, stream, 1)
+        ledger.publish_step(first, [b"first " * 40, b"part"])
+        ledger.begin_step(account.path, stream, 2)
+    ledger.publish_step(ledger.begin_step(account.path, "s1", 3), [])
+    failed = ledger.begin_step(account.path, "s1", 4)
+    ledger.drop_stream(account.path, "s2")
+    ledger.fail_step(failed, account.path, Cause.MEMORY)
+    ledger.owner("olga").reopen(account.path)
 
 
 @pytest.fixture
@@ -66,6 +82,8 @@ class Copy:
         names = self.sql.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
         for (name,) in names.fetchall():
             self.sql.execute(f"DROP TRIGGER {name}")
+        for name in ("steps_by_stream", "streams_by_id"):
+            self.sql.execute(f"DROP INDEX {name}")
 
     @contextmanager
     def changed(self, statement: str, *values: object) -> Iterator[None]:
@@ -125,7 +143,15 @@ def test_the_chain_is_hashed_as_documented(filled: Ledger) -> None:
     for event in filled.events():
         digest = None if event.digest is None else event.digest.hex()
         fields = [event.seq, event.at, event.who, event.kind, event.account, event.entry]
-        fields += [event.query, event.detail, *event.amount.units, digest, event.state]
+        fields += [
+            event.stream,
+            event.step,
+            event.query,
+            event.detail,
+            *event.amount.units,
+            digest,
+            event.state,
+        ]
         text = json.dumps(fields, separators=(",", ":"))
         previous = hashlib.sha256(previous + text.encode("ascii")).digest()
         assert previous == event.hash
@@ -267,6 +293,16 @@ def test_a_chain_that_was_cut_is_found(copy: Copy) -> None:
         "UPDATE releases SET entry = 3",
         "DELETE FROM releases",
         "INSERT INTO releases VALUES (3, 'sales', 'f1', 0, 0, x'')",
+        "UPDATE step_releases SET payload = x'00'",
+        "UPDATE step_releases SET payload = x'00' WHERE part = 1",
+        "UPDATE step_releases SET part = 2 WHERE part = 1",
+        "UPDATE step_releases SET size = size + 1",
+        "UPDATE step_releases SET step = 2",
+        "UPDATE step_releases SET stream = stream + 1",
+        "DELETE FROM step_releases",
+        "DELETE FROM step_releases WHERE part = 1",
+        "INSERT INTO step_releases SELECT stream, 3, 0, 0, 0, x'' FROM step_releases LIMIT 1",
+        "INSERT INTO step_releases SELECT stream, 2, 0, 0, 0, x'' FROM step_releases LIMIT 1",
         "UPDATE head SET seq = seq + 1",
         "UPDATE head SET at = at + 1",
         "UPDATE head SET ledger = 'x'",
@@ -317,6 +353,50 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET detail = '{\"cause\": \"salary\"}' WHERE kind = 'failure'", "cause"),
         ("UPDATE events SET account = 'sales' WHERE kind = 'reopen'", "not suspended"),
         ("UPDATE events SET kind = 'reopen' WHERE kind = 'suspend'", "not suspended"),
+        ("UPDATE events SET step = 1 WHERE kind = 'step' AND step = 2", "was used"),
+        ("UPDATE events SET step = 3 WHERE kind = 'step' AND step = 2", "was used"),
+        ("UPDATE events SET step = 6 WHERE kind = 'step' AND step = 4", "does not have"),
+        ("UPDATE events SET step = 0 WHERE kind = 'step'", "of a step"),
+        ("UPDATE events SET step = 1 WHERE kind = 'stream'", "of a step"),
+        ("UPDATE events SET stream = NULL, step = 0 WHERE kind = 'publish'", "nothing"),
+        ("UPDATE events SET stream = 5 WHERE kind = 'reserve'", "nothing"),
+        ("UPDATE events SET entry = 5 WHERE kind = 'step' AND query = 's1' AND step = 4", "not"),
+        ("UPDATE events SET step = 2 WHERE kind = 'publish' AND step = 3", "not the last"),
+        ("UPDATE events SET digest = NULL WHERE kind = 'publish'", "not the last"),
+        (
+            "UPDATE events SET kind = 'publish', step = 1, digest = zeroblob(32) "
+            "WHERE kind = 'step' AND step = 2",
+            "ended before",
+        ),
+        ("UPDATE events SET kind = 'drop', step = 0 WHERE kind = 'publish'", "dropped"),
+        ("UPDATE events SET query = 's1' WHERE kind = 'drop'", "another one's"),
+        ("UPDATE events SET account = 'else' WHERE kind = 'step'", "another one's"),
+        ("UPDATE events SET stream = 5 WHERE kind = 'step'", "does not exist"),
+        (
+            "UPDATE events SET detail = replace(detail, 'of s2', 'of s1') WHERE kind = 'stream'",
+            "is taken",
+        ),
+        ("UPDATE events SET query = 's1' WHERE query = 's2'", "is taken"),
+        ("UPDATE events SET query = 's3' WHERE kind = 'stream'", "charged in full"),
+        ("UPDATE events SET account = 'sales' WHERE kind = 'stream'", "charged in full"),
+        (
+            "UPDATE events SET detail = replace(detail, ': 5', ': 50') WHERE kind = 'stream'",
+            "charged in full",
+        ),
+        (
+            "UPDATE events SET rho = rho - 1 WHERE kind = 'settle' "
+            "AND entry IN (SELECT stream FROM events WHERE kind = 'stream')",
+            "charged in full",
+        ),
+        ("UPDATE events SET stream = stream - 1 WHERE kind = 'stream'", "charged in full"),
+        (
+            "UPDATE events SET kind = 'suspend', stream = NULL, step = 0, query = '' "
+            "WHERE kind = 'step' AND step = 2",
+            "suspended",
+        ),
+        ("UPDATE events SET step = 3 WHERE kind = 'failure' AND step = 4", "ended before"),
+        ("UPDATE events SET step = 5 WHERE kind = 'failure' AND step = 4", "not begun"),
+        ("UPDATE events SET account = 'else' WHERE kind = 'failure' AND step = 4", "not reserved"),
     ],
 )
 def test_rules_are_checked_even_where_all_hashes_were_made_anew(
@@ -392,7 +472,7 @@ def test_a_malformed_head_is_refused(bad: str) -> None:
 def test_events_cannot_hold_what_no_ledger_writes(filled: Ledger) -> None:
     event = next(iter(filled.events()))
     assert isinstance(event, Event)
-    row = [getattr(event, name) for name in COLUMNS[:8]]
+    row = [getattr(event, name) for name in COLUMNS[:10]]
     with pytest.raises(ParameterError):
         Event.of_row((*row, -1, 0, 0, None, "[]", b""))
     assert event.amount == Amount()

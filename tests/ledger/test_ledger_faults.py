@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_worker import ACCOUNT, COST, LABELS, RESERVED
+from ledger_worker import ACCOUNT, COST, LABELS, LIMITS, RESERVED, STEP_LABELS, STREAM
 from ledgers import RHO, sum_of_events
 
 from dpsql.accounting.zcdp import Amount
-from dpsql.errors import BudgetExceeded
-from dpsql.ledger import Ledger
+from dpsql.errors import BudgetExceeded, LedgerError
+from dpsql.ledger import Kind, Ledger, StepTicket, store
+from dpsql.ledger.journal import Journal
 
 WORKER = Path(__file__).parents[1] / "ledger_worker.py"
 
@@ -114,6 +115,120 @@ def test_an_analyst_killed_between_any_two_statements_has_paid_for_what_was_show
     words = {"BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT"}
     assert {f"{side} {word}" for side in ("before", "after") for word in words} <= died
     assert set(LABELS) <= died
+
+
+def check_stream(ledger: Ledger, lines: list[list[str]]) -> None:
+    """What was begun is used, what was shown is kept, and nothing was charged for it."""
+    assert ledger.verify().sound
+    assert ledger.total(ACCOUNT) == RHO.spent(20, 2, 1, 0)
+    (found,) = ledger.streams(ACCOUNT)
+    kept = dict(ledger.step_releases(ACCOUNT, STREAM))
+    assert [each.step for each in found.published] == list(kept)
+    begun = {int(line[1]) for line in lines if line[0] == "begun"}
+    assert max(begun, default=0) <= found.begun
+    assert set(kept) <= set(range(1, found.begun + 1))
+    for word, *rest in lines:
+        if word == "shown":
+            assert kept[int(rest[0])] == (rest[1].encode(),)
+
+
+def crash_in_steps(workers: Workers, place: str | Path, statements: bool) -> set[str]:
+    """Kill the refresh of a stream at every failpoint in turn; return where that was."""
+    died: set[str] = set()
+    said: list[list[str]] = []
+    with Ledger.open(place) as ledger:
+        RHO.stream(ledger, STREAM, *LIMITS, steps=10**6)
+    for moment in range(1000):
+        with Ledger.open(place) as ledger:
+            (before,) = ledger.streams(ACCOUNT)
+            following = [before.begun + 1, before.begun + 2]
+        ((status, lines),) = workers.run(["stream", place, moment, following, statements])
+        said += lines
+        with Ledger.open(place) as ledger:
+            check_stream(ledger, said)
+            (after,) = ledger.streams(ACCOUNT)
+            for step in range(before.begun + 1, after.begun + 1):
+                with pytest.raises(LedgerError) as refusal:  # used, published or not
+                    ledger.begin_step(ACCOUNT, STREAM, step)
+                assert refusal.value.code == "ledger_step_used"
+        if status == 0:
+            assert moment >= 2 * len(STEP_LABELS)
+            return died
+        assert status == signal.SIGKILL
+        died.add(" ".join(lines[-1][1:]))
+    raise AssertionError("it never came to an end")
+
+
+def test_a_step_killed_at_any_labelled_moment_is_used_and_what_was_shown_is_kept(
+    workers: Workers, place: str | Path
+) -> None:
+    assert crash_in_steps(workers, place, statements=False) == set(STEP_LABELS)
+
+
+@pytest.mark.slow
+def test_a_step_killed_between_any_two_statements_is_used_or_not_begun(
+    workers: Workers, place: str | Path
+) -> None:
+    died = crash_in_steps(workers, place, statements=True)
+    words = {"BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT"}
+    assert {f"{side} {word}" for side in ("before", "after") for word in words} <= died
+    assert set(STEP_LABELS) <= died
+
+
+def test_a_step_killed_between_begin_and_publish_is_used_and_empty(
+    workers: Workers, place: str | Path
+) -> None:
+    with Ledger.open(place) as ledger:
+        RHO.stream(ledger, STREAM, *LIMITS)
+        moment = STEP_LABELS.index("during engine")
+        ((status, lines),) = workers.run(["stream", place, moment, [1], False])
+        assert (status, lines[-1]) == (signal.SIGKILL, ["died", "during", "engine"])
+        (found,) = ledger.streams(ACCOUNT)
+        assert (found.begun, found.published) == (1, ())
+        assert list(ledger.step_releases(ACCOUNT, STREAM)) == []
+        with pytest.raises(LedgerError) as refusal:
+            ledger.begin_step(ACCOUNT, STREAM, 1)
+        assert refusal.value.code == "ledger_step_used"
+        ledger.publish_step(ledger.begin_step(ACCOUNT, STREAM, 2), [b"next"])
+        assert list(ledger.step_releases(ACCOUNT, STREAM)) == [(2, (b"next",))]
+        assert ledger.verify().sound
+
+
+def test_of_processes_that_begin_one_step_at_once_exactly_one_does(
+    workers: Workers, place: str | Path
+) -> None:
+    steps = list(range(1, 21))
+    with Ledger.open(place) as ledger:
+        RHO.stream(ledger, STREAM, *LIMITS, steps=len(steps))
+    answers = workers.run(*[["race", place, steps] for _ in range(4)])
+    assert [status for status, _ in answers] == [0] * 4
+    said = [line for _, lines in answers for line in lines]
+    begun = [int(step) for word, step in said if word == "begun"]
+    assert sorted(begun) == sorted(set(begun))  # none twice
+    assert max(begun) == len(steps)
+    assert {code for word, code in said if word == "refused"} == {"ledger_step_used"}
+    with Ledger.open(place) as ledger:
+        assert ledger.streams(ACCOUNT)[0].begun == len(steps)
+        assert sorted(begun) == [e.step for e in ledger.events() if e.kind == "step"]
+        assert ledger.verify().sound
+
+
+def test_a_ledger_that_forgets_the_steps_it_began_fails_these_checks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checks above can fail: here a step is begun without its event, and can be again."""
+    with Ledger.open(path) as ledger:
+        entry = RHO.stream(ledger, STREAM, *LIMITS).entry
+        check_stream(ledger, [])
+
+        def forgetful(journal: Journal, account: str, stream: str, step: int) -> StepTicket:
+            journal.note(Kind.CLOCK)
+            return StepTicket(entry, account, stream, step)
+
+        monkeypatch.setattr(store, "open_step", forgetful)
+        assert ledger.begin_step(ACCOUNT, STREAM, 1) == ledger.begin_step(ACCOUNT, STREAM, 1)
+        with pytest.raises(AssertionError):
+            check_stream(ledger, [["begun", "1"]])
 
 
 def test_a_ledger_that_settles_after_showing_fails_these_checks(path: Path) -> None:

@@ -80,7 +80,7 @@ def make_older(path: Path) -> None:
     with raw(path) as connection:
         connection.execute("CREATE TABLE entries (entry INTEGER PRIMARY KEY)")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
 
 
 def make_altered(path: Path) -> None:

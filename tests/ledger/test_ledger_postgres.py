@@ -114,7 +114,7 @@ def test_a_schema_of_that_name_that_is_no_ledger_is_refused_untouched(
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("UPDATE head SET version = 5, seq = seq + 1", "ledger_version"),
+        ("UPDATE head SET version = 6, seq = seq + 1", "ledger_version"),
         ("DROP TRIGGER events_no_delete ON events", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER events_no_update", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER ALL", "ledger_corrupt"),
@@ -323,7 +323,12 @@ def test_the_documented_role_of_analysts_can_ask_and_not_act_as_owner(
             ledger.settle(charge, RHO.amount(60, 7), b"answer")
             assert ledger.stored("sales/alice", "f1") is not None
             assert ledger.verify().sound
-            failing = RHO.reserve(ledger, 1, 1, RHO.account("sales/alice"))
+            alice = RHO.account("sales/alice")
+            for stream in ("s1", "s2"):
+                RHO.stream(ledger, stream, alice)
+                ledger.publish_step(ledger.begin_step("sales/alice", stream, 1), [b"released"])
+            ledger.drop_stream("sales/alice", "s2")
+            failing = RHO.reserve(ledger, 1, 1, alice)
             ledger.fail(failing, "sales/alice", "memory")
             owner = ledger.owner("eve")
             for action in (
@@ -336,7 +341,8 @@ def test_the_documented_role_of_analysts_can_ask_and_not_act_as_owner(
                     action()
                 assert refusal.value.code == "ledger_read_only"
             assert ledger.verify().sound
-            assert ledger.spent("sales") == RHO.spent(61, 8, 2, 1)
+            assert list(ledger.step_releases("sales/alice", "s1")) == [(1, (b"released",))]
+            assert ledger.spent("sales") == RHO.spent(101, 12, 4, 1)
     finally:
         admin.execute("DROP OWNED BY analysts")
         admin.execute("DROP ROLE analysts")

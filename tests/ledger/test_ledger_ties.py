@@ -253,7 +253,7 @@ def test_the_rules_of_the_database_want_events_that_say_what_they_do(used: Path)
     with raw(used) as connection:
         for statement in (
             f"INSERT INTO events ({FIELDS}, hash) SELECT seq + 1, at, who, kind, account, NULL, "
-            "query, detail, rho, epsilon, delta, digest, NULL, hash FROM events "
+            "NULL, 0, query, detail, rho, epsilon, delta, digest, NULL, hash FROM events "
             "ORDER BY seq DESC LIMIT 1",
             "UPDATE windows SET last = last - 1",
             "UPDATE accounts SET last = last - 1",

@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("dbapi",),
         ("export", "render"),
         ("connection",),
+        ("continual",),
         ("pipeline",),
         ("budget",),
         ("results",),
@@ -48,7 +49,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 LIBRARIES = {
     "sqlglot": {"pipeline", "sql", "ir"},
-    "duckdb": {"engines", "pipeline", "results", "interfaces"},
+    "duckdb": {"engines", "continual", "pipeline", "results", "interfaces"},
     "sqlalchemy": {"interfaces"},
     "sqlite3": {"ledger"},
     "matplotlib": {"render", "results", "notebook"},

@@ -17,7 +17,7 @@ from dpsql.policy.draft import Draft, guess_unit, guess_unit_name
 from dpsql.policy.draft_options import asked_budget, bounds_of, column_named, domain_of
 from dpsql.policy.draft_text import checked, draft_policy
 from dpsql.policy.load import parse_policy
-from dpsql.policy.model import ColumnPolicy
+from dpsql.policy.model import ColumnPolicy, TimeColumn
 
 
 def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:
@@ -69,6 +69,18 @@ def test_a_draft_reads_back_with_its_guesses_and_nothing_else() -> None:
     assert "DECIDE: no column of hospitals" in text
     (finding,) = check_policy(policy, DATABASE)
     assert finding.subject == "hospitals"
+
+
+def test_a_draft_proposes_the_only_moment_of_a_table_for_views() -> None:
+    schema = schema_of(
+        table("one", {"user_id": "BIGINT", "played at": "TIMESTAMP_NS", "hour": "TIME"}),
+        table("two", {"user_id": "BIGINT", "a": "DATE", "b": "TIMESTAMP WITH TIME ZONE"}),
+    )
+    text = draft_policy(schema, Draft("music"))
+    assert text.count("# time:") == 1
+    filled = parse_policy(text.replace("# time:", "time:"))
+    assert filled.tables["one"].time == TimeColumn("played at")
+    assert [f for f in check_policy(filled, schema) if f.level == "error"] == []
 
 
 def test_a_draft_lists_every_numeric_column_for_its_owner_to_bound() -> None:

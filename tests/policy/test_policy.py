@@ -35,7 +35,16 @@ from dpsql.interfaces.cli import options
 from dpsql.policy import document
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.load import MAX_BYTES, load_policy, parse_policy
-from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Link,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    TimeColumn,
+    ViewsPolicy,
+)
 from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
@@ -204,6 +213,35 @@ def test_a_total_belongs_to_the_dataset_and_adds_up_as_its_accounts_do(
         assert parse_policy(text).total == expected
     assert parse_policy(f"{HEAD}{total}\ntables:\n").total == AccountPolicy("d", 3.0, 2e-6)
     assert parse_policy(f"{HEAD}{accounts}\ntables:\n").total is None
+
+
+def test_views_and_times_mean_what_they_say(tmp_path: Path) -> None:
+    plain = parse_policy(GOOD)
+    assert plain.views == ViewsPolicy() == parse_policy(GOOD + "views:\n").views
+    assert plain.tables["flights"].time is None
+    text = GOOD + "    time: {column: At}\nviews: {create: [ana, bo], shared: [bo], directory: v}\n"
+    policy = parse_policy(text)
+    assert policy.views == ViewsPolicy(("ana", "bo"), ("bo",), "v")
+    assert policy.tables["trips"].time == TimeColumn("At", "UTC")
+    zoned = parse_policy(text.replace("{column: At}", "{column: At, zone: Asia/Kathmandu}"))
+    assert zoned.tables["trips"].time == TimeColumn("At", "Asia/Kathmandu")
+    assert parse_policy(GOOD + "views: {create: []}\n").views.create == ()
+    path = tmp_path / "policies.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert load_policy(path).views.directory == os.path.realpath(tmp_path / "v")
+    path.write_text(text.replace("directory: v", "directory: /a/b"), encoding="utf-8")
+    assert load_policy(path).views.directory == "/a/b"
+
+
+def test_views_and_times_made_in_python_are_checked_too() -> None:
+    policy = parse_policy(GOOD)
+    for views in (ViewsPolicy(create=("dora",)), ViewsPolicy(shared=("ana", "dora"))):
+        with pytest.raises(PolicyError, match="has no account 'dora'") as caught:
+            replace(policy, views=views)
+        assert caught.value.code == "policy_invalid"
+    timed = replace(policy.tables["airports"], time=TimeColumn("at"))
+    with pytest.raises(PolicyError, match="airports: a public table needs no time"):
+        replace(policy, tables={**policy.tables, "airports": timed})
 
 
 def test_a_link_gives_a_table_its_parents_unit() -> None:
@@ -448,6 +486,37 @@ BROKEN: list[tuple[str, int, str]] = [
         "total: {epsilon: 1, delta: 1e-6}\ntables:\n",
         6,
         "total: the accounts differ in their composition|remove the total",
+    ),
+    # views
+    (
+        HEAD + "accounts: {ana: {epsilon: 1, delta: 1e-6}}\nviews: {create: [an]}\ntables:\n",
+        4,
+        "views.create.item 1: the policy has no account 'an'|Did you mean `ana`?",
+    ),
+    (HEAD + "views:\n  shared: [bo]\ntables:\n", 4, "views.shared.item 1|Add it under `accounts`"),
+    (HEAD + "views: {create: }\ntables:\n", 3, "views.create: has no value"),
+    (HEAD + "views: {create: ana}\ntables:\n", 3, "must be a list, but is text"),
+    (HEAD + "views: {directory: ' a'}\ntables:\n", 3, "views.directory: is not a directory"),
+    (HEAD + "views: {directory: 'pg://a'}\ntables:\n", 3, "views.directory: is not a directory"),
+    (HEAD + "views: {creates: []}\ntables:\n", 3, "views.creates: unknown key|`create`"),
+    # time
+    (HEAD + "tables:\n  t: {privacy_unit: u, time: at}\n", 4, "t.time: must be a group"),
+    (HEAD + "tables:\n  t: {privacy_unit: u, time: {zone: UTC}}\n", 4, "t.time.column: missing"),
+    (HEAD + "tables:\n  t: {privacy_unit: u, time: {column: ''}}\n", 4, "t.time.column: is empty"),
+    (
+        HEAD + "tables:\n  t: {privacy_unit: u, time: {column: a, zone: Mars/Base}}\n",
+        4,
+        "t.time.zone: there is no time zone 'Mars/Base'|IANA",
+    ),
+    (
+        HEAD + "tables:\n  t: {privacy_unit: u, time: {column: a, zone: /etc/passwd}}\n",
+        4,
+        "t.time.zone: there is no time zone",
+    ),
+    (
+        HEAD + "tables:\n  t:\n    public: true\n    time: {column: a}\n",
+        6,
+        "t.time: a public table needs no time",
     ),
     # tables
     (HEAD + "tables: [t]\n", 3, "must be a group of names, but is a list"),

@@ -163,6 +163,28 @@ def test_the_demo_policy_fits_the_demo_tables() -> None:
     assert check_policy(policy, schema) == []
 
 
+# -- the time of rows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ("SEEN", None),
+        ("landed", None),
+        ("landde", "the time column does not exist|Did you mean `landed`?"),
+        ("carrier", "is the time column, but its type is VARCHAR|a date or a timestamp"),
+        ("clock", "is the time column, but its type is TIME|a date or a timestamp"),
+    ],
+)
+def test_a_time_column_is_a_date_or_a_timestamp(column: str, words: str | None) -> None:
+    columns = (*SCHEMA["flights"].columns, Column("clock", "TIME"))
+    body = UNIT + f"    time: {{column: {column}}}\n"
+    found = findings(body, schema_of(Table("Flights", columns)))
+    assert [(f.level, f.subject) for f in found] == [("error", f"flights.{column}")] * bool(words)
+    for word in words.split("|") if words else ():
+        assert word in f"{found[0].message} {found[0].hint}"
+
+
 # -- links and collations -------------------------------------------------------------------------
 
 LINKED = (

@@ -21,8 +21,11 @@ from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
+    CreateView,
     Describe,
+    DropView,
     Explain,
+    RefreshView,
     Reset,
     Select,
     Set,
@@ -85,12 +88,28 @@ def unplaced(statement: Statement) -> object:
             return table
         case Explain(_, text) | Select(text):
             return type(statement), text
+        case CreateView(name, options, _, text, _, explained):
+            return name, dict(options), text, explained
+        case RefreshView(name, until):
+            return name, until
+        case DropView(name):
+            return name
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("SHOW BUDGET", ShowSubject.BUDGET),
+        ("SHOW MATERIALIZED VIEWS", ShowSubject.VIEWS),
+        ('refresh Materialized view "V 1";', ("V 1", None)),
+        ("REFRESH MATERIALIZED VIEW v UNTIL TIMESTAMP '2026-01-01'", ("v", "2026-01-01")),
+        ("DROP MATERIALIZED VIEW v", "v"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1", ("v", {}, " SELECT 1", False)),
+        (
+            "EXPLAIN CREATE MATERIALIZED VIEW v WITH (step = '1 day', steps = 3) AS SELECT 1;",
+            ("v", {"step": "1 day", "steps": 3}, " SELECT 1;", True),
+        ),
+        ("EXPLAIN CREATE TABLE t", (Explain, "CREATE TABLE t")),
         ("show tables;", ShowSubject.TABLES),
         (
             "\n-- comment\nShow /* of /* nested */ kind */ Parameters ; ; -- end",
@@ -224,7 +243,7 @@ def test_explain_answers_the_plan_in_lines_reads_nothing_and_costs_nothing(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("private rows were read")
 
-    monkeypatch.setattr(engine_module, "_discreetly", never)
+    monkeypatch.setattr(engine_module, "discreetly", never)
     result = connection.sql(f"EXPLAIN {QUESTION}", epsilon=0.25)
     assert (result.columns, result.types) == (["plan"], ["VARCHAR"])
     assert result.plan.blocks[0].mechanism == connection.explain(QUESTION).blocks[0].mechanism

@@ -76,6 +76,9 @@ def _told(entry: Entry, most: Amount) -> tuple[str, ...]:
     asked = read_record(entry.plan)
     conversion = sum(block.conversion_delta for block in asked.blocks)
     statement = " ".join(asked.statement.split()) or asked.kind
+    if entry.stream is not None:
+        far = f"{entry.stream.published:,} of {entry.stream.steps:,} steps"
+        statement = f"stream {entry.stream.name}, {far}: {statement}"
     counted, reserved = entry.charged or entry.reserved, _epsilon(entry.reserved, conversion)
     paid = _epsilon(counted, conversion)
     if entry.charged is None:

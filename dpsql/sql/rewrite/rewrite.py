@@ -50,6 +50,15 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
     return _groups(plan, table, salt, dialect)
 
 
+def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
+    """The SQL that computes what each unit contributes to each group: one row per pair.
+
+    Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
+    on groups: whoever adds up has to bound what a unit contributes in all.
+    """
+    return _Rewriter(PrivateRows(plan, table, 0, dialect)).contributions()
+
+
 def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
     """The statements of a plan with quantiles; ``rewrite`` is all of them as one."""
     return histogram_sql(plan, table, salt, _groups(plan, table, salt, dialect), dialect)
@@ -103,6 +112,14 @@ class _Rewriter:
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
         row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
+
+    def contributions(self) -> str:
+        """One row per (unit, key) with what the unit contributes to the group."""
+        assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
+        clamped = [f"{self._clamped(m, name).sql} AS {name}" for m, name in self._measures]
+        columns = ", ".join([self.rows.unit, *self.rows.keys, *clamped])
+        pairs = self.dialect.derived(self._per_unit(self.dialect.derived(self._steps())))
+        return f"SELECT {columns} FROM {pairs}"
 
     @property
     def _max_rows(self) -> int:

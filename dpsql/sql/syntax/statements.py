@@ -4,6 +4,8 @@
     SET epsilon = 0.5                RESET epsilon
     SHOW BUDGET | TABLES | PARAMETERS
     DESCRIBE visits
+    CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2026-01-01') AS SELECT ...
+    REFRESH MATERIALIZED VIEW v      DROP MATERIALIZED VIEW v
 
 Statements beside SELECT are ours: none of their text reaches an engine. They are told apart by
 their first word, and everything that does not begin with one of theirs is left to the query parser.
@@ -11,24 +13,24 @@ their first word, and everything that does not begin with one of theirs is left 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, TypeAlias
 
-from sqlglot import Token, TokenType
-from sqlglot.errors import TokenError
-
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
-from dpsql.errors import ParameterError, Place, QueryRefused, SQLSyntaxError
+from dpsql.errors import ParameterError, Place, QueryRefused
 from dpsql.policy.parameters import UNLIMITED, check_parameter_name
-from dpsql.sql.syntax.dialect import PrivateDuckDB
-from dpsql.sql.syntax.parse import check_text, several_statements, word_at
+from dpsql.sql.syntax.parse import check_text, word_at
+from dpsql.sql.syntax.token_reader import TokenReader
 
 
 class ShowSubject(StrEnum):
     """What SHOW can show."""
 
     BUDGET = "budget"
+    VIEWS = "materialized views"
     TABLES = "tables"
     PARAMETERS = "parameters"
 
@@ -79,17 +81,47 @@ class Describe:
     place: Place
 
 
-Statement: TypeAlias = Select | Explain | Set | Reset | Show | Describe
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """A materialized view to create, or to explain: its name, its options and its query.
+
+    ``before`` is the text in front of the query, so that places can be moved; ``place`` is that of
+    the name.
+    """
+
+    name: str
+    options: Mapping[str, object]
+    before: str
+    text: str
+    place: Place
+    explained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshView:
+    """A materialized view to refresh, up to a wall time if one is given."""
+
+    name: str
+    until: str | None
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """A materialized view to drop."""
+
+    name: str
+    place: Place
+
+
+Command: TypeAlias = Set | Reset | Show | Describe | CreateView | RefreshView | DropView
+"""A statement of ours, which answers with a listing."""
+
+Statement: TypeAlias = Select | Explain | Command
 
 _WORDS: Final = {"null": UNLIMITED, "true": True, "false": False}  # as in OPTIONS
 _MAX_PARTS: Final = 3  # of a table's name: catalog, schema, table
 _MAX_DIGITS: Final = 400  # beyond, a number is infinite to every parameter
-_DIALECT: Final = PrivateDuckDB()
-_KINDS: Final = {
-    TokenType.IDENTIFIER: "name",
-    TokenType.STRING: "string",
-    TokenType.NUMBER: "number",
-}
 
 
 def read_statement(text: str) -> Statement:
@@ -105,7 +137,9 @@ def read_statement(text: str) -> Statement:
     if word == "explain":
         return _explain(text, end)
     read = _READERS.get(word)
-    return Select(text) if read is None else read(_Reader(text, end))
+    if word in _OF_VIEWS and not _is_view(text, end):
+        read = None
+    return Select(text) if read is None else read(TokenReader(text, end))
 
 
 def _explain(text: str, end: int) -> Statement:
@@ -117,10 +151,89 @@ def _explain(text: str, end: int) -> Statement:
             place=Place.in_text(text, start, end),
             hint="Write EXPLAIN SELECT …: it shows the plan, the noise and the price.",
         )
+    if fold(text[start:end]) == "create" and _is_view(text, end):
+        return replace(_create(TokenReader(text, end)), explained=True)
     return Explain(text[:start], text[start:])
 
 
-def _set(reader: _Reader) -> Statement:
+def _is_view(text: str, end: int) -> bool:
+    """True if MATERIALIZED comes next: tables and views of the engine are left to the parser."""
+    start, end = word_at(text, end)
+    return fold(text[start:end]) == "materialized"
+
+
+def _create(reader: TokenReader) -> CreateView:
+    name, place = _view(reader, "CREATE")
+    options: dict[str, object] = {}
+    if reader.peek().word == "with":
+        reader.take()
+        _options(reader, options)
+    token = reader.take()
+    if token.word != "as":
+        reader.fail(token, "the view's query is missing", "Write AS SELECT … at the end.")
+    start = reader.last.end
+    return CreateView(name, options, reader.text[:start], reader.text[start:], place)
+
+
+def _options(reader: TokenReader, options: dict[str, object]) -> None:
+    """Read ``(step = '1 day', steps = 365)``."""
+    sign = reader.take()
+    if sign.text != "(":
+        reader.fail(sign, "the options of a view stand in parentheses", _WRITE_OPTIONS)
+    while True:
+        name, sign = reader.take(), reader.take()
+        if not name.names or sign.text != "=":
+            reader.fail(name, "an option of a view is a name and a value", _WRITE_OPTIONS)
+        option = fold(name.value)
+        if option in options:
+            reader.fail(name, f"the option {option} is given twice", "Keep one of the two.")
+        options[option] = _value(reader)
+        sign = reader.take()
+        if sign.text == ")":
+            return
+        if sign.text != ",":
+            reader.fail(sign, "a comma or a parenthesis is missing", _WRITE_OPTIONS)
+
+
+def _refresh(reader: TokenReader) -> RefreshView:
+    name, place = _view(reader, "REFRESH")
+    until = None
+    if reader.peek().word == "until":
+        reader.take()
+        token = reader.take()
+        if token.word == "timestamp":
+            token = reader.take()
+        if token.kind != "string":
+            reader.fail(token, "UNTIL needs a time", "Write UNTIL TIMESTAMP '2026-02-01'.")
+        until = token.value
+    reader.end()
+    return RefreshView(name, until, place)
+
+
+def _drop(reader: TokenReader) -> DropView:
+    name, place = _view(reader, "DROP")
+    reader.end()
+    return DropView(name, place)
+
+
+def _view(reader: TokenReader, verb: str) -> tuple[str, Place]:
+    """MATERIALIZED VIEW and a name."""
+    hint = f"Write {verb} MATERIALIZED VIEW and a name."
+    reader.take()
+    word = reader.take()
+    if word.word != "view":
+        reader.fail(word, f"{verb} MATERIALIZED needs the word VIEW", hint)
+    name = reader.take()
+    if not name.names or not name.value:
+        reader.fail(name, "the name of the view is missing", hint)
+    if fold(name.value).startswith(INTERNAL_PREFIX) or len(name.value) > _MAX_NAME:
+        reader.fail(name, "this cannot be the name of a view", "Choose another, shorter name.")
+    if reader.peek().text == ".":
+        reader.fail(reader.take(), "views have plain names", "Leave out catalog and schema.")
+    return name.value, reader.place(name)
+
+
+def _set(reader: TokenReader) -> Statement:
     name = _parameter(reader, "SET")
     sign = reader.take()
     if sign.text != "=" and sign.word != "to":
@@ -131,7 +244,7 @@ def _set(reader: _Reader) -> Statement:
     return Set(name, value, reader.place(first, reader.last))
 
 
-def _value(reader: _Reader) -> object:
+def _value(reader: TokenReader) -> object:
     """A literal: what OPTIONS accepts as the value of a parameter."""
     token = reader.take()
     if token.kind == "string":
@@ -155,13 +268,13 @@ def _number(digits: str) -> float | int | None:
         return None
 
 
-def _reset(reader: _Reader) -> Statement:
+def _reset(reader: TokenReader) -> Statement:
     name = _parameter(reader, "RESET")
     reader.end()
     return Reset(name)
 
 
-def _parameter(reader: _Reader, verb: str) -> str:
+def _parameter(reader: TokenReader, verb: str) -> str:
     """The name of a privacy parameter. Raises ``ParameterError`` for any other name."""
     token = reader.take()
     if not token.names:
@@ -175,19 +288,23 @@ def _parameter(reader: _Reader, verb: str) -> str:
     return fold(token.value)
 
 
-def _show(reader: _Reader) -> Statement:
+def _show(reader: TokenReader) -> Statement:
     token = reader.take()
-    if token.word not in tuple(ShowSubject):
+    subject = token.word
+    if subject == "materialized":
+        subject = f"{subject} {reader.take().word}"
+    if subject not in tuple(ShowSubject):
         reader.fail(
             token,
-            "SHOW shows the budget, the tables or the privacy parameters",
-            "Write SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS, or DESCRIBE and a table's name.",
+            "SHOW shows the budget, the tables, the views or the privacy parameters",
+            "Write SHOW BUDGET, SHOW TABLES, SHOW MATERIALIZED VIEWS, SHOW PARAMETERS, or DESCRIBE "
+            "and a table's name.",
         )
     reader.end()
-    return Show(ShowSubject(token.word))
+    return Show(ShowSubject(subject))
 
 
-def _describe(reader: _Reader) -> Statement:
+def _describe(reader: TokenReader) -> Statement:
     first = reader.take()
     names = [first.value]
     if not first.names or first.word in ("select", "with", "from", "values", "table"):
@@ -209,84 +326,10 @@ _READERS: Final = {
     "show": _show,
     "describe": _describe,
     "desc": _describe,
+    "create": _create,
+    "refresh": _refresh,
+    "drop": _drop,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A piece of a statement; at the end of the text its kind is ``end``.
-
-    ``value`` is what ``text`` says: without quotes, and without the underscores of a number.
-    """
-
-    kind: str
-    text: str
-    start: int
-    value: str = ""
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-    @property
-    def word(self) -> str:
-        """The folded word, or an empty text for anything else."""
-        return fold(self.text) if self.kind == "word" else ""
-
-    @property
-    def names(self) -> bool:
-        """True if it can name a table or a parameter."""
-        return self.kind in ("word", "name")
-
-
-class _Reader:
-    """A text, token by token as the query parser reads it, from the end of its first word on."""
-
-    def __init__(self, text: str, start: int) -> None:
-        self.text = text
-        self._tokens: list[_Token] = []
-        try:
-            for found in _DIALECT.tokenize(text[start:]):
-                self._add(found, start)
-        except TokenError:
-            self.fail(_Token("sign", text[start:], start), "a quote or a comment has no end", None)
-        self._tokens = [_Token("end", "", len(text)), *reversed(self._tokens)]
-        self.last = self._tokens[0]
-
-    def _add(self, found: Token, offset: int) -> None:
-        start = offset + found.start
-        text = self.text[start : offset + found.end + 1]
-        kind = _KINDS.get(found.token_type, "word" if text.isidentifier() else "sign")
-        before = self._tokens[-1] if self._tokens else None
-        if kind == "number" and before and before.text == "." and before.end == start:
-            self._tokens[-1] = _Token(kind, f".{text}", before.start, f".{found.text}")
-        else:
-            self._tokens.append(_Token(kind, text, start, found.text))
-
-    def peek(self) -> _Token:
-        """The next token."""
-        return self._tokens[-1]
-
-    def take(self) -> _Token:
-        """The next token, which then is the last one."""
-        self.last = self._tokens.pop() if len(self._tokens) > 1 else self._tokens[0]
-        return self.last
-
-    def end(self) -> None:
-        """Refuse anything but semicolons up to the end of the text."""
-        last, token = self.last, self.take()
-        ended = token.text == ";"
-        while token.text == ";":
-            token = self.take()
-        if token.kind != "end":
-            if ended:
-                raise several_statements(self.place(token))
-            self.fail(token, "the statement should end here", None)
-        self.last = last
-
-    def place(self, first: _Token, last: _Token | None = None) -> Place:
-        """Where a token stands, or all from one token to another."""
-        return Place.in_text(self.text, first.start, (last or first).end)
-
-    def fail(self, token: _Token, reason: str, hint: str | None) -> NoReturn:
-        raise SQLSyntaxError(reason, code="syntax_error", place=self.place(token), hint=hint)
+_OF_VIEWS: Final = frozenset({"create", "refresh", "drop"})
+_WRITE_OPTIONS: Final = "Write WITH (step = '1 day', start = '2026-01-01', steps = 365)."
+_MAX_NAME: Final = 63  # as in PostgreSQL

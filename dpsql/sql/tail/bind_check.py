@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Column
+from dpsql.core.schema import Column, Table
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query
@@ -14,12 +14,15 @@ from dpsql.ir.query import Query
 _SHOWN = 300  # characters of a reason, which may quote a long constant
 
 
-def check_sql(query: Query, blocks: Sequence[PreparedBlock]) -> str:
+def check_sql(
+    query: Query, blocks: Sequence[PreparedBlock], published: Sequence[Table] = ()
+) -> str:
     """The tail over its blocks' generated statements, with NULL for what noise would fill in.
 
-    The result has the answer's columns.
+    ``published`` are tables that the catalog does not have. The result has the answer's columns.
     """
-    return _over(query, [_released(block) for block in blocks])
+    views = [f"{quote(t.name)} AS (SELECT {_typed_nulls(t.columns)})" for t in published]
+    return _over(query, [*views, *(_released(block) for block in blocks)])
 
 
 def tail_sql(query: Query, blocks: Sequence[PreparedBlock]) -> str:
@@ -64,8 +67,11 @@ def _released(block: PreparedBlock) -> str:
 
 
 def _typed(block: PreparedBlock) -> str:
-    typed = ", ".join(map(_typed_null, block.released_columns))
-    return f"{quote(block.name)} AS (SELECT {typed})"
+    return f"{quote(block.name)} AS (SELECT {_typed_nulls(block.released_columns)})"
+
+
+def _typed_nulls(columns: Sequence[Column]) -> str:
+    return ", ".join(map(_typed_null, columns))
 
 
 def _typed_null(column: Column) -> str:

@@ -1,0 +1,64 @@
+"""The plan of a view in words: its price, its noise and thresholds by step, beside repetition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from dpsql.continual.plan import ViewPlan
+from dpsql.continual.prepare import PreparedView
+from dpsql.core.formatting import significant
+
+_SHOWN: Final = 5  # steps
+
+
+def explain_view(view: PreparedView) -> str:
+    """Tell what a view would cost, and what noise each of its steps would have."""
+    return "\n".join(_lines(view))
+
+
+def _lines(view: PreparedView) -> Iterator[str]:
+    plan, definition = view.plan, view.plan.definition
+    steps, block, loss = definition.steps, plan.block, plan.loss
+    epsilon, delta = definition.parameters.epsilon, definition.parameters.delta
+    yield f"materialized view {definition.name} over {block.table}"
+    start = f"{steps.start:%Y-%m-%d %H:%M} {steps.zone}"
+    yield f"  {steps.count:,} steps of {steps.period}, from {start}"
+    yield f"  price: epsilon {significant(epsilon)}, delta {significant(delta)}, once for all steps"
+    yield f"  (rho {significant(loss.rho)}, delta {significant(loss.delta)}); nothing is refunded"
+    yield f"  protects: {block.unit_name} ({block.unit_column}), over all steps together"
+    yield f"  contributions: at most {plan.groups:,} groups per unit over all steps, the first ones"
+    yield f"  at most {block.parameters.max_rows_contributed:,} rows of a unit in each"
+    yield f"  mechanism: {plan.histogram.name}"
+    if definition.window is not None:
+        yield f"  each value covers the last {definition.window:,} steps"
+    for index, noise in enumerate(plan.noises):
+        measure = plan.measures[index]
+        yield f"  noise of {measure.name}: standard deviation by step"
+        for step in _few(steps.count):
+            std = noise.std(step) * measure.step
+            yield f"    step {step:,}: {significant(std)}"
+        yield f"    one answer at this price: {significant(_once(plan, index) * measure.step)}; "
+        repeated = _once(plan, index) * math.sqrt(steps.count) * measure.step
+        yield f"    asked again at every step: {significant(repeated)}"
+    thresholds = plan.histogram.thresholds()
+    if thresholds is None:
+        yield "  groups: all declared ones, at every step"
+        return
+    score = plan.measures[plan.score]
+    yield f"  groups: those whose noisy {score.name} exceeds"
+    for step in _few(steps.count):
+        yield f"    step {step:,}: {int(thresholds[step - 1]):,}"
+
+
+def _once(plan: ViewPlan, index: int) -> float:
+    """The standard deviation of a single answer that costs as much as the whole view."""
+    noise = plan.noises[index]
+    return noise.sigma / math.sqrt(float(noise.factorisation.norm_squared))
+
+
+def _few(count: int) -> list[int]:
+    """The first step, the last one, and some between them."""
+    spread = {round(count ** (i / (_SHOWN - 1))) for i in range(_SHOWN)}
+    return sorted(spread | {1, count})

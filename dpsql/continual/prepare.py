@@ -1,0 +1,236 @@
+"""From the SELECT of a view to its plan, and to the SQL that reads one of its steps.
+
+The query is the analyst's with two conditions more, on the time of its private table. It is planned
+anew for every step from the definition alone, so that nothing of it depends on what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.accounting.zcdp import Composition
+from dpsql.continual.definition import ViewDefinition
+from dpsql.continual.plan import ViewPlan, plan_view
+from dpsql.continual.state import StateShape
+from dpsql.continual.steps import ViewSteps
+from dpsql.core.schema import Column, base_type, fold, is_moment
+from dpsql.engines.base import Engine
+from dpsql.errors import QueryRefused
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Block, PlainTail, Query
+from dpsql.pipeline.fingerprint import fingerprint
+from dpsql.policy.model import Policy, TablePolicy, TimeColumn
+from dpsql.sql.blocks.examined import can_fail, examined_expressions
+from dpsql.sql.blocks.time_bounds import bound_time, no_view, timed_table
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.blocks.view_intervals import STEP
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.relations.from_clause import from_clause
+from dpsql.sql.rewrite.rewrite import unit_contributions
+from dpsql.sql.syntax.parse import MISREAD, parse
+
+AS_OF: Final = "as_of"
+"""The column of every view that holds the wall time at which a step ended."""
+
+_KEY_TYPES: Final = frozenset(
+    {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
+    | {"TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "DECIMAL"}
+    | {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+"""Types of keys that have one text each, which stands for its key again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumn:
+    """A column of a view: a key, or an aggregate, by its index; and its type."""
+
+    name: str
+    type: str
+    key: int | None
+    aggregate: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedView:
+    """A view ready to be created or refreshed.
+
+    ``keys`` are the key columns in generated SQL with their types, ``columns`` those of the view
+    after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step.
+    """
+
+    plan: ViewPlan
+    unit_type: str
+    keys: tuple[Column, ...]
+    columns: tuple[ViewColumn, ...]
+    fingerprint: str
+
+    @property
+    def shape(self) -> StateShape:
+        """The columns of the view's private state; declared keys are their positions there."""
+        plan, keys = self.plan, self.keys
+        if plan.block.known_domain:
+            keys = tuple(Column(key.name, "BIGINT") for key in keys)
+        window = plan.definition.window
+        return StateShape(self.unit_type, keys, plan.contributions, plan.groups, window)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """All columns of the view."""
+        first = (Column(STEP, "BIGINT"), Column(AS_OF, "TIMESTAMP"))
+        return (*first, *(Column(column.name, column.type) for column in self.columns))
+
+
+class ViewPreparer:
+    """Prepares views on one engine under one policy."""
+
+    def __init__(self, engine: Engine, policy: Policy) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._dialect: Dialect = dialect_named(engine.dialect)
+
+    def time_of(self, text: str) -> TimeColumn:
+        """The time column of the one private table that a view's query reads.
+
+        Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
+        """
+        with understood():
+            _, table = timed_table(parse(text), self._policy)
+        assert table.time is not None
+        return table.time
+
+    def prepare(self, definition: ViewDefinition, composition: Composition) -> PreparedView:
+        """Plan a view for an account of this composition.
+
+        Raises what a query is refused with, and ``QueryRefused`` (``no_view``).
+        """
+        query = self._query(definition, 1)
+        (block,) = query.blocks
+        tail = query.plain
+        assert tail is not None
+        plan = plan_view(definition, block, composition)
+        self._examine(block, definition.text)
+        first = plan.at(1)
+        unit, *columns = self._engine.bind(self._contributions(first))
+        keys = tuple(_key_columns(first.block, columns))
+        shown = tuple(_columns(plan, keys, tail, len(query.supports)))
+        return PreparedView(plan, unit.type, keys, shown, fingerprint([first]))
+
+    def contributions(self, view: PreparedView, step: int) -> str:
+        """The SQL that reads what each unit has contributed to each group by the end of a step."""
+        (block,) = self._query(view.plan.definition, step).blocks
+        return self._contributions(view.plan.of_block(block).at(step))
+
+    def _contributions(self, plan: BlockPlan) -> str:
+        return unit_contributions(plan, plan.block.source.table, self._dialect)
+
+    def _query(self, definition: ViewDefinition, step: int) -> Query:
+        text = definition.text
+        with understood():
+            tree = parse(text)
+            alias, table = timed_table(tree, self._policy)
+            assert table.time is not None
+            type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
+            between = steps.end(0), steps.end(step)
+            bound_time(tree, alias, table.time.column, type_, steps.zone, between)
+            query = validate(
+                tree,
+                text,
+                self._policy,
+                self._engine.schema(),
+                definition.parameters,
+                self._engine.bind,
+                self._dialect,
+            )
+        if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
+            raise no_view(
+                "what is computed from the groups has no running answer",
+                "Select keys and aggregates, and compute from them where you read the view.",
+            )
+        (block,) = query.blocks
+        if query.plain.limit is not None and block.top_k is None:
+            raise no_view(
+                "it is not said which groups are the first",
+                "Write ORDER BY one aggregate DESC LIMIT k.",
+            )
+        return query
+
+    def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
+        found = self._engine.schema()[fold(table.name)].column(time.column)
+        if found is None or not is_moment(found.type):
+            raise no_view(
+                f"the time column of {table.name} is no date and no timestamp",
+                "The policy names it under `time`.",
+            )
+        if found.type == "DATE" and not (steps.period.months or steps.period.whole_days):
+            raise no_view(
+                f"steps of {steps.period} are shorter than a day, and {time.column} is a date",
+                "Take steps of whole days.",
+            )
+        return found.type
+
+    def _examine(self, block: Block, text: str) -> None:
+        """Refuse what may fail on a row."""
+        computed = examined_expressions(block, self._dialect)
+        if computed:
+            rows = from_clause(block.source.rows, self._dialect)
+            examined = self._engine.examine(rows, computed)
+            if examined.objection is not None:
+                raise can_fail(block, examined.objection, text)
+
+
+def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
+    """The keys with their types: those of the rows, also where positions stand for them."""
+    for index, key in enumerate(block.keys):
+        type_ = found[index].type
+        if key.domain is not None and block.known_domain:
+            column = block.source.table.column(key.expression.name)
+            assert column is not None
+            type_ = column.type
+        if base_type(type_) not in _KEY_TYPES:
+            raise no_view(
+                f"keys of type {type_} have no exact text",
+                "Group by a text, a whole number, a date or a time; cast the key to one of them.",
+            )
+        yield Column(block.key_column(index), type_)
+
+
+def _columns(
+    plan: ViewPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
+) -> Iterator[ViewColumn]:
+    """The columns of the view; the last ``hidden`` ones of its tail are there for intervals."""
+    block, first = plan.block, plan.at(1)
+    places: dict[str, tuple[int | None, int | None, str]] = {}
+    for index, key in enumerate(keys):
+        places[key.name] = index, None, key.type
+    for index, aggregate in enumerate(block.aggregates):
+        kind = "BIGINT" if first.is_whole(aggregate) else "DOUBLE"
+        places[block.aggregate_column(index)] = None, index, kind
+    names = {STEP, AS_OF}
+    shown = slice(len(tail.columns) - hidden)
+    for name, column in zip(tail.names[shown], tail.columns[shown], strict=True):
+        if fold(name) in names:
+            raise no_view(
+                f"two columns are called {name[:60]}",
+                "Give them different aliases; every view has the columns step and as_of.",
+            )
+        names.add(fold(name))
+        key_index, aggregate_index, type_ = places[column]
+        yield ViewColumn(name, type_, key_index, aggregate_index)
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """Refuse a statement that the parser or the generator of SQL stumbles over."""
+    try:
+        yield
+    except MISREAD:
+        stumbled = True
+    else:
+        stumbled = False
+    if stumbled:
+        raise QueryRefused("a part of the query cannot be understood", code="not_understood")

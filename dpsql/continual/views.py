@@ -1,0 +1,437 @@
+"""The materialized views of one account: creating, refreshing, dropping and reading them.
+
+A view is paid for when it is created, once and in full. :meth:`Views.refresh` is the story of a
+step: it is marked as used before anything is read, its rows are counted in the private state, what
+comes out is stored before it is shown. Whatever stops it, the step is never read again.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from dpsql.accounting.zcdp import Amount, Composition
+from dpsql.budget.payer import Payer
+from dpsql.continual.definition import (
+    Factoring,
+    ViewDefinition,
+    read_definition,
+    read_options,
+)
+from dpsql.continual.plan import optimised
+from dpsql.continual.prepare import PreparedView, ViewPreparer
+from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
+from dpsql.continual.rows import ViewRows, view_rows
+from dpsql.continual.state import ViewState
+from dpsql.continual.steps import ViewSteps
+from dpsql.core.schema import Table, fold
+from dpsql.engines.base import Engine, Run
+from dpsql.errors import (
+    EngineError,
+    Error,
+    InterfaceError,
+    ParameterError,
+    QueryRefused,
+    UnknownName,
+)
+from dpsql.ledger import Ledger, StepTicket, StreamRecord
+from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.rooms import Stay
+from dpsql.pipeline.set_union import Percent
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Overrides, suggestion
+from dpsql.policy.resolve import resolve
+
+_logger = logging.getLogger(__name__)
+_SUFFIX: Final = ".views"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view that there is: its record in the ledger, and what it was created as.
+
+    ``shared`` is True for a view of another account that all may read.
+    """
+
+    record: StreamRecord
+    definition: ViewDefinition
+    fingerprint: str
+    shared: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, as it was written when it was created."""
+        return self.definition.name
+
+    @property
+    def published(self) -> int:
+        """How many of its steps are published."""
+        return len(self.record.published)
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh has done: the steps it published, and how many are left of all."""
+
+    view: str
+    steps: tuple[int, ...]
+    rows: int
+    left: int
+
+
+class Views:
+    """The views that one account may create, refresh and read. Not safe for threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Callable[[], Ledger],
+        payer: Payer,
+        place: Path | None,
+        preparer: ViewPreparer,
+        progress: Percent,
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._ledger = ledger
+        self._payer = payer
+        self._place = place
+        self._preparer = preparer
+        self._progress = progress
+        self._run: Run | None = None
+        self._prepared: dict[str, PreparedView] = {}
+        self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()
+
+    # -- statements ---------------------------------------------------------------------------
+
+    def define(
+        self, name: str, text: str, options: Mapping[str, object], *given: Overrides
+    ) -> PreparedView:
+        """Plan a view that may be created. Nothing is read, and nothing paid.
+
+        Raises what refuses a query or an option, and ``ParameterError`` (``name_taken``).
+        """
+        found, privacy = read_options(options)
+        self._refuse_others()
+        if self._policy.table(name) is not None:
+            raise ParameterError(
+                f"there is a table {name[:60]} already",
+                code="name_taken",
+                hint="Choose another name for the view.",
+            )
+        time = self._preparer.time_of(text)
+        steps = ViewSteps(found.period, found.start, found.count, time.zone)
+        parameters = resolve(self._policy, *given, Overrides.of(privacy))
+        buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
+        definition = ViewDefinition(
+            name, text, steps, found.window, found.factoring, parameters, buffers
+        )
+        return self._preparer.prepare(definition, self._composition(self._payer.analyst))
+
+    def create(self, view: PreparedView) -> View:
+        """Pay for a view, and make its private state. Nothing of the rows is read yet.
+
+        Raises ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and ``EngineError``
+        where its state cannot be made.
+        """
+        stream, definition = secrets.token_hex(16), view.plan.definition
+        place = self._state_of(stream)
+        # First what can fail and costs nothing: a state without a charge is nobody's.
+        ViewState.create(place, stream, view.shape)
+        try:
+            self._ledger().create_stream(
+                self._payer.path,
+                Amount.charge(view.plan.loss),
+                name=fold(definition.name),
+                stream=stream,
+                plan=definition.record(view.fingerprint),
+                limits=self._payer.limits,
+            )
+        except BaseException:
+            place.unlink(missing_ok=True)
+            raise
+        _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
+        return self.named(definition.name)
+
+    def refresh(self, name: str, until: datetime | None = None) -> Refreshed:
+        """Publish every step that has closed and is not used yet, in order.
+
+        ``until``: only the steps that end by then, a wall time in the view's zone. Raises
+        ``InterfaceError`` (``no_step_closed``) if there is none, ``EngineError`` and
+        ``LedgerError``; what was published before stays.
+        """
+        view = self._own(name)
+        prepared = self._planned(view)
+        steps, first = view.definition.steps, view.record.begun + 1
+        last = steps.closed(_now())
+        if until is not None:
+            last = min(last, sum(steps.end(t) <= until for t in range(1, last + 1)))
+        if last < first:
+            raise _nothing_to_do(view, first)
+        published: list[int] = []
+        rows = 0
+        listed = self._listed(view, prepared)
+        place = self._state_of(view.record.stream)
+        with ViewState.open(
+            place, view.record.stream, prepared.shape, self._policy.limits.memory
+        ) as state:
+            first = self._first(view, state)
+            for step in range(first, last + 1):
+                release = self._step(view, prepared, state, step, listed)
+                listed, rows = release.groups, rows + len(release.groups)
+                published.append(step)
+                self._progress(100 * len(published) // (last - first + 1))
+        return Refreshed(view.name, tuple(published), rows, steps.count - last)
+
+    def drop(self, name: str) -> None:
+        """End a view: what it published and its private state are deleted; nothing is refunded."""
+        view = self._own(name)
+        self._ledger().drop_stream(view.record.account, view.record.stream)
+        self._state_of(view.record.stream).unlink(missing_ok=True)
+        self._prepared.pop(view.record.stream, None)
+
+    def all(self) -> list[View]:
+        """The views that the account may read, its own first; each name once."""
+        own = [self._payer.path, self._payer.analyst]
+        shared = [f"{self._policy.dataset}/{name}" for name in self._policy.views.shared]
+        found: dict[str, View] = {}
+        ledger = self._ledger()
+        for path in dict.fromkeys([*own, *shared]):
+            for record in ledger.streams(path):
+                definition, fingerprint = read_definition(record.plan)
+                view = View(record, definition, fingerprint, shared=path not in own)
+                found.setdefault(fold(view.name), view)
+        return list(found.values())
+
+    def named(self, name: str) -> View:
+        """The view of that name. Raises ``UnknownName`` (``unknown_view``)."""
+        views = {fold(view.name): view for view in self.all()}
+        found = views.get(fold(name))
+        if found is None:
+            raise UnknownName(
+                f"there is no materialized view {name[:60]}",
+                code="unknown_view",
+                hint=suggestion(name, views) or "SHOW MATERIALIZED VIEWS lists them.",
+            )
+        return found
+
+    def prepared(self, name: str) -> PreparedView:
+        """The plan of a view. Raises ``UnknownName``, ``QueryRefused`` (``view_changed``)."""
+        return self._planned(self.named(name))
+
+    def interrupt(self) -> None:
+        """End the reading of a step, if one is read. For other threads to call."""
+        run = self._run
+        if run is not None:
+            run.interrupt()
+
+    # -- reading what was published -----------------------------------------------------------
+
+    def tables(self) -> Mapping[str, Table]:
+        """The columns of all views, by folded name; of those that the policy still allows."""
+        found = {}
+        for view in self.all():
+            try:
+                shown = self._planned(view).shown
+            except Error:  # the policy or the tables are others now
+                continue
+            found[fold(view.name)] = Table(view.name, shown)
+        return found
+
+    def load(self, name: str, stay: Stay) -> None:
+        """Make the table of a view in a room, as it is published now."""
+        view = self.named(name)
+        version = view.record.stream, len(view.record.published)
+        made = self._made.setdefault(stay, {})
+        if made.get(view.name) != version:
+            self.rows(view).make(view.name, stay)
+            made[view.name] = version
+
+    def figures(self, name: str, column: str, confidence: float | None) -> list[float] | None:
+        """Tell the noise of a view's column by step, up to the last that is published.
+
+        The half-width of its intervals at a confidence, or the standard deviation without one; None
+        for what is not one noisy measure.
+        """
+        view = self.named(name)
+        prepared, last = self._planned(view), view.record.begun
+        found = next((c for c in prepared.columns if c.name == column), None)
+        if found is None or found.aggregate is None:
+            return None
+        figures = prepared.plan.figures(found.aggregate, confidence)
+        return None if figures is None else figures[:last]
+
+    def rows(self, view: View) -> ViewRows:
+        """All published rows of a view."""
+        return view_rows(self._planned(view), self._releases(view, 0))
+
+    def _releases(self, view: View, after: int) -> Iterator[StepRelease]:
+        plan = self._planned(view).plan
+        ledger = self._ledger()
+        for step, parts in ledger.step_releases(view.record.account, view.record.stream, after):
+            yield unpacked(plan, step, parts)
+
+    # -- a step -------------------------------------------------------------------------------
+
+    def _step(
+        self,
+        view: View,
+        prepared: PreparedView,
+        state: ViewState,
+        step: int,
+        listed: tuple[GroupTexts, ...],
+    ) -> StepRelease:
+        """Use a step: mark it, read it, count it, draw what comes out, keep that.
+
+        Whatever fails in between may have failed because of the rows: nothing is told but a code.
+        """
+        sql = self._preparer.contributions(prepared, step)
+        ticket = self._ledger().begin_step(view.record.account, view.record.stream, step)
+        run = self._run = self._engine.run(self._policy.limits.seconds)
+        try:
+            with run, state.within(self._policy.limits.seconds):
+                state.absorb(step, run.pairs(sql))
+                totals = state.totals(step)
+                release = draw_step(prepared.plan, step, totals, state.key, listed)
+                parts = tuple(packed(release))
+            code = None
+        except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
+            code = failure_code(error, expired=run.expired)
+        finally:
+            self._run = None
+        if code is not None:
+            # Raised outside of any handler, so that not even its context quotes a row.
+            raise self._failed(view, ticket, code)
+        self._ledger().publish_step(ticket, parts)
+        _logger.info(
+            "%s: published step %d of %s", view.record.account, step, view.record.stream[:12]
+        )
+        return release
+
+    def _first(self, view: View, state: ViewState) -> int:
+        """The step that comes next for the ledger and for the state.
+
+        Raises ``EngineError`` (``state_behind``) for a state that lacks what was published: it was
+        put back, and would count anew what units have contributed.
+        """
+        read, published = state.read_steps, view.record.published
+        if published and published[-1].step > read:
+            raise EngineError(
+                f"the private state of the view {view.name} is older than what it has published",
+                code="state_behind",
+                hint="It was restored from a backup. Drop the view, and create another.",
+            )
+        # A ledger that was put back does not know all steps that were read: they stay used.
+        return max(view.record.begun, read) + 1
+
+    def _failed(self, view: View, ticket: StepTicket, code: str) -> EngineError:
+        cause = suspending_cause(self._policy, code)
+        if cause is not None:
+            self._ledger().fail_step(ticket, self._payer.analyst, cause)
+        _logger.error("%s: step %d failed, %s", view.record.account, ticket.step, code)
+        suspended = None if cause is None else self._payer.analyst
+        kept = f"Step {ticket.step} is used, and stays empty; what it read counts in later ones."
+        return failure_error(self._policy, code, kept, suspended)
+
+    def _listed(self, view: View, prepared: PreparedView) -> tuple[GroupTexts, ...]:
+        """The groups that the last published step shows."""
+        if not view.record.published:
+            return ()
+        last = view.record.published[-1].step
+        (release,) = self._releases(view, last - 1)
+        return release.groups
+
+    def _refuse_others(self) -> None:
+        """Refuse accounts that may not create views."""
+        allowed = self._policy.views.create
+        account = self._payer.analyst.rpartition("/")[2]
+        if allowed is not None and account not in allowed:
+            raise QueryRefused(
+                f"the account {account} may not create materialized views",
+                code="view_not_allowed",
+                hint="The owner says who may: `views: {create: […]}` in the policies file.",
+            )
+
+    # -- what a view is -----------------------------------------------------------------------
+
+    def _own(self, name: str) -> View:
+        view = self.named(name)
+        if view.shared:
+            raise InterfaceError(
+                f"the view {view.name} belongs to another account",
+                code="view_of_another",
+                hint="It is refreshed and dropped by the account that created it.",
+            )
+        return view
+
+    def _planned(self, view: View) -> PreparedView:
+        """The plan of a view, which must still be the one it was created with.
+
+        Raises ``QueryRefused`` (``view_changed``) where the policy or a table is another now.
+        """
+        stream = view.record.stream
+        if stream not in self._prepared:
+            composition = self._composition(view.record.account)
+            try:
+                found = self._preparer.prepare(view.definition, composition)
+                changed = found.fingerprint != view.fingerprint
+            except QueryRefused:  # it could be created then, and cannot now
+                changed = True
+            if changed:
+                raise QueryRefused(
+                    f"the policy or the tables of the view {view.name} have changed",
+                    code="view_changed",
+                    hint="What it promises was priced under the former ones: drop it, and create "
+                    "another.",
+                )
+            self._prepared[stream] = found
+        return self._prepared[stream]
+
+    def _composition(self, account: str) -> Composition:
+        """How the costs of an account add up, by its path: dataset, analyst, session."""
+        return self._policy.account(account.split("/")[1]).composition
+
+    def _state_of(self, stream: str) -> Path:
+        if self._place is None:
+            raise InterfaceError(
+                "it is not said where the private state of views is kept",
+                code="state_not_placed",
+                hint="It lies beside the database's file. For an engine without one, the policies "
+                "file names a directory: `views: {directory: …}`.",
+            )
+        return self._place / f"{stream}.duckdb"
+
+
+def place_beside(database: object, directory: str | None) -> Path | None:
+    """Where the private states of a database's views lie: in a directory of the owner's."""
+    if directory is not None:
+        return Path(directory)
+    if isinstance(database, str | Path):
+        return Path(database).resolve().with_suffix(_SUFFIX)
+    return None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _nothing_to_do(view: View, first: int) -> InterfaceError:
+    steps = view.definition.steps
+    if first > steps.count:
+        return InterfaceError(
+            f"the view {view.name} is full: all of its {steps.count:,} steps are used",
+            code="view_full",
+            hint="Create another view that starts where this one ends.",
+        )
+    return InterfaceError(
+        f"no further step of the view {view.name} has closed",
+        code="no_step_closed",
+        hint=f"Step {first} closes at {steps.end(first):%Y-%m-%d %H:%M} ({steps.zone}).",
+    )

@@ -1,0 +1,227 @@
+"""Streams: one charge that pays for many published steps, each of which is used once.
+
+The noise of a stream is decided when it is created (:mod:`dpsql.mechanisms.continual`), so its
+charge is settled in full at once and nothing of it is ever refunded. What remains to be promised is
+that no step has two answers: both would have the same noise, and their difference none. So a step
+is an event of the chain before anything is read for it, later than all steps before, and no event
+takes that back.
+
+What a stream is, and how far, is read from its events alone. Those that decide are compared with
+their hashes, as rows of accounts are with their events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dpsql.accounting.zcdp import Amount
+from dpsql.errors import LedgerError
+from dpsql.ledger.accounts import charge_line, require_answering, settle
+from dpsql.ledger.backend import Backend, Value
+from dpsql.ledger.chain import Kind, iso
+from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.records import (
+    Account,
+    Charge,
+    PublishedStep,
+    StepTicket,
+    StreamRecord,
+    planned_steps,
+)
+from dpsql.ledger.releases import forget_parts, kept_parts
+from dpsql.ledger.ties import require_hashed
+
+_MADE = """
+SELECT seq, stream, account, detail,
+    (SELECT count(*) FROM events WHERE stream = made.stream AND kind = 'drop')
+FROM events AS made WHERE kind = 'stream' AND query = ?
+"""
+_LAST_STEP = """
+SELECT seq, step FROM events WHERE stream = ? AND kind = 'step' ORDER BY step DESC LIMIT 1
+"""
+_ENDED = """
+SELECT kind FROM events
+WHERE stream = ? AND step = ? AND (kind = 'publish' OR kind = 'failure')
+"""
+_NAMED = """
+SELECT detail FROM events AS made WHERE kind = 'stream' AND account = ? AND NOT EXISTS
+    (SELECT 1 FROM events WHERE stream = made.stream AND kind = 'drop')
+"""
+_LIVE = """
+SELECT made.stream, made.account, made.query, made.detail, asked.detail, asked.at, asked.rho,
+    asked.epsilon, asked.delta,
+    (SELECT max(step) FROM events WHERE stream = made.stream AND kind = 'step')
+FROM events AS made JOIN events AS asked ON asked.seq = made.stream
+WHERE made.kind = 'stream' AND {} NOT EXISTS
+    (SELECT 1 FROM events WHERE stream = made.stream AND kind = 'drop')
+ORDER BY made.seq
+"""
+_PUBLISHED = "SELECT step, at FROM events WHERE stream = ? AND kind = 'publish' ORDER BY step"
+_NEXT = """
+SELECT step, digest FROM events WHERE stream = ? AND kind = 'publish' AND step > ?
+ORDER BY step LIMIT 1
+"""
+
+
+class _Live(NamedTuple):
+    """A stream that goes on: its charge, how many steps it has, and the last that was begun."""
+
+    entry: int
+    steps: int
+    begun: int
+
+
+def open_stream(
+    journal: Journal,
+    account: str,
+    limits: Mapping[str, Account],
+    amount: Amount,
+    *,
+    name: str,
+    stream: str,
+    plan: str,
+) -> Charge:
+    """Charge an account for a stream in full, and put the stream into the chain.
+
+    Raises what charging raises, and :class:`LedgerError` (``ledger_stream_exists``).
+    """
+    sql = journal.sql
+    if sql.execute(_MADE, (stream,)):
+        raise _refused("ledger_stream_exists", "the id belongs to a stream, or to a former one")
+    if any(stream_terms(terms)[0] == name for (terms,) in sql.execute(_NAMED, (account,))):
+        raise _refused("ledger_stream_exists", "the account has a stream of this name")
+    charge = charge_line(journal, account, limits, amount, query=stream, plan=plan)
+    settle(journal, charge, amount)
+    terms = in_order({"name": name, "steps": planned_steps(plan)})
+    journal.append(Kind.STREAM, account, stream=charge.entry, query=stream, detail=terms)
+    return charge
+
+
+def open_step(journal: Journal, account: str, stream: str, step: int) -> StepTicket:
+    """Begin a step of a stream; it is used from then on. Raises :class:`LedgerError`."""
+    live = _live(journal.sql, account, stream)
+    require_answering(journal.sql, account)
+    if step > live.steps:
+        raise _refused("ledger_step_beyond", "the stream has no step of this number")
+    if step <= live.begun:
+        raise _refused("ledger_step_used", "this step of the stream was begun before, or passed by")
+    journal.append(Kind.STEP, account, stream=live.entry, step=step, query=stream)
+    return StepTicket(live.entry, account, stream, step)
+
+
+def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
+    """Publish the last step that was begun, of whose release ``digest`` is kept.
+
+    Raises :class:`LedgerError` where the step has ended, the stream, or the account is suspended.
+    """
+    sql, live = journal.sql, _live(journal.sql, ticket.account, ticket.stream)
+    require_answering(sql, ticket.account)
+    if ticket.entry != live.entry or ticket.step > live.begun:
+        raise _unknown_stream("this ledger has begun no such step")
+    if ticket.step < live.begun or sql.execute(_ENDED, (live.entry, ticket.step)):
+        raise _refused(
+            "ledger_step_ended", "the step was published or failed, or a later one was begun"
+        )
+    journal.append(
+        Kind.PUBLISH,
+        ticket.account,
+        stream=live.entry,
+        step=ticket.step,
+        query=ticket.stream,
+        digest=digest,
+    )
+
+
+def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
+    """True for a step that was begun and has not ended, False for one that has failed before.
+
+    The stream may have been dropped meanwhile. Raises :class:`LedgerError` for any other step.
+    """
+    made = [(row[1], row[2]) for row in sql.execute(_MADE, (ticket.stream,))]
+    begun = sql.execute(
+        "SELECT 1 FROM events WHERE stream = ? AND kind = 'step' AND step = ?",
+        (ticket.entry, ticket.step),
+    )
+    if made != [(ticket.entry, ticket.account)] or not begun:
+        raise _unknown_stream("this ledger has begun no such step")
+    ended = {kind for (kind,) in sql.execute(_ENDED, (ticket.entry, ticket.step))}
+    if Kind.PUBLISH in ended:
+        raise _refused("ledger_step_ended", "the step was published")
+    return not ended
+
+
+def close_stream(journal: Journal, account: str, stream: str) -> None:
+    """End a stream and delete what it has published. Raises :class:`LedgerError`."""
+    live = _live(journal.sql, account, stream)
+    journal.append(Kind.DROP, account, stream=live.entry, query=stream)
+    forget_parts(journal.sql, live.entry)
+
+
+def live_streams(sql: Backend, account: str | None = None) -> tuple[StreamRecord, ...]:
+    """Find the live streams of one account, or of all, oldest first."""
+    one = "" if account is None else "made.account = ? AND"
+    values: tuple[Value, ...] = () if account is None else (account,)
+    found = []
+    for entry, path, stream, terms, plan, at, *units, begun in sql.execute(
+        _LIVE.format(one), values
+    ):
+        name, steps = stream_terms(terms)
+        published = tuple(
+            PublishedStep(step, iso(then)) for step, then in sql.execute(_PUBLISHED, (entry,))
+        )
+        amount = Amount(*units)
+        own = (name, stream, steps, plan, iso(at), amount, begun or 0, published)
+        found.append(StreamRecord(entry, path, *own))
+    return tuple(found)
+
+
+def next_release(
+    sql: Backend, account: str, stream: str, after: int
+) -> tuple[int, tuple[bytes, ...]] | None:
+    """Read the first release of a live stream that comes after a step; None if there is none.
+
+    Raises :class:`LedgerError` if it is not what was published.
+    """
+    live = _live(sql, account, stream)
+    rows = sql.execute(_NEXT, (live.entry, after))
+    if not rows:
+        return None
+    step, digest = rows[0]
+    return step, tuple(kept_parts(sql, live.entry, step, digest))
+
+
+def stream_terms(detail: str) -> tuple[str, int]:
+    """Read the name of a stream and how many steps it has from the event that created it."""
+    try:
+        terms = json.loads(detail)
+        return str(terms["name"]), int(terms["steps"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise LedgerError(
+            "the ledger holds an impossible stream",
+            code="ledger_corrupt",
+            hint="run `dpsql budget verify`, and restore the ledger from a backup",
+        ) from None
+
+
+def _live(sql: Backend, account: str, stream: str) -> _Live:
+    """The stream of this id, if the account has it and it was not dropped.
+
+    Raises :class:`LedgerError` for any other, and for events that do not have their hashes.
+    """
+    rows = sql.execute(_MADE, (stream,))
+    if not rows or rows[0][2] != account or rows[0][4]:
+        raise _unknown_stream("the account has no such stream, or has dropped it")
+    seq, entry, _, detail, _ = rows[0]
+    last = sql.execute(_LAST_STEP, (entry,))
+    require_hashed(sql, account, [seq, *(found for found, _ in last)])
+    return _Live(entry, stream_terms(detail)[1], last[0][1] if last else 0)
+
+
+def _unknown_stream(reason: str) -> LedgerError:
+    return _refused("ledger_unknown_stream", reason)
+
+
+def _refused(code: str, reason: str) -> LedgerError:
+    return LedgerError(reason, code=code, hint="the ledger was not changed")

@@ -1,0 +1,184 @@
+"""What a unit contributes to a view over all steps, whatever its rows do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsql.continual.state import UNIT, Contribution, StateShape, ViewState
+from dpsql.core.schema import Column
+from dpsql.errors import EngineError
+
+SHAPE = StateShape(
+    "INTEGER",
+    (Column("k", "VARCHAR"),),
+    (Contribution("units", 1, True), Contribution("total", 6, False)),
+    groups=2,
+)
+Row = tuple[int, str | None, int, int]
+Totals = dict[str | None, tuple[int, int]]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    found = tmp_path / "clinic.views" / "a.duckdb"
+    ViewState.create(found, "a", SHAPE)
+    return found
+
+
+class Source:
+    """Rows for the state, as another engine gives them."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._connection = duckdb.connect()
+        self._connection.execute(
+            f"CREATE TABLE r ({UNIT} INTEGER, k VARCHAR, units BIGINT, total BIGINT)"
+        )
+        if rows:
+            self._connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?)", rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._connection.table("r").__arrow_c_stream__(requested_schema)
+
+
+def absorb(place: Path, steps: list[list[Row]], first: int = 1) -> list[Totals]:
+    found = []
+    with ViewState.open(place, "a", SHAPE) as state:
+        for number, rows in enumerate(steps, start=first):
+            state.absorb(number, Source(rows))
+            found_now = state.totals(number)
+            (keys,), (units, total) = found_now.keys, found_now.values
+            found.append(
+                dict(zip(keys, zip(units.tolist(), total.tolist(), strict=True), strict=True))
+            )
+    return found
+
+
+def test_what_is_counted_adds_up(place: Path) -> None:
+    first, second = absorb(
+        place, [[(1, "a", 1, 3), (2, "a", 1, 2)], [(1, "a", 1, 3), (2, "a", 1, 4), (3, None, 1, 1)]]
+    )
+    assert first == {"a": (2, 5)}
+    assert second == {"a": (2, 7), None: (1, 1)}
+
+
+def test_rows_that_disappear_stay_counted(place: Path) -> None:
+    assert absorb(place, [[(1, "a", 1, 3)], []])[1] == {"a": (1, 3)}
+
+
+def test_groups_are_taken_for_good_in_the_order_of_steps(place: Path) -> None:
+    steps: list[list[Row]] = [
+        [(1, "a", 1, 1)],
+        [(1, "a", 1, 1), (1, "b", 1, 1)],
+        [(1, x, 1, 1) for x in "0abz"],
+    ]
+    assert set(absorb(place, steps)[2]) == {"a", "b"}
+
+
+def test_a_unit_with_too_many_groups_at_once_keeps_some_of_them(place: Path) -> None:
+    (found,) = absorb(place, [[(unit, k, 1, 1) for unit in range(50) for k in "abcdef"]])
+    assert sum(units for units, _ in found.values()) == 100
+    assert all(5 <= units <= 30 for units, _ in found.values())
+
+
+def test_values_that_go_up_and_down_use_up_what_the_unit_has(place: Path) -> None:
+    steps: list[list[Row]] = [[(1, "a", 1, value)] for value in (3, 1, 3, -4, 6)]
+    totals = [found["a"][1] for found in absorb(place, steps)]
+    assert totals == [3, 1, 2, 2, 2]  # 3 + 2 + 1 of the 6
+
+
+def moves(seed: int, where: Path) -> list[list[int]]:
+    """How far one unit moves each group, in l1 over all steps; rows come and go as they like."""
+    random = np.random.default_rng(seed)
+
+    def rows(units: int) -> list[Row]:
+        pairs = {(int(random.integers(units)), "abcdefg"[random.integers(7)]) for _ in range(60)}
+        return [(u, k, 1, int(random.integers(-9, 10))) for u, k in sorted(pairs)]
+
+    steps = [rows(8) for _ in range(8)]
+    without = [[row for row in step if row[0] != 3] for step in steps]
+    places = [where / name / "a.duckdb" for name in ("with", "without")]
+    ViewState.create(places[0], "a", SHAPE)
+    places[1].parent.mkdir()
+    places[1].write_bytes(places[0].read_bytes())  # the same key: the same salt
+    one, other = absorb(places[0], steps), absorb(places[1], without)
+    moved = []
+    for group in {key for step in one for key in step}:
+        values = [[step.get(group, (0, 0)) for step in steps] for steps in (one, other)]
+        difference = np.subtract(values[0], values[1])
+        increments = np.abs(np.diff(difference, axis=0, prepend=np.zeros((1, 2), dtype=int)))
+        moved.append(increments.sum(axis=0).tolist())
+    return [most for most in moved if most != [0, 0]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
+    seed: int, tmp_path: Path
+) -> None:
+    changed = moves(seed, tmp_path)
+    assert 0 < len(changed) <= SHAPE.groups
+    assert all(units <= 1 and total <= 6 for units, total in changed)
+    assert max(total for _, total in changed) > 3  # the rows do press against the bound
+
+
+def test_caps_that_are_made_anew_at_every_step_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin: what a unit had before is forgotten, as in a query that is asked again."""
+    original = ViewState.absorb
+
+    def forgetful(self: ViewState, step: int, rows: Any) -> None:
+        self._connection.execute("DELETE FROM counted")
+        original(self, step, rows)
+
+    monkeypatch.setattr(ViewState, "absorb", forgetful)
+    changed = moves(0, tmp_path)
+    assert len(changed) > SHAPE.groups
+    assert any(units > 1 or total > 6 for units, total in changed)
+
+
+def test_a_step_that_failed_counts_nothing(place: Path) -> None:
+    absorb(place, [[(1, "a", 1, 3)]])
+    with pytest.raises(EngineError), ViewState.open(place, "a", SHAPE) as state:
+        state.absorb(2, duckdb.sql("SELECT 1::INTEGER AS other"))  # type: ignore[arg-type]
+    with ViewState.open(place, "a", SHAPE) as state:
+        assert state.read_steps == 1
+        assert state.totals(1).values[0].tolist() == [1]
+
+
+def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
+    place = tmp_path / "v" / "a.duckdb"
+    shape = StateShape("INTEGER", SHAPE.keys, SHAPE.contributions, groups=2, window=2)
+    ViewState.create(place, "a", shape)
+    found = []
+    with ViewState.open(place, "a", shape) as state:
+        for step, total in enumerate([2, 3, 3, 3], start=1):
+            state.absorb(step, Source([(1, "a", 1, total)]))
+            found.append(state.totals(step).values[1].tolist())
+    assert found == [[2], [3], [1], []]
+
+
+def test_only_the_owner_may_read_it(place: Path) -> None:
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_states_that_cannot_be_used_are_refused(place: Path, tmp_path: Path) -> None:
+    for where, stream, code in [
+        (tmp_path / "none.duckdb", "a", "state_missing"),
+        (place, "b", "state_of_another"),
+    ]:
+        with pytest.raises(EngineError) as caught, ViewState.open(where, stream, SHAPE):
+            pass
+        assert caught.value.code == code
+    with pytest.raises(EngineError) as caught:
+        ViewState.create(place, "a", SHAPE)
+    assert caught.value.code == "state_in_the_way"
+    place.write_bytes(b"DUCK, but not really")
+    with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
+        pass
+    assert caught.value.code in ("state_damaged", "state_busy")
