@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
@@ -59,6 +60,19 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     _refuse_large(text, source_name)
+    return _checked_file(text, source_name).policy()
+
+
+def file_schema() -> dict[str, Any]:
+    """Return the JSON schema of a policies file, as pydantic writes it."""
+    return PoliciesFile.model_json_schema()
+
+
+# A command reads the file for the place of its ledger, and again to connect. Kept is what nobody
+# else has: a Policy made of it could have its mappings changed.
+@lru_cache(maxsize=4)
+def _checked_file(text: str, source_name: str) -> PoliciesFile:
+    """Read a text as a policies file without problems, once."""
     try:
         tree = read_tree(text)
     except YamlSyntaxError as error:
@@ -80,12 +94,7 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
     problems += unprotected_problems(tree)
     if problems:
         raise policy_error("policy_invalid", problems, text, source_name)
-    return model.policy()
-
-
-def file_schema() -> dict[str, Any]:
-    """Return the JSON schema of a policies file, as pydantic writes it."""
-    return PoliciesFile.model_json_schema()
+    return model
 
 
 # ----------------------------------------------------------------------------- values

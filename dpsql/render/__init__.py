@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -128,6 +127,8 @@ def _console(**options: Any) -> Console:
 
 def width_of(console: Console, renderable: RenderableType) -> int:
     """Return the width at which no table of a renderable loses text, within reason."""
+    from rich.syntax import Syntax
+
     options = console.options.update(width=MAX_WIDTH)
     rigid = [part for part in _parts(renderable) if isinstance(part, Table | Syntax)]
     widths = [Measurement.get(console, options, part).maximum + 2 * INDENT for part in rigid]

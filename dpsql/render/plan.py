@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -33,6 +32,8 @@ def explanation_panel(explanation: Explanation) -> Group:
 
 def sql_panel(sql: str) -> RenderableType:
     """SQL with its syntax highlighted, on the terminal's own background."""
+    from rich.syntax import Syntax  # and pygments, which answers do without
+
     text = "\n".join(printable(line) for line in sql.split("\n"))
     syntax = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
     return indented(syntax)
