@@ -281,7 +281,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_limit": "A selection of a negative number of places.",
         "bad_offsets": "Offsets of a selection that are not one finite number per score.",
         "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",
-        "bad_period": "A text that is no period such as `1 day`.",
         "bad_probability": "A probability or delta that is not between 0 and 1, or 1/2 where that "
         "is the limit.",
         "bad_sensitivity": "A sensitivity that is negative, not finite, or not whole where it must "
@@ -312,7 +311,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "too_many_choices": "A range of k_bar wider than the analysis of its choice.",
         "unknown_mechanism": "A name that is no mechanism.",
         "unknown_parameter": "A name that is no privacy parameter.",
-        "unknown_zone": "A name that is no time zone.",
     },
     PolicyError: {
         "policy_does_not_fit": "The policies file and the database do not agree.",
