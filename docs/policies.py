@@ -60,6 +60,8 @@ tables:
     columns:
       ward: { domain: [eyes, ears, heart] }
       cost: { lower: 0, upper: 2000 } # higher costs count as 2000
+  calls: # who called on one day is protected, and not all that somebody did over the years
+    privacy_unit: { name: caller-day, column: caller, per: { column: called_at, every: 1 day } }
   prescriptions: {} # says nothing about patients, but belongs to a visit: see links
   icd10:
     public: true # a list of codes, about nobody
@@ -116,6 +118,7 @@ SECTIONS = {
     "Views": "`views`",
     "Table": "`tables.NAME`",
     "Unit": "`tables.NAME.privacy_unit`",
+    "Per": "`tables.NAME.privacy_unit.per`",
     "Time": "`tables.NAME.time`",
     "Column": "`tables.NAME.columns.NAME`",
 }

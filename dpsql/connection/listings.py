@@ -197,7 +197,10 @@ def _access(table: TablePolicy) -> str:
 def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
     """What a column is to privacy: the unit, the way to it, or merely private or public."""
     unit, link = table.privacy_unit, table.link
-    if unit is not None and fold(unit.column) == fold(column.name):
+    if unit is not None and unit.per is not None:
+        if fold(column.name) in (fold(unit.column), fold(unit.per.column)):
+            return f"part of the privacy unit: {unit.name} ({unit.words})"
+    elif unit is not None and fold(unit.column) == fold(column.name):
         return f"privacy unit: {unit.name}"
     if link is not None and fold(link.column) == fold(column.name):
         name = policy.unit_name(table)

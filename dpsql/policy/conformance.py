@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dpsql.core.formatting import printable
 from dpsql.core.schema import (
@@ -27,8 +27,11 @@ from dpsql.core.schema import (
     same_values,
 )
 from dpsql.engines.base import Definition
-from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
+from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
+
+PERIOD_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
+"""Types of which every value lies in one period, whatever the time zone of who reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,32 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
             "Use a whole-number or text column to tell people apart.",
         )
     yield from _check_collation(column, policy.name)
+    yield from _check_period(policy, policy.privacy_unit, table)
+
+
+def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Iterator[Finding]:
+    """What tells the units of periods apart must have exact text, or an exact period."""
+    if unit.per is None:
+        return
+    who, when = table.column(unit.column), table.column(unit.per.column)
+    if who is not None and not (is_integer(who.type) or is_text(who.type)):
+        yield Finding(
+            "error",
+            f"{policy.name}.{who.name}",
+            f"is the column of a privacy unit per period, but its type is {shown_type(who.type)}",
+            "Use a whole-number or text column to tell people apart.",
+        )
+    if when is None:
+        name = unit.per.column
+        what = "the column of the privacy unit's periods "
+        yield _no_column(f"{policy.name}.{name}", name, table, what)
+    elif base_type(when.type) not in PERIOD_TYPES:
+        yield Finding(
+            "error",
+            f"{policy.name}.{when.name}",
+            f"says in which period a row is, but its type is {shown_type(when.type)}",
+            f"Store it as one of: {', '.join(sorted(PERIOD_TYPES))}.",
+        )
 
 
 def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:

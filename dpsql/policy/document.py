@@ -29,6 +29,7 @@ from pydantic_core import PydanticCustomError
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import look_alikes
+from dpsql.core.periods import Period
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError
 from dpsql.policy.fields import (
@@ -43,6 +44,7 @@ from dpsql.policy.fields import (
     MayBeEmpty,
     MayBeLeftOut,
     Name,
+    PeriodText,
     Version,
     ViewsPlace,
     ZoneName,
@@ -68,9 +70,11 @@ from dpsql.policy.model import (
     PrivacyUnit,
     TablePolicy,
     TimeColumn,
+    UnitPeriod,
     ViewsPolicy,
     link_problems,
     look_alike_problem,
+    period_problems,
     stranger_problem,
 )
 from dpsql.policy.parameters import (
@@ -206,6 +210,19 @@ class TotalSection(Section):
     _checked = field_validator("epsilon", "delta", mode="plain")(checked_parameter)
 
 
+class PerSection(Section):
+    """Periods of time, in each of which a unit is protected for itself."""
+
+    column: ColumnName = Field(
+        description="The column that says when a row happened: a DATE, or a TIMESTAMP without a "
+        "zone. Rows without a time belong to nobody and are not read."
+    )
+    every: PeriodText = Field(
+        description="How long a period is: `1 day`, `15 minutes`, `week`, `2 quarters`. Whoever "
+        "has rows in several is protected in each of them, not in all together."
+    )
+
+
 class UnitSection(Section):
     """Whom the rows of a table belong to, all of them protected together."""
 
@@ -214,6 +231,22 @@ class UnitSection(Section):
         "protect the same units and can be joined on them."
     )
     column: ColumnName = Field(description="The column that says whose row it is.")
+    per: MayBeLeftOut[PerSection] = Field(
+        default=None,
+        description="Protects what a unit did in one period of time only, a weaker promise with "
+        "less noise. Left out, all rows of a unit are protected together, whenever they happened.",
+    )
+
+    @property
+    def period(self) -> Period | None:
+        """The length of the periods, None without any."""
+        return None if self.per is None else Period.read(self.per.every, "every")
+
+    def as_unit(self) -> PrivacyUnit:
+        """The same content as a frozen value."""
+        period = self.period
+        per = None if self.per is None or period is None else UnitPeriod(self.per.column, period)
+        return PrivacyUnit(self.name, self.column, per)
 
 
 class TimeSection(Section):
@@ -433,6 +466,13 @@ class PoliciesFile(Section):
             raise_all([(at, problem_with(*stranger_problem(n, accounts))) for at, n in found])
         return views
 
+    @field_validator("tables", mode="after")
+    @classmethod
+    def _one_period_for_a_unit(cls, tables: dict[str, TableSection]) -> dict[str, TableSection]:
+        found = period_problems(tables)
+        raise_all([((name, "privacy_unit"), problem_with(*words)) for name, *words in found])
+        return tables
+
     @field_validator("links", mode="after")
     @classmethod
     def _links_lead_to_units(
@@ -481,7 +521,7 @@ def _table_policy(name: str, table: TableSection, link: Link | None) -> TablePol
         raise AssertionError(f"{name} would be public, and nothing says so")
     return TablePolicy(
         name=name,
-        privacy_unit=None if unit is None else PrivacyUnit(unit.name, unit.column),
+        privacy_unit=None if unit is None else unit.as_unit(),
         columns={
             fold(column): ColumnPolicy(
                 c.lower, c.upper, None if c.domain is None else tuple(c.domain)

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from dpsql.core.names import RULE, is_account_name
-from dpsql.core.periods import zone_named
+from dpsql.core.periods import Period, zone_named
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
@@ -120,6 +120,14 @@ def _directory(value: str) -> str:
 def _zone(value: str) -> str:
     try:
         zone_named(value)
+    except ParameterError as error:
+        raise problem_with(error.reason, error.hint) from None
+    return value
+
+
+def _period(value: str) -> str:
+    try:
+        Period.read(value, "every")
     except ParameterError as error:
         raise problem_with(error.reason, error.hint) from None
     return value
@@ -243,6 +251,7 @@ AccountName = Annotated[
 ]
 ColumnName = Annotated[str, Field(min_length=1)]
 ViewsPlace = Annotated[str, AfterValidator(_directory), Field(json_schema_extra=_PLAIN)]
+PeriodText = Annotated[Name, AfterValidator(_period)]
 ZoneName = Annotated[Name, AfterValidator(_zone)]
 LedgerPlace = Annotated[str, AfterValidator(_ledger), Field(json_schema_extra=_PLAIN)]
 Bound = Annotated[

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import RULE, is_account_name, look_alikes
+from dpsql.core.periods import Period
 from dpsql.core.schema import fold
 from dpsql.errors import PolicyError, UnknownName
 from dpsql.policy.limits import Limits
@@ -20,14 +21,39 @@ from dpsql.policy.parameters import MAX_SUGGESTIONS, Maxima, Parameters, _show, 
 
 
 @dataclass(frozen=True, slots=True)
+class UnitPeriod:
+    """The periods that a unit is protected in, one at a time: of what length, by which column.
+
+    Periods follow each other from the start of 1970 on, in the column's own wall time.
+    """
+
+    column: str
+    every: Period
+
+
+@dataclass(frozen=True, slots=True)
 class PrivacyUnit:
     """Whom a table's rows belong to: ``name`` (``aircraft``) and the column that says which one.
 
-    Two tables share a unit when they give the same name.
+    Two tables share a unit when they give the same name. With ``per``, a unit is what one of them
+    did in one period, and rows of no period belong to nobody.
     """
 
     name: str
     column: str
+    per: UnitPeriod | None = None
+
+    @property
+    def words(self) -> str:
+        """What a unit is made of: a column, or ``user_id per 1 day of played_at``."""
+        if self.per is None:
+            return self.column
+        return f"{self.column} per {self.per.every} of {self.per.column}"
+
+    @property
+    def period(self) -> Period | None:
+        """The length of the periods a unit is protected in; None for all time."""
+        return None if self.per is None else self.per.every
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +169,8 @@ class Policy:
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():
             raise PolicyError(reason, code="policy_invalid", hint=hint)
+        for _, reason, hint in period_problems({t.name: t for t in self.tables.values()}):
+            raise PolicyError(reason, code="policy_invalid", hint=hint)
         links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]
         for _, reason, hint in link_problems(links, self.tables):
             raise PolicyError(reason, code="policy_invalid", hint=hint)
@@ -176,19 +204,24 @@ class Policy:
         """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
         return self.tables.get(fold(name))
 
-    def unit_name(self, table: TablePolicy) -> str | None:
-        """The name of the unit a table protects, its own or its parents'; None if it is public."""
+    def unit_of(self, table: TablePolicy) -> PrivacyUnit | None:
+        """The unit a table protects, its own or its parents'; None if it is public."""
         while table.privacy_unit is None and table.link is not None:
             parent = self.table(table.link.parent)
             assert parent is not None, "links are checked when the policy is made"
             table = parent
-        return None if table.privacy_unit is None else table.privacy_unit.name
+        return table.privacy_unit
+
+    def unit_name(self, table: TablePolicy) -> str | None:
+        """The name of the unit a table protects, its own or its parents'; None if it is public."""
+        unit = self.unit_of(table)
+        return None if unit is None else unit.name
 
     def refers_to_unit(self, link: Link) -> bool:
         """True if the column a link refers to is the parent's privacy unit itself."""
         parent = self.table(link.parent)
         unit = None if parent is None else parent.privacy_unit
-        return unit is not None and fold(unit.column) == fold(link.parent_column)
+        return unit is not None and is_all_of(unit, link.parent_column)
 
     def account(self, name: str) -> AccountPolicy:
         """Return the account of that name. Raises UnknownName (``unknown_account``)."""
@@ -223,13 +256,45 @@ def look_alike_problem(first: str, second: str) -> tuple[str, str]:
     return reason, "Keep one of the two, or choose names that differ by more."
 
 
+class UnitLike(Protocol):
+    """A privacy unit as far as other tables are concerned."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def period(self) -> Period | None: ...
+
+
+def is_all_of(unit: UnitLike, column: str) -> bool:
+    """True if a column alone says which unit it is, which takes no period besides."""
+    return unit.period is None and fold(unit.column) == fold(column)
+
+
 class Linkable(Protocol):
     """A table as far as links are concerned."""
 
     @property
-    def privacy_unit(self) -> object | None: ...
+    def privacy_unit(self) -> UnitLike | None: ...
     @property
     def public(self) -> bool: ...
+
+
+def period_problems(tables: Mapping[str, Linkable]) -> Iterator[tuple[str, str, str]]:
+    """Tell which tables have another period than those of the same unit: name, reason, hint."""
+    first: dict[str, tuple[str, Period | None]] = {}
+    for name, table in tables.items():
+        unit = table.privacy_unit
+        if unit is None:
+            continue
+        other, period = first.setdefault(unit.name, (name, unit.period))
+        if period != unit.period:
+            yield (
+                name,
+                f"{name} and {other} give different periods to one privacy unit",
+                "Give both the same `per: {every: …}`, or their units different names.",
+            )
 
 
 def link_problems(
@@ -277,6 +342,12 @@ def _wrong_ends(
         )
     if tables[fold(child)].public:
         return f"{child} is public", "Remove `public: true`, or the link."
+    unit = tables[fold(link.parent)].privacy_unit
+    if unit is not None and unit.period and fold(unit.column) == fold(link.parent_column):
+        return (
+            f"{link.parent}.{link.parent_column} says who, but not in which period",
+            "Link to a column that is unique there, such as the number of the row.",
+        )
     if tables[fold(link.parent)].public:
         return (
             f"{link.parent} is public, so its rows belong to nobody",

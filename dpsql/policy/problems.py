@@ -19,6 +19,7 @@ from dpsql.policy.document import (
     DefaultsSection,
     LimitsSection,
     MaximaSection,
+    PerSection,
     PoliciesFile,
     Section,
     TableSection,
@@ -42,6 +43,7 @@ _SECTIONS: Final[Mapping[Path, type[Section]]] = {
     ("views",): ViewsSection,
     ("tables", "*"): TableSection,
     ("tables", "*", "privacy_unit"): UnitSection,
+    ("tables", "*", "privacy_unit", "per"): PerSection,
     ("tables", "*", "time"): TimeSection,
     ("tables", "*", "columns", "*"): ColumnSection,
 }
@@ -148,10 +150,9 @@ def _unknown_key_hint(path: Path) -> str:
 
 def _pattern(path: Path) -> Path:
     """The path with the owner's names (accounts, tables, columns) replaced by ``*``."""
-    return tuple(
-        "*" if i in (1, 3) and path[0] in ("tables", "accounts") else step
-        for i, step in enumerate(path)
-    )
+    named = {1} if path[:1] in (("tables",), ("accounts",)) else set()
+    named |= {3} if path[2:3] == ("columns",) else set()
+    return tuple("*" if i in named else step for i, step in enumerate(path))
 
 
 def _at(value: object, path: Path) -> object:

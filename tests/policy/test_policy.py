@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dpsql.accounting.zcdp import Composition
 from dpsql.connection.connection import Connection, connect
 from dpsql.connection.cursor import Cursor
+from dpsql.core.periods import Period
 from dpsql.core.schema import (
     Column,
     Table,
@@ -43,6 +44,7 @@ from dpsql.policy.model import (
     PrivacyUnit,
     TablePolicy,
     TimeColumn,
+    UnitPeriod,
     ViewsPolicy,
 )
 from dpsql.policy.parameters import (
@@ -244,6 +246,25 @@ def test_views_and_times_made_in_python_are_checked_too() -> None:
         replace(policy, tables={**policy.tables, "airports": timed})
 
 
+def test_a_unit_may_be_one_of_each_period() -> None:
+    text = PER.format("{column: At, every: 24 hours}") + (
+        "  s: {privacy_unit: {name: w, column: x, per: {column: y, every: day}}}\n  c: {}\n"
+        "links: [c.a -> t.id]\n"
+    )
+    policy = parse_policy(text)
+    day = Period(seconds=86_400)
+    assert policy.tables["t"].privacy_unit == PrivacyUnit("w", "who", UnitPeriod("At", day))
+    assert policy.unit_of(policy.tables["c"]) == policy.tables["t"].privacy_unit
+    assert policy.tables["t"].privacy_unit.words == "who per 1 day of At"
+    assert not policy.refers_to_unit(Link("a", "t", "who"))
+    with pytest.raises(PolicyError, match="different periods"):
+        other = replace(policy.tables["s"], privacy_unit=PrivacyUnit("w", "x"))
+        replace(policy, tables={**policy.tables, "s": other})
+    with pytest.raises(PolicyError, match="not in which period"):
+        child = replace(policy.tables["c"], link=Link("a", "t", "WHO"))
+        replace(policy, tables={**policy.tables, "c": child})
+
+
 def test_a_link_gives_a_table_its_parents_unit() -> None:
     policy = parse_policy(
         LINKED
@@ -358,6 +379,7 @@ LINKED = (
     "  towns: {public: true}\n  items: {}\n"
 )
 
+PER = HEAD + "tables:\n  t: {{privacy_unit: {{name: w, column: who, per: {}}}}}\n"
 BROKEN: list[tuple[str, int, str]] = [
     # (text, line of the first problem, words the message must contain, separated by |)
     # the whole file
@@ -499,6 +521,28 @@ BROKEN: list[tuple[str, int, str]] = [
     (HEAD + "views: {directory: ' a'}\ntables:\n", 3, "views.directory: is not a directory"),
     (HEAD + "views: {directory: 'pg://a'}\ntables:\n", 3, "views.directory: is not a directory"),
     (HEAD + "views: {creates: []}\ntables:\n", 3, "views.creates: unknown key|`create`"),
+    # periods
+    (PER.format("{every: 1 day}"), 4, "t.privacy_unit.per.column: missing"),
+    (PER.format("{column: c, every: 0 days}"), 4, "per.every: every must be a period|minute, hour"),
+    (PER.format("{column: c, every: daily}"), 4, "per.every: every must be a period"),
+    (PER.format("{column: c, every: 1 day, zone: UTC}"), 4, "privacy_unit.per.zone: unknown key"),
+    (PER.format(""), 4, "t.privacy_unit.per: has no value"),
+    (
+        PER.format("{column: c, every: 1 day}") + "  s: {privacy_unit: w}\n",
+        5,
+        "s.privacy_unit: s and t give different periods to one privacy unit|the same `per",
+    ),
+    (
+        PER.format("{column: c, every: 1 day}")
+        + "  s: {privacy_unit: {name: w, column: w, per: {column: c, every: 1 week}}}\n",
+        5,
+        "s and t give different periods",
+    ),
+    (
+        PER.format("{column: c, every: 1 day}") + "  s: {}\nlinks: [s.x -> t.who]\n",
+        6,
+        "t.who says who, but not in which period|unique",
+    ),
     # time
     (HEAD + "tables:\n  t: {privacy_unit: u, time: at}\n", 4, "t.time: must be a group"),
     (HEAD + "tables:\n  t: {privacy_unit: u, time: {zone: UTC}}\n", 4, "t.time.column: missing"),

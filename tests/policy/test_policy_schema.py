@@ -127,6 +127,8 @@ def test_drafts_fit_the_schema() -> None:
         HEAD + "tables: {t: {privacy_unit: u}}\n",
         HEAD + "tables: {t: {public: true}}\n",
         HEAD + "tables: {t: {privacy_unit: u, time: {column: at, zone: Europe/Berlin}}}\n",
+        HEAD
+        + "tables: {t: {privacy_unit: {name: u, column: u, per: {column: c, every: 1 day}}}}\n",
         UNIT + "views:\n",
         UNIT + "accounts: {a: {epsilon: 1, delta: 1e-6}}\n"
         "views: {create: [a], shared: [], directory: v}\n",
@@ -194,6 +196,9 @@ BAD = {
     "time a text": HEAD + "tables: {t: {privacy_unit: u, time: at}}\n",
     "time without a column": HEAD + "tables: {t: {privacy_unit: u, time: {zone: UTC}}}\n",
     "time of a public table": HEAD + "tables: {t: {public: true, time: {column: at}}}\n",
+    "per a text": HEAD + "tables: {t: {privacy_unit: {name: u, column: u, per: day}}}\n",
+    "per without every": HEAD
+    + "tables: {t: {privacy_unit: {name: u, column: u, per: {column: c}}}}\n",
     "unit and public": HEAD + "tables: {t: {privacy_unit: u, public: true}}\n",
     "public text": HEAD + "tables: {t: {public: 'yes'}}\n",
     "unit without column": HEAD + "tables: {t: {privacy_unit: {name: u}}}\n",

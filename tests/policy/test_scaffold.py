@@ -185,6 +185,31 @@ def test_a_time_column_is_a_date_or_a_timestamp(column: str, words: str | None) 
         assert word in f"{found[0].message} {found[0].hint}"
 
 
+@pytest.mark.parametrize(
+    ("who", "when", "subject", "words"),
+    [
+        ("tailnum", "seen", None, ""),
+        ("tailnum", "landed", None, ""),
+        ("speed", "landed", "speed", "of a privacy unit per period, but its type is DOUBLE"),
+        ("tailnum", "clock", "clock", "says in which period a row is, but its type is TIME"),
+        ("tailnum", "zoned", "zoned", "but its type is TIMESTAMP WITH TIME ZONE|DATE, TIMESTAMP"),
+        ("tailnum", "fine", "fine", "but its type is TIMESTAMP_NS"),
+        ("tailnum", "landde", "landde", "periods does not exist|`landed`"),
+    ],
+)
+def test_a_unit_per_period_tells_users_and_periods_apart(
+    who: str, when: str, subject: str | None, words: str
+) -> None:
+    times = {"clock": "TIME", "zoned": "TIMESTAMP WITH TIME ZONE", "fine": "TIMESTAMP_NS"}
+    columns = (*SCHEMA["flights"].columns, *(Column(*c) for c in times.items()))
+    body = f"    privacy_unit: {{name: u, column: {who}, per: {{column: {when}, every: 1 day}}}}\n"
+    found = findings(body, schema_of(Table("Flights", columns)))
+    errors = [f for f in found if f.level == "error"]
+    assert [f.subject.lower() for f in errors] == ([f"flights.{subject}"] if subject else [])
+    for word in words.split("|") if subject else ():
+        assert word in f"{errors[0].message} {errors[0].hint}"
+
+
 # -- links and collations -------------------------------------------------------------------------
 
 LINKED = (

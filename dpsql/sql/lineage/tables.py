@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from dpsql.core.schema import Schema, Table, fold
 from dpsql.errors import UnknownName
-from dpsql.ir.relations import Scan
+from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import Policy, TablePolicy
+from dpsql.sql.lineage.periods import per_period
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import display
@@ -70,8 +71,13 @@ class Tables:
         table = self._schema[fold(policy.name)]
         name = fold(policy.name)
         unit, pending = None, None
+        rows: RowSet = Scan(Table(table.name, table.columns))
+        who: str | None = None  # which column only says whose row it is once the period is known
         if policy.privacy_unit is not None:
             unit = _spelled(table, policy.privacy_unit.column)
+            if policy.privacy_unit.per is not None:
+                who = unit
+                rows, unit = per_period(rows, table, policy.privacy_unit)
         if policy.link is not None:
             column = _spelled(table, policy.link.column)
             if self._policy.refers_to_unit(policy.link):
@@ -87,13 +93,13 @@ class Tables:
                 type=c.type,
                 policy=policy.column(c.name),
                 origin=(name, fold(c.name)),
-                identity=Identity.UNIT if c.name == unit else Identity.NONE,
+                identity=_identity(c.name, unit, who),
             )
             for c in table.columns
             if not c.collated
         )
         return Relation(
-            rows=Scan(Table(table.name, table.columns)),
+            rows=rows,
             fields=fields,
             unit_name=self._policy.unit_name(policy),
             unit=unit,
@@ -142,6 +148,13 @@ class Tables:
             suspect = self.may_be_private(cte.this, inner)
             inner[fold(cte.alias)] = Cte(suspect, lambda: None)
         return inner
+
+
+def _identity(column: str, unit: str | None, who: str | None) -> Identity:
+    """What a column of a table says about the unit of its row."""
+    if column == unit:
+        return Identity.UNIT
+    return Identity.DERIVED if column == who else Identity.NONE
 
 
 def _spelled(table: Table, name: str) -> str:
