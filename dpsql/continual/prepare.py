@@ -108,7 +108,10 @@ class ViewPreparer:
         return table.time
 
     def prepare(self, definition: ViewDefinition, composition: Composition) -> PreparedView:
-        """Plan a view for an account of this composition. Raises what a query is refused with, and ``no_view``."""
+        """Plan a view for an account of this composition.
+
+        Raises what a query is refused with, and ``no_view``.
+        """
         query = self._query(definition, 1)
         (block,) = query.blocks
         tail = query.plain

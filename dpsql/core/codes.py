@@ -278,8 +278,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is the limit.",
         "bad_sensitivity": "A sensitivity that is negative, not finite, or not whole where it must "
         "be.",
-        "bad_steps": "A number of steps that a view cannot have, or steps that cannot be counted in "
-        "its time zone.",
+        "bad_steps": "A number of steps that a view cannot have, or steps that cannot be counted "
+        "in its time zone.",
         "bad_time": "A text that is no date and no time.",
         "bad_value": "A query parameter's value that cannot be written in SQL, or too much text.",
         "bad_view_option": "An option of a view that must be a text and is none.",
