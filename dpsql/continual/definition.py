@@ -35,6 +35,8 @@ class ViewDefinition:
     """A view as it was created: ``text`` is its SELECT, ``name`` as it was written.
 
     ``window`` is the number of steps that a value covers, None for all since the start.
+    ``buffers`` are the decays and weights of a BLT factorisation: an optimiser may find others
+    another time, and the noise of a view must stay what it was.
     """
 
     name: str
@@ -43,6 +45,7 @@ class ViewDefinition:
     window: int | None
     factoring: Factoring
     parameters: Parameters
+    buffers: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     def record(self, fingerprint: str) -> str:
         """The view as the ledger keeps it: JSON text that :func:`read_definition` reads."""
@@ -55,6 +58,7 @@ class ViewDefinition:
             "zone": steps.zone,
             "window": self.window,
             "factoring": self.factoring.value,
+            "buffers": self.buffers,
             "parameters": asdict(self.parameters),
             "fingerprint": fingerprint,
         }
@@ -77,6 +81,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
         )
         names = {field.name for field in fields(Parameters)}
         given = {k: v for k, v in stream["parameters"].items() if k in names}
+        buffers = stream["buffers"]
         definition = ViewDefinition(
             stream["name"],
             found["statement"],
@@ -84,6 +89,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             stream["window"],
             Factoring(stream["factoring"]),
             Parameters(**given),
+            None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
         )
         return definition, str(stream["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ParameterError):

@@ -22,6 +22,7 @@ from dpsql.mechanisms.additive import Steps as NoisySteps
 from dpsql.mechanisms.additive import one_shot_distance
 from dpsql.mechanisms.continual.buffers import optimal_buffers
 from dpsql.mechanisms.continual.factorisation import (
+    BufferedToeplitz,
     Factorisation,
     SlidingWindow,
     SquareRoot,
@@ -243,6 +244,12 @@ def plan_view(definition: ViewDefinition, block: Block, composition: Composition
     )
 
 
+def optimised(steps: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Find decays and weights of buffers for so many steps."""
+    found = optimal_buffers(steps, _BUFFERS)
+    return found.decays, found.weights
+
+
 def _factorisation(definition: ViewDefinition) -> Factorisation:
     steps = definition.steps.count
     if definition.window is not None and definition.window < steps:
@@ -258,7 +265,8 @@ def _factorisation(definition: ViewDefinition) -> Factorisation:
         case Factoring.HONAKER:
             return TreeFromBelow(steps)
         case Factoring.BLT:
-            return optimal_buffers(steps, _BUFFERS)
+            decays, weights = definition.buffers or optimised(steps)
+            return BufferedToeplitz(steps, decays, weights)
     return SquareRoot(steps)
 
 

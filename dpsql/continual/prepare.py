@@ -110,7 +110,7 @@ class ViewPreparer:
     def prepare(self, definition: ViewDefinition, composition: Composition) -> PreparedView:
         """Plan a view for an account of this composition.
 
-        Raises what a query is refused with, and ``no_view``.
+        Raises what a query is refused with, and ``QueryRefused`` (``no_view``).
         """
         query = self._query(definition, 1)
         (block,) = query.blocks

@@ -73,9 +73,7 @@ def publish(
 
 def _listed(totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:
     """The groups that there are, in the order of their keys, and their exact values."""
-    groups = list(zip(*totals.keys, strict=True))
-    order = sorted(range(len(groups)), key=lambda i: [(k is None, k or "") for k in groups[i]])
-    return [groups[i] for i in order], [values[order] for values in totals.values]
+    return list(zip(*totals.keys, strict=True)), totals.values
 
 
 def _dense(plan: ViewPlan, totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:

@@ -72,7 +72,7 @@ class Totals:
     """The exact values of a step, which never leave its publication.
 
     ``keys`` are the groups' keys as texts, by column; ``values`` each measure's, int64 of shape
-    (groups,). Groups come in no order that means anything.
+    (groups,). Groups come in the order of their keys.
     """
 
     keys: list[list[str | None]]
@@ -199,7 +199,10 @@ class StreamState:
         if shape.window is not None:
             source = f"(SELECT * FROM {_ADDED} WHERE step > {step - shape.window})"
         by = f" GROUP BY {', '.join(shape.key_names)}" if shape.keys else ""
-        sql = f"SELECT {', '.join([*texts, *sums])} FROM {source}{by}"
+        order = f" ORDER BY {', '.join(shape.key_names)}" if shape.keys else ""
+        grouped = f"SELECT {', '.join([*shape.key_names, *sums])} FROM {source}{by}"
+        names = [quote(each.name) for each in shape.contributions]
+        sql = f"SELECT {', '.join([*texts, *names])} FROM ({grouped}){order}"
         found = discreetly(lambda: self._connection.execute(sql).fetchnumpy())
         keys = [_texts(found[key.name]) for key in shape.keys]
         values = [_integers(found[each.name]) for each in shape.contributions]

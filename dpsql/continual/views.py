@@ -18,7 +18,13 @@ from weakref import WeakKeyDictionary
 
 from dpsql.accounting.zcdp import Amount, Composition
 from dpsql.budget.payer import Payer
-from dpsql.continual.definition import ViewDefinition, read_definition, read_options
+from dpsql.continual.definition import (
+    Factoring,
+    ViewDefinition,
+    read_definition,
+    read_options,
+)
+from dpsql.continual.plan import optimised
 from dpsql.continual.prepare import PreparedView, ViewPreparer
 from dpsql.continual.publication import GroupTexts, StepRelease, packed, publish, unpacked
 from dpsql.continual.rows import ViewRows, view_rows
@@ -123,7 +129,10 @@ class Views:
         time = self._preparer.time_of(text)
         steps = Steps(found.period, found.start, found.count, time.zone)
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
-        definition = ViewDefinition(name, text, steps, found.window, found.factoring, parameters)
+        buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
+        definition = ViewDefinition(
+            name, text, steps, found.window, found.factoring, parameters, buffers
+        )
         return self._preparer.prepare(definition, self._composition(self._payer.analyst))
 
     def create(self, view: PreparedView) -> View:
@@ -370,8 +379,12 @@ class Views:
         stream = view.record.stream
         if stream not in self._prepared:
             composition = self._composition(view.record.account)
-            found = self._preparer.prepare(view.definition, composition)
-            if found.fingerprint != view.fingerprint:
+            try:
+                found = self._preparer.prepare(view.definition, composition)
+                changed = found.fingerprint != view.fingerprint
+            except QueryRefused:  # it could be created then, and cannot now
+                changed = True
+            if changed:
                 raise QueryRefused(
                     f"the policy or the tables of the view {view.name} have changed",
                     code="view_changed",

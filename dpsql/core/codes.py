@@ -41,6 +41,10 @@ class Code:
 # By class, those first that a statement of SQL raises. No code is in two classes.
 _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     QueryRefused: {
+        "no_view": "The query has no running answer: it cannot be a materialized view.",
+        "view_beside_rows": "A materialized view is joined with private rows, which lie elsewhere.",
+        "view_changed": "The policy or the tables are not those that a view was created under.",
+        "view_not_allowed": "The account may not create materialized views.",
         "aggregate_not_supported": "An aggregate without a private version, or in a form without "
         "one.",
         "bad_bounds": "Contribution bounds that are not two numbers in order, or are given twice.",
@@ -127,6 +131,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own."
     },
     UnknownName: {
+        "unknown_view": "There is no materialized view of that name.",
         "ambiguous_column": "A name that several joined tables have as a column.",
         "unknown_account": "A name that is no account of the policy.",
         "unknown_column": "A column that the tables in reach do not have.",
@@ -153,6 +158,10 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is suspended.",
     },
     InterfaceError: {
+        "no_step_closed": "No further step of a view has closed: there is nothing to publish.",
+        "state_not_placed": "It is not said where the private state of views is kept.",
+        "view_full": "All steps of a view are used.",
+        "view_of_another": "A shared view is refreshed and dropped by the account that created it.",
         "answer_too_large": "An answer of too many values to hold as Python objects; arrow() reads "
         "it.",
         "bad_setting": "A value that a setting of the shell does not take.",
@@ -270,6 +279,16 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     NotSupportedError: {"executemany": "It would pay for every answer and show only the last."},
     OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
     ParameterError: {
+        "bad_period": "A length of time is not one, such as '1 day'.",
+        "bad_steps": "A view cannot have so many steps, or steps like these.",
+        "bad_time": "A time is not one, such as '2026-01-01 06:00'.",
+        "bad_view_option": "An option of a view has a value of another type.",
+        "bad_window": "The window of a view is no whole number of its steps.",
+        "name_taken": "A view would have the name of a table.",
+        "unknown_factorisation": "There is no factorisation of that name.",
+        "unknown_zone": "There is no time zone of that name.",
+        "view_option_missing": "A view lacks an option that it needs.",
+        "view_option_unknown": "A view has no option of that name.",
         "bad_limit": "A selection of a negative number of places.",
         "bad_offsets": "Offsets of a selection that are not one finite number per score.",
         "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",

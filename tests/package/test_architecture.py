@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("dbapi",),
         ("export", "render"),
         ("connection",),
+        ("continual",),
         ("pipeline",),
         ("budget",),
         ("results",),
@@ -47,8 +48,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "dpsql.interfaces": (("cli",), ("shell",), ("demo",), ("sqlalchemy",), ("__init__",)),
 }
 LIBRARIES = {
-    "sqlglot": {"pipeline", "sql", "ir"},
-    "duckdb": {"engines", "pipeline", "results", "interfaces"},
+    "sqlglot": {"continual", "pipeline", "sql", "ir"},
+    "duckdb": {"engines", "continual", "pipeline", "results", "interfaces"},
     "sqlalchemy": {"interfaces"},
     "sqlite3": {"ledger"},
     "matplotlib": {"render", "results", "notebook"},

@@ -140,6 +140,7 @@ class Toeplitz(Factorisation):
         return NoiseRow(np.arange(step, dtype=np.int64), weights[step - 1 :: -1], slack)
 
     def row_norms(self) -> NDArray[np.float64]:
+        """Bound the l2 norms of the beginnings of B's first column, of shape (steps,)."""
         weights, slack = _float_column(self)
         norms: NDArray[np.float64] = np.sqrt(np.cumsum((np.abs(weights) + slack) ** 2)) * _UP
         return norms
@@ -350,6 +351,7 @@ class TreeFactorisation(Factorisation):
         return math.floor(total / (1 << self.bits) + Fraction(1, 2))
 
     def row_norms(self) -> NDArray[np.float64]:
+        """Bound the l2 norms of the rows by the variances of their nodes, of shape (steps,)."""
         return _tree_norms(self)
 
 

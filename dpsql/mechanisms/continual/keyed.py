@@ -106,7 +106,7 @@ class KeyedWords:
         self._left = np.empty(0, dtype=np.uint64)
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """The next ``n`` words, each uniform on [0, 2**64)."""
+        """Compute the next ``n`` words, each uniform on [0, 2**64), of shape (n,)."""
         blocks = -(-(n - len(self._left)) // _WORDS)
         if blocks > 0:
             raw = b"".join(
@@ -135,7 +135,10 @@ class LatticeGaussian:
         return 5.5
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """x**2 / (2 sigma**2), to 3 units in the last place: x is rounded once, as it is large."""
+        """Compute x**2 / (2 sigma**2) for integers of any shape, to 3 units in the last place.
+
+        x is rounded once, as it is large.
+        """
         z = x / self.sigma
         return 0.5 * z * z
 

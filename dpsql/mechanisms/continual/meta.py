@@ -85,8 +85,9 @@ class MetaHistogram:
     ) -> CellRelease:
         """Release a cell from the counts of its own steps, in the order the selection needs.
 
-        ``groups`` are the encoded keys. All that is drawn comes from the key: a cell has one answer
-        for ever, which must not be asked of two states of the data.
+        ``scores`` has shape (groups,), and ``groups`` are the encoded keys. All that is drawn comes
+        from the key: a cell has one answer for ever, which must not be asked of two states of the
+        data.
         """
         source = key.source(f"cell of level {cell[0]}", cell[1])
         selected = self.selection.select(scores, source)

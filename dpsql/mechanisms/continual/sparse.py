@@ -64,9 +64,10 @@ class SparseVector:
         kept: EntropySource,
         fresh: EntropySource,
     ) -> bool:
-        """Whether a noisy count is above the noisy threshold.
+        """Tell whether any noisy count is above the noisy threshold.
 
-        ``kept`` must give the same words until the first yes, ``fresh`` others every time.
+        ``counts`` has shape (groups,). ``kept`` must give the same words until the first yes,
+        ``fresh`` others every time.
         """
         limit = threshold + int(self.noise.sample(1, kept)[0])
         return bool((counts + self.noise.sample(len(counts), fresh) > limit).any())
@@ -129,7 +130,7 @@ class SparseTopK:
         return PrivacyLoss((selections + asked + self.counts.rho(distinct)) * _UP, 0.0)
 
     def first(self, exact: NDArray[np.int64], key: StreamKey) -> SparseChoice:
-        """Choose at the first step, from the counts of all declared groups."""
+        """Choose at the first step, from the counts of all declared groups, of shape (groups,)."""
         return self._chosen(None, exact, key)
 
     def advance(
@@ -140,10 +141,11 @@ class SparseTopK:
         groups: Sequence[bytes],
         key: StreamKey,
     ) -> SparseChoice:
-        """The choice at a step after the first, from the counts of all declared groups.
+        """Choose at a step after the first, from the counts of all declared groups.
 
-        ``groups`` are their encoded keys. All that is drawn comes from the key: the same choice
-        before and the same counts give the same, and a step is asked once.
+        ``exact`` has shape (groups,), ``groups`` are their encoded keys. All that is drawn comes
+        from the key: the same choice before and the same counts give the same, and a step is asked
+        once.
         """
         if before.choices > self.switches:
             return before
@@ -163,7 +165,11 @@ class SparseTopK:
         groups: Sequence[bytes],
         key: StreamKey,
     ) -> Steps:
-        """The noisy counts of the listed groups at a step, in their order, in half-steps."""
+        """Add noise to the counts of the listed groups at a step: half-steps, shape (listed,).
+
+        ``exact`` are the counts of all declared groups, of shape (groups,), and ``groups`` their
+        encoded keys.
+        """
         listed = list(choice.listed)
         names = [groups[i] for i in listed]
         return self.counts.add(step, exact[listed], names, key, "sparse top k")

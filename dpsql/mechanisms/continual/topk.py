@@ -85,11 +85,11 @@ class ScheduledTopK:
         return max((chosen for chosen in self.schedule if chosen <= step), default=None)
 
     def choose(self, step: int, scores: NDArray[np.int64], key: StreamKey) -> NDArray[np.intp]:
-        """The groups chosen at a step of the schedule, largest first, by index into ``scores``.
+        """Choose groups at a step of the schedule: indices into ``scores``, of shape (k,).
 
-        ``scores`` are the cumulative counts as the selection takes them: of all declared groups, or
-        the largest in falling order. The choice is drawn once: the same scores give the same.
-        Raises ParameterError at another step.
+        The largest comes first. ``scores``, of shape (groups,), are the cumulative counts as the
+        selection takes them: of all declared groups, or the largest in falling order. The choice is
+        drawn once: the same scores give the same. Raises ParameterError at another step.
         """
         if step not in self.schedule:
             raise ParameterError("no groups are chosen at this step", code="bad_parameter")

@@ -157,10 +157,11 @@ class LatticeSampler:
         offset: NDArray[np.int64],
         doubts: Callable[[int], EntropySource],
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """For each proposal an integer, and whether it is kept: a draw is the first that is.
+        """Propose integers and tell which are kept: a draw is the first that is.
 
-        ``strip`` are uniform on [0, 2**32), ``offset`` on [0, 2**offset_bits), independent of each
-        other and of what ``doubts(i)`` supplies where more bits must decide on proposal i.
+        All arrays have shape (proposals,). ``strip`` are uniform on [0, 2**32), ``offset`` on
+        [0, 2**offset_bits), independent of each other and of what ``doubts(i)`` supplies where more
+        bits must decide on proposal i.
         """
         prefix = strip >> 16
         cell = self._guide.take(prefix)

@@ -1,0 +1,573 @@
+"""Materialized views from CREATE to SELECT, on a real database, ledger and clock."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from present import present
+
+import dpsql
+from dpsql.connection.connection import Connection
+from dpsql.continual import views as views_module
+from dpsql.continual.publication import GroupTexts
+from dpsql.continual.state import StreamState, Totals
+from dpsql.ledger import Ledger
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    TimeColumn,
+    ViewsPolicy,
+)
+from dpsql.policy.parameters import Parameters
+
+ROWS = """
+CREATE TABLE plays AS SELECT (range * 7919 % 400) AS user_id, 'a' || (range * 31 % 6) AS artist,
+    TIMESTAMP '2026-01-01' + INTERVAL (range * 3) MINUTE AS played_at, (range % 9 - 4) AS score
+FROM range(4800)
+"""  # ten days
+WITH = "WITH (step = '1 day', start = '2026-01-01', steps = 12, epsilon = 20, delta = 1e-4)"
+COUNTED = "SELECT artist, COUNT(DISTINCT user_id) AS users FROM plays GROUP BY artist"
+CREATE = f"CREATE MATERIALIZED VIEW v {WITH} AS {COUNTED}"
+REFRESH = "REFRESH MATERIALIZED VIEW v"
+
+
+def policy(**others: Any) -> Policy:
+    unit = PrivacyUnit("user", "user_id")
+    columns = {"score": ColumnPolicy(-4, 4)}
+    table = TablePolicy("plays", unit, columns, time=TimeColumn("played_at"))
+    accounts = {name: AccountPolicy(name, 500.0, 0.1) for name in ("ana", "bob")}
+    parameters = Parameters(
+        epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2
+    )
+    tables = {"plays": table, "genres": TablePolicy("genres", None)}
+    return Policy("d", parameters, accounts=accounts, tables=tables, **others)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets the day of January 2026 that it is."""
+
+    def set_day(day: int) -> None:
+        now = datetime(2026, 1, day, 0, 30, tzinfo=UTC)
+        monkeypatch.setattr(views_module, "_now", lambda: now)
+
+    set_day(1)
+    return set_day
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    found = tmp_path / "here"
+    found.mkdir()
+    with duckdb.connect(str(found / "x.duckdb")) as connection:
+        connection.execute(ROWS)
+        connection.execute("CREATE TABLE genres AS SELECT 'a' || range AS artist FROM range(3)")
+    return found
+
+
+def connect(place: Path, analyst: str = "ana", **others: Any) -> Connection:
+    ledger = str(place / "l.db")
+    return dpsql.connect(place / "x.duckdb", policy(**others), ledger, analyst)
+
+
+@pytest.fixture
+def connection(place: Path) -> Iterator[Connection]:
+    with connect(place) as opened:
+        yield opened
+
+
+def change(place: Path, sql: str) -> None:
+    with duckdb.connect(str(place / "x.duckdb")) as owner:
+        owner.execute(sql)
+
+
+def rows(connection: Connection, sql: str = "SELECT * FROM v ORDER BY ALL") -> list[Any]:
+    return list(connection.sql(sql))
+
+
+def spent(connection: Connection) -> float:
+    return connection.budget().accounts[0].spent.loss.rho
+
+
+# -- what it does ---------------------------------------------------------------------------------
+
+
+def test_a_view_is_paid_for_once_and_read_for_nothing(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE)
+    paid = spent(connection)
+    assert paid > 0
+    for day in (2, 5, 11):
+        clock(day)
+        connection.sql(REFRESH)
+    last = rows(connection, "SELECT step, count(*) FROM v GROUP BY step ORDER BY step")
+    assert last == [(step, 6) for step in range(1, 11)]
+    assert spent(connection) == paid
+    assert connection.budget().streams
+
+
+def test_values_are_running_counts_and_noise(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE)
+    clock(11)
+    connection.sql(REFRESH)
+    counted = present(
+        duckdb.sql(
+            "SELECT step, artist, count(DISTINCT u) FROM (SELECT r * 7919 % 400 AS u, "
+            "r * 31 % 6 AS artist, r // 480 AS d FROM range(4800) t(r)) JOIN range(1, 11) s(step) "
+            "ON d < step GROUP BY ALL"
+        )
+    ).fetchall()
+    exact = {(step, f"a{artist}"): count for step, artist, count in counted}
+    found = rows(
+        connection, "SELECT step, artist, users, DP_NOISE_SCALE(users) AS std FROM v ORDER BY ALL"
+    )
+    errors = [(users - exact[step, artist]) / std for step, artist, users, std in found]
+    assert len(errors) == 60  # every unit has three groups, and counts in each
+    assert max(map(abs, errors)) < 6.5
+    assert len({round(error, 2) for error in errors}) > 5
+
+
+def test_a_top_k_shows_the_largest_of_each_step(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    top = "SELECT artist, COUNT(*) AS n, AVG(score) AS mean FROM plays GROUP BY artist"
+    connection.sql(f"CREATE MATERIALIZED VIEW v {WITH} AS {top} ORDER BY n DESC LIMIT 2")
+    clock(4)
+    connection.sql(REFRESH)
+    assert rows(connection, "SELECT step, count(*) FROM v GROUP BY ALL ORDER BY 1") == [
+        (1, 2),
+        (2, 2),
+        (3, 2),
+    ]
+
+
+def test_declared_keys_are_all_there_from_the_first_step(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    declared = policy()
+    table = declared.tables["plays"]
+    columns = {**table.columns, "artist": ColumnPolicy(domain=("a5", "zz", "a0"))}
+    tables = {
+        **declared.tables,
+        "plays": TablePolicy("plays", table.privacy_unit, columns, time=table.time),
+    }
+    known = Policy("d", declared.defaults, accounts=declared.accounts, tables=tables)
+    with dpsql.connect(place / "x.duckdb", known, str(place / "l.db"), "ana") as opened:
+        opened.sql(CREATE)
+        clock(3)
+        opened.sql(REFRESH)
+        found = rows(opened, "SELECT step, artist, users FROM v ORDER BY ALL")
+    assert [(step, artist) for step, artist, _ in found] == [
+        (step, artist) for step in (1, 2) for artist in ("a0", "a5", "zz")
+    ]
+    counts = {artist: users for step, artist, users in found if step == 2}
+    assert counts["a0"] > 30 > abs(counts["zz"])
+
+
+def test_a_window_slides(connection: Connection, clock: Callable[[int], None]) -> None:
+    options = WITH.replace("epsilon", "window = '2 days', epsilon")
+    sql = "SELECT artist, COUNT(*) AS n FROM plays GROUP BY artist"
+    connection.sql(f"CREATE MATERIALIZED VIEW v {options} AS {sql}")
+    clock(11)
+    connection.sql(REFRESH)
+    totals = dict(rows(connection, "SELECT step, sum(n) FROM v GROUP BY ALL"))
+    # Units have used up their two rows a group, and three groups, long before the last days.
+    assert totals[2] > 500
+    assert totals.get(10, 0) < totals[2] / 4
+
+
+@pytest.mark.parametrize("factoring", ["toeplitz", "tree", "honaker", "blt"])
+def test_every_factorisation_goes_on_after_a_restart(
+    factoring: str, place: Path, clock: Callable[[int], None]
+) -> None:
+    options = WITH.replace("epsilon", f"continual = '{factoring}', epsilon")
+    with closing(connect(place)) as opened:
+        opened.sql(f"CREATE MATERIALIZED VIEW v {options} AS {COUNTED}")
+    for day in (3, 7):
+        clock(day)
+        with closing(connect(place)) as opened:
+            opened.sql(REFRESH)
+            assert len(rows(opened, "SELECT DISTINCT step FROM v")) == day - 1
+
+
+def test_intervals_hold_what_was_counted(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE.replace("epsilon = 20", "epsilon = 2"))
+    clock(11)
+    connection.sql(REFRESH)
+    (ends,) = rows(
+        connection,
+        "SELECT min(users - DP_INTERVAL_LOW(users)), max(DP_INTERVAL_HIGH(w.users, 0.95) - users), "
+        "min(DP_INTERVAL_HIGH(users, 0.5) - users), min(DP_NOISE_SCALE(users)) FROM v w",
+    )
+    low, high, half, scale = ends
+    assert 1.5 * scale < low < high < 8 * scale
+    assert 0 < half < low
+    for column, code in (("artist", "no_noise_known"), ("nothing", "no_noise_known")):
+        with pytest.raises(dpsql.QueryRefused) as caught:
+            connection.sql(f"SELECT DP_INTERVAL_LOW({column}) FROM v")
+        assert caught.value.code == code
+
+
+def test_a_view_is_joined_with_public_tables_and_released_rows(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE)
+    clock(3)
+    connection.sql(REFRESH)
+    joined = "SELECT step, artist, users - lag(users) OVER (PARTITION BY artist ORDER BY step) "
+    assert len(rows(connection, f"{joined} FROM v JOIN genres USING (artist)")) == 6
+    both = "SELECT * FROM (SELECT artist, COUNT(*) AS n FROM plays GROUP BY artist)"
+    assert rows(connection, f"{both} JOIN (SELECT artist FROM v WHERE step = 2) USING (artist)")
+    clock(4)
+    connection.sql(REFRESH)
+    assert rows(connection, "SELECT max(step) FROM v") == [(3,)]
+    with pytest.raises(dpsql.QueryRefused) as caught:
+        connection.sql("SELECT artist, COUNT(*) FROM plays JOIN v USING (artist) GROUP BY artist")
+    assert caught.value.code == "view_beside_rows"
+
+
+def test_views_of_the_owner_are_shared_and_paid_for_once(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    views = ViewsPolicy(create=("bob",), shared=("bob",))
+    with connect(place, "bob", views=views) as owner, connect(place, views=views) as ana:
+        with pytest.raises(dpsql.QueryRefused) as caught:
+            ana.sql(CREATE)
+        assert caught.value.code == "view_not_allowed"
+        owner.sql(CREATE)
+        clock(3)
+        owner.sql(REFRESH)
+        assert rows(ana) == rows(owner) != []
+        assert spent(ana) == 0
+        for statement in (REFRESH, "DROP MATERIALIZED VIEW v"):
+            with pytest.raises(dpsql.InterfaceError) as refused:
+                ana.sql(statement)
+            assert refused.value.code == "view_of_another"
+
+
+def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
+    place: Path, connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE)
+    paid = spent(connection)
+    (state,) = (place / "x.views").iterdir()
+    connection.sql("DROP MATERIALIZED VIEW v")
+    assert not state.exists()
+    assert spent(connection) == paid
+    with pytest.raises(dpsql.UnknownName):
+        connection.sql("SELECT * FROM v")
+    connection.sql(CREATE)
+    assert spent(connection) == pytest.approx(2 * paid)
+
+
+# -- rows that come and go ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[GroupTexts, list[int]]]:
+    """What is counted at each step, before any noise."""
+    found: list[dict[GroupTexts, list[int]]] = []
+    original = StreamState.totals
+
+    def recorded(self: StreamState, step: int) -> Totals:
+        totals = original(self, step)
+        groups = zip(*totals.keys, strict=True)
+        values = np.array(totals.values).T.tolist()
+        found.append(dict(zip(groups, values, strict=True)))
+        return totals
+
+    monkeypatch.setattr(StreamState, "totals", recorded)
+    return found
+
+
+def test_late_rows_count_in_the_step_that_first_reads_them(
+    place: Path, clock: Callable[[int], None], counted: list[dict[GroupTexts, list[int]]]
+) -> None:
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+        clock(3)
+        opened.sql(REFRESH)
+    change(place, "INSERT INTO plays SELECT 1000 + range, 'a0', '2026-01-01', 0 FROM range(50)")
+    change(place, "DELETE FROM plays WHERE played_at < '2026-01-03' AND user_id < 1000")
+    with closing(connect(place)) as opened:
+        clock(4)
+        opened.sql(REFRESH)
+    second, third = counted[1], counted[2]
+    grown = {group: third[group][0] - second[group][0] for group in second}
+    assert grown["a0",] >= 50
+    assert all(growth >= 0 for growth in grown.values())
+
+
+@pytest.mark.parametrize("select", [
+    COUNTED,
+    "SELECT artist, COUNT(*) AS n, SUM(score) AS s, AVG(score) AS m FROM plays GROUP BY artist",
+])  # fmt: skip
+def test_no_unit_changes_more_than_it_may_whatever_the_rows_do(
+    select: str,
+    place: Path,
+    clock: Callable[[int], None],
+    counted: list[dict[GroupTexts, list[int]]],
+) -> None:
+    """By SQL, in l1 per group over all steps; with and without one unit, on one state's key."""
+    change(
+        place,
+        "INSERT INTO plays SELECT 7777, 'a' || range % 6, TIMESTAMP '2026-01-01' + "
+        "INTERVAL (range * 97) MINUTE, 4 - range % 9 FROM range(140)",
+    )
+    with closing(connect(place)) as opened:
+        opened.sql(f"CREATE MATERIALIZED VIEW v {WITH} AS {select}")
+        shape = opened._answerer.views.prepared("v").shape
+    other = place.parent / "without"
+    shutil.copytree(place, other)
+    change(other, "DELETE FROM plays WHERE user_id = 7777")
+    for where in (place, other):
+        for day in (2, 3, 5, 6, 9, 12):
+            if day == 5:  # rows change under our feet
+                change(where, "DELETE FROM plays WHERE user_id = 7777 AND score < 0")
+            if day == 9:
+                change(where, "UPDATE plays SET score = -4, artist = 'a1' WHERE user_id = 7777")
+            with closing(connect(where)) as opened:
+                clock(day)
+                opened.sql(REFRESH)
+    one, two = counted[: len(counted) // 2], counted[len(counted) // 2 :]
+    bounds = [each.reach for each in shape.contributions]
+    moved = {}
+    for group in {key for step in one for key in step}:
+        nothing = [0] * len(bounds)
+        change_ = [
+            np.subtract(a.get(group, nothing), b.get(group, nothing))
+            for a, b in zip(one, two, strict=True)
+        ]
+        moved[group] = np.abs(np.diff([np.zeros(len(bounds)), *change_], axis=0)).sum(axis=0)
+    changed = [most for most in moved.values() if most.any()]
+    assert 0 < len(changed) <= 3
+    assert all((most <= bounds).all() for most in changed)
+    assert any((most == bounds).any() for most in changed)  # the bounds are reached
+
+
+# -- crashes and restarts -------------------------------------------------------------------------
+
+WORKER = """
+import sys, os
+from datetime import datetime, UTC
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from continual.test_views import connect, REFRESH
+from dpsql.continual import views
+views._now = lambda: datetime(2026, 1, int(sys.argv[2]), 0, 30, tzinfo=UTC)
+moment = sys.argv[3]
+def kill(*_, **__): os.kill(os.getpid(), 9)
+if moment == "read": views.Views._step.__globals__["publish"] = kill
+if moment == "begun":
+    from dpsql.continual.state import StreamState
+    StreamState.absorb = kill
+if moment == "drawn":
+    from dpsql.ledger import Ledger
+    Ledger.publish_step = kill
+with connect(Path(sys.argv[1])) as opened:
+    opened.sql(REFRESH)
+    if moment == "out": kill()
+"""
+
+
+def in_another_process(place: Path, day: int, moment: str = "") -> int:
+    tests = str(Path(__file__).parent.parent)
+    command = [sys.executable, "-c", WORKER.format(tests=tests), str(place), str(day), moment]
+    return subprocess.run(command, check=False, capture_output=True).returncode
+
+
+def test_another_process_goes_on_with_the_same_rows(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+    shutil.copytree(place, place.parent / "whole")
+    for day in (3, 6, 9):
+        assert in_another_process(place, day) == 0
+    clock(9)
+    with closing(connect(place.parent / "whole")) as whole, closing(connect(place)) as parts:
+        whole.sql(REFRESH)
+        assert rows(whole) == rows(parts) != []
+
+
+@pytest.mark.parametrize("moment", ["begun", "read", "drawn", "out"])
+def test_a_step_is_out_or_used_and_never_read_again(
+    moment: str, place: Path, clock: Callable[[int], None]
+) -> None:
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+    assert in_another_process(place, 2, moment) == -9
+    clock(4)
+    with closing(connect(place)) as opened:
+        opened.sql(REFRESH)
+        steps = [step for (step,) in rows(opened, "SELECT DISTINCT step FROM v ORDER BY step")]
+    assert steps == ([1, 2, 3] if moment == "out" else [2, 3])
+    with Ledger.open(place / "l.db") as ledger:
+        assert ledger.verify().sound
+
+
+def test_a_ledger_or_a_state_that_was_put_back_repeats_no_step(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+    shutil.copytree(place, place.parent / "before")
+    clock(4)
+    with closing(connect(place)) as opened:
+        opened.sql(REFRESH)
+    shutil.copytree(place, place.parent / "other")
+    shutil.copy(place.parent / "before" / "l.db", place / "l.db")
+    clock(5)
+    with closing(connect(place)) as opened:
+        opened.sql(REFRESH)
+        assert rows(opened, "SELECT DISTINCT step FROM v") == [(4,)]
+    (state,) = (place.parent / "before" / "x.views").iterdir()
+    shutil.copy(state, place.parent / "other" / "x.views" / state.name)
+    opened = connect(place.parent / "other")
+    with closing(opened), pytest.raises(dpsql.EngineError) as caught:
+        opened.sql(REFRESH)
+    assert caught.value.code == "state_behind"
+
+
+def test_a_failure_uses_the_step_and_suspends_the_account(
+    connection: Connection, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection.sql(CREATE)
+    clock(3)
+
+    def fail(*_: object) -> None:
+        raise ValueError("row 4711")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamState, "absorb", fail)
+        with pytest.raises(dpsql.EngineError) as caught:
+            connection.sql(REFRESH)
+    assert caught.value.code == "engine_failed"
+    assert "4711" not in f"{caught.value!r} {caught.value.__context__!r}"
+    with pytest.raises(dpsql.LedgerError) as suspended:
+        connection.sql(REFRESH)
+    assert suspended.value.code == "account_suspended"
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+def view(options: str = "", select: str = COUNTED) -> str:
+    given = "step = '1 day', start = '2026-01-01', steps = 12"
+    return f"CREATE MATERIALIZED VIEW w WITH ({given}{options}) AS {select}"
+
+
+REFUSED = [
+    (view().replace("steps = 12", "steps = 0"), "bad_steps"),
+    (view().replace("steps = 12", "steps = 1000000000"), "bad_steps"),
+    (view().replace("steps = 12", "steps = '12'"), "bad_steps"),
+    (view().replace("'1 day'", "'1 fortnight'"), "bad_period"),
+    (view().replace("'1 day'", "1"), "bad_view_option"),
+    (view().replace("'2026-01-01'", "'yesterday'"), "bad_time"),
+    (view().replace("step = '1 day', ", ""), "view_option_missing"),
+    (view(", rows = 3"), "view_option_unknown"),
+    (view(", epsilon = -1"), "parameter_out_of_range"),
+    (view(", window = '36 hours'"), "bad_window"),
+    (view(", window = '99 days'"), "bad_window"),
+    (view(", continual = 'none'"), "unknown_factorisation"),
+    (view(", steps = 3"), "syntax_error"),
+    (view().replace(" AS ", " "), "syntax_error"),
+    (view().replace("VIEW w", "VIEW plays"), "name_taken"),
+    (view(", max_groups_contributed = NULL"), "no_view"),
+    (view(select="SELECT artist FROM plays GROUP BY artist"), "no_view"),
+    (view(select="SELECT artist, COUNT(*) + 1 AS n FROM plays GROUP BY artist"), "no_view"),
+    (view(select="SELECT artist, MEDIAN(score) AS n FROM plays GROUP BY artist"), "no_view"),
+    (view(select="SELECT COUNT(DISTINCT artist) AS n FROM plays"), "no_view"),
+    (view(select="SELECT artist, COUNT(*) AS step FROM plays GROUP BY artist"), "no_view"),
+    (view(select="SELECT artist, COUNT(*) AS n FROM plays GROUP BY artist LIMIT 3"), "no_view"),
+    (view(select="SELECT COUNT(*) AS n FROM genres"), "no_view"),
+    (view(select="SELECT COUNT(*) AS n FROM (SELECT * FROM plays) p"), "no_view"),
+    (view(select="SELECT COUNT(*) AS n FROM plays p JOIN plays q USING (user_id)"), "no_view"),
+    (
+        view(select="SELECT now() AS t, COUNT(*) AS n FROM plays GROUP BY 1"),
+        "expression_not_allowed",
+    ),
+    (view(select="SELECT nothing, COUNT(*) AS n FROM plays GROUP BY 1"), "unknown_column"),
+    ("REFRESH MATERIALIZED VIEW nothing", "unknown_view"),
+    ("DROP MATERIALIZED VIEW nothing", "unknown_view"),
+    (CREATE, "ledger_stream_exists"),
+    (REFRESH, "no_step_closed"),
+    ("CREATE VIEW w AS SELECT 1", "not_a_query"),
+]
+
+
+@pytest.mark.few(len(REFUSED))
+@pytest.mark.parametrize(("statement", "code"), REFUSED)
+def test_what_is_refused_reads_nothing_and_costs_nothing(
+    statement: str,
+    code: str,
+    place: Path,
+    connection: Connection,
+    clock: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection.sql(CREATE)
+    paid, states = spent(connection), sorted((place / "x.views").iterdir())
+    monkeypatch.setattr(StreamState, "absorb", None)
+    with pytest.raises(dpsql.Error) as caught:
+        connection.sql(statement)
+    assert caught.value.code == code
+    assert spent(connection) == paid
+    assert sorted((place / "x.views").iterdir()) == states
+
+
+def test_a_view_that_is_full_says_so(connection: Connection, clock: Callable[[int], None]) -> None:
+    connection.sql(CREATE)
+    clock(20)
+    connection.sql(REFRESH)
+    with pytest.raises(dpsql.InterfaceError) as caught:
+        connection.sql(REFRESH)
+    assert caught.value.code == "view_full"
+
+
+def test_a_view_whose_policy_changed_does_not_go_on(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+    changed = policy()
+    table = changed.tables["plays"]
+    other = TablePolicy("plays", PrivacyUnit("user", "score"), table.columns, time=table.time)
+    tables = {**changed.tables, "plays": other}
+    new = Policy("d", changed.defaults, accounts=changed.accounts, tables=tables)
+    clock(3)
+    with dpsql.connect(place / "x.duckdb", new, str(place / "l.db"), "ana") as opened:
+        with pytest.raises(dpsql.QueryRefused) as caught:
+            opened.sql(REFRESH)
+        assert caught.value.code == "view_changed"
+
+
+def test_a_state_that_is_missing_stops_the_view(
+    place: Path, connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE)
+    clock(3)
+    (state,) = (place / "x.views").iterdir()
+    state.unlink()
+    with pytest.raises(dpsql.EngineError) as caught:
+        connection.sql(REFRESH)
+    assert caught.value.code == "state_missing"
+    assert "step" in str(connection.sql(f"EXPLAIN {view()}").fetchall())
