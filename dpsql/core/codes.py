@@ -90,8 +90,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "released.",
         "not_a_query": "Another kind of statement: data definition, settings, files, transactions.",
         "not_numeric": "A sum of something that is not a number.",
-        "no_view": "A query that has no running answer, or reads a table that does not say when "
-        "its rows happened.",
         "not_understood": "A call that the parser of SQL cannot make sense of.",
         "number_too_long": "A number with more digits than the engine compares without an error.",
         "option_twice": "An option of WITH DIFFERENTIAL_PRIVACY that is given twice.",
@@ -122,9 +120,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unknown_bounds": "A named argument of an aggregate that is not a contribution bound.",
         "unknown_ordinal": "A GROUP BY position outside the select list.",
         "unknown_qualifier": "A name before `.*` that no table of the FROM clause has.",
-        "view_beside_rows": "A materialized view in one FROM clause with private rows.",
-        "view_changed": "The policy or a table is not what it was when the view was priced.",
-        "view_not_allowed": "A view of an account that may not create any.",
         "window_over_private_rows": "A window function over private rows: it looks at other rows.",
     },
     SQLSyntaxError: {
@@ -136,7 +131,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unknown_account": "A name that is no account of the policy.",
         "unknown_column": "A column that the tables in reach do not have.",
         "unknown_table": "A table that the policy does not list, whether it exists or not.",
-        "unknown_view": "A materialized view that the account has not, and nobody shares.",
     },
     BudgetExceeded: {
         "budget_exceeded": "The account, or the total of all, cannot pay the worst case."
@@ -199,7 +193,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "no_frame_type": "A data frame that has no type for some column; fetchall() reads the "
         "answer.",
         "no_ledger": "A question asked of a connection without a ledger, which can only explain.",
-        "no_step_closed": "A view to be refreshed whose next step has not come to its end.",
         "no_python_value": "Values that Python cannot hold; arrow() reads them.",
         "not_connected": "The notebook asks before `%dpsql connect`.",
         "nothing_to_explain": "\\explain in the shell, without a query.",
@@ -207,8 +200,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "not have.",
         "script_failed": "A file of statements was not run to its end. What came before is paid "
         "for.",
-        "state_not_placed": "A view on an engine without a file, and no directory for its private "
-        "state.",
         "survey_not_kept": "What was found of the engine's functions cannot be written to its "
         "directory.",
         "table_unreadable": "A table registered on an engine that DuckDB cannot load.",
@@ -217,8 +208,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unknown_command": "A command that the shell does not have.",
         "unknown_setting": "A setting that the shell does not have.",
         "unknown_topic": "A topic that the shell has no help on.",
-        "view_full": "A view to be refreshed of which every step is used.",
-        "view_of_another": "A view of another account, to be refreshed or dropped.",
         "view_unreadable": "A view that fails, or reads files which its engine no longer reaches.",
     },
     InternalError: {
@@ -292,24 +281,17 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_limit": "A selection of a negative number of places.",
         "bad_offsets": "Offsets of a selection that are not one finite number per score.",
         "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",
-        "bad_period": "A text that is no period such as `1 day`.",
         "bad_probability": "A probability or delta that is not between 0 and 1, or 1/2 where that "
         "is the limit.",
         "bad_sensitivity": "A sensitivity that is negative, not finite, or not whole where it must "
         "be.",
-        "bad_steps": "A number of steps that a view cannot have, or steps that cannot be counted "
-        "in its time zone.",
-        "bad_time": "A text that is no date and no time.",
         "bad_value": "A query parameter's value that cannot be written in SQL, or too much text.",
-        "bad_view_option": "An option of a view that must be a text and is none.",
-        "bad_window": "A window of a view that is no whole number of its steps.",
         "column_not_in_answer": "A column to be shown or drawn that the answer does not have.",
         "column_not_numeric": "A column to be drawn that does not hold numbers.",
         "confidence_out_of_range": "A confidence that is not between 0 and 1, or too near to 1.",
         "draft_unclear": "What `dpsql init` is told does not fit the database, or contradicts "
         "itself.",
         "epsilon_range": "An epsilon beyond those that the analysis holds for.",
-        "name_taken": "A view named like a table.",
         "needless_cap": "k_bar to be chosen although the units' groups are capped.",
         "no_fixed_weights": "Weights asked for in advance of a set union whose policy lets the "
         "data decide them.",
@@ -327,12 +309,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "policy.",
         "release_too_large": "A release of more bytes than the ledger stores.",
         "too_many_choices": "A range of k_bar wider than the analysis of its choice.",
-        "unknown_factorisation": "A way to spread noise over steps that there is not.",
         "unknown_mechanism": "A name that is no mechanism.",
         "unknown_parameter": "A name that is no privacy parameter.",
-        "unknown_zone": "A name that is no time zone.",
-        "view_option_missing": "A view without `step` or `start`.",
-        "view_option_unknown": "An option that views do not have.",
     },
     PolicyError: {
         "policy_does_not_fit": "The policies file and the database do not agree.",

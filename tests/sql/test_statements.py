@@ -21,8 +21,11 @@ from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
+    CreateView,
     Describe,
+    DropView,
     Explain,
+    RefreshView,
     Reset,
     Select,
     Set,
@@ -85,12 +88,31 @@ def unplaced(statement: Statement) -> object:
             return table
         case Explain(_, text) | Select(text):
             return type(statement), text
+        case CreateView(name, options, _, text, _, explained):
+            return name, dict(options), text.strip(), explained
+        case RefreshView(name, until):
+            return name, until
+        case DropView(name):
+            return DropView, name
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("SHOW BUDGET", ShowSubject.BUDGET),
+        ("show  Materialized /* these */ VIEWS", ShowSubject.VIEWS),
+        (
+            "create materialized view \"my v\" with (step = '1 day', Steps = 9) as select 1; ",
+            ("my v", {"step": "1 day", "steps": 9}, "select 1;", False),
+        ),
+        (
+            "explain create materialized view v as -- why\nselect 1",
+            ("v", {}, "-- why\nselect 1", True),
+        ),
+        ("refresh materialized view v", ("v", None)),
+        ("REFRESH MATERIALIZED VIEW v UNTIL TIMESTAMP '2026-02-01'", ("v", "2026-02-01")),
+        ("refresh materialized view v until '2026-02-01';", ("v", "2026-02-01")),
+        ("drop materialized view v", (DropView, "v")),
         ("show tables;", ShowSubject.TABLES),
         (
             "\n-- comment\nShow /* of /* nested */ kind */ Parameters ; ; -- end",
