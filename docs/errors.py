@@ -45,17 +45,19 @@ def _worlds() -> Iterator[list[tuple[str, str, dpsql.Connection]]]:
     """The statements of the attack suite, shortest first: code, statement, and whom to ask."""
     sys.path.insert(0, str(ROOT / "tests"))
     try:
-        from attacks import ATTACKS, GRID_ATTACKS
-        from support import connect, connect_to_grid
+        from attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS
+        from support import connect, connect_to_grid, connect_to_views
     finally:
         sys.path.pop(0)
     with (
         tempfile.TemporaryDirectory() as directory,
         connect(Path(directory)) as world,
         connect_to_grid(Path(directory)) as grid,
+        connect_to_views(Path(directory)) as views,
     ):
         asked = [(attack.outcome, attack.sql, world) for attack in ATTACKS]
         asked += [(attack.outcome, attack.sql, grid) for attack in GRID_ATTACKS]
+        asked += [(attack.outcome, attack.sql, views) for attack in VIEW_ATTACKS]
         yield sorted(asked, key=lambda each: (len(each[1]), each[1]))
 
 

@@ -527,6 +527,18 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         (";", "syntax_error"),
         ("select", "does_not_bind"),
     ],
+    "a view reads one table that says when its rows happened": [
+        (
+            "create materialized view v with (step = '1 day', start = '2024-01-01') as select k, count(*) from visits group by k",
+            "no_view",
+        ),
+        ("refresh materialized view nowhere", "unknown_view"),
+        ("drop materialized view visits", "unknown_view"),
+        ("create materialized view v as select count(*) from visits", "view_option_missing"),
+        ("create view v as select count(*) from visits", "not_a_query"),
+        ("drop table visits", "not_a_query"),
+        ("show materialized views", TELLS),
+    ],
     "files, settings, catalogs, state and time are out of reach": [
         ("select * from query('select * from visits')", "function_not_allowed"),
         ("select * from query_table('visits')", "function_not_allowed"),
@@ -952,5 +964,37 @@ GRID_ATTACKS = [
     for sql, outcome in (
         ("select a, b, count(*) from grid group by a, b", "domain_too_large"),
         ("select point, count(*) from grid group by point", "key_type"),
+    )
+]
+
+
+PLAYS = """CREATE TABLE plays AS SELECT
+    range % 50 AS uid, 's' || range % 4 AS song, range % 9 AS n,
+    TIMESTAMP '2024-01-01' + to_hours(range) AS played_at FROM range(400)"""
+"""A table of its own that says when its rows happened, for materialized views."""
+
+VIEW_WITH = "with (step = '1 day', start = '2024-01-01', steps = 30)"
+
+VIEWS = (
+    f"create materialized view songs {VIEW_WITH} as "
+    "select song, count(*) as plays from plays group by song",
+    f"create materialized view sums {VIEW_WITH} as "
+    "select song, sum(n) as n from plays group by song",
+)
+"""Two views of it, made before the owner changed the bounds of n."""
+
+VIEW_ATTACKS = [
+    Attack(sql, outcome, "views are apart from private rows, and keep to what they were priced by")
+    for sql, outcome in (
+        (
+            "select song, count(*) from plays join songs using (song) group by song",
+            "view_beside_rows",
+        ),
+        ("refresh materialized view sums", "view_changed"),
+        ("describe sums", "view_changed"),
+        (
+            f"create materialized view v {VIEW_WITH} as select count(*) as n from plays",
+            "view_not_allowed",
+        ),
     )
 ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
-from attacks import GRID
+from attacks import GRID, PLAYS, VIEWS
 
 import dpsql
 from dpsql.core.quoting import quote
@@ -18,7 +18,15 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_query
-from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    TimeColumn,
+    ViewsPolicy,
+)
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
@@ -108,6 +116,33 @@ def connect_to_grid(directory: Path) -> dpsql.Connection:
     with duckdb.connect(str(directory / "grid.duckdb")) as writer:
         writer.execute(GRID)
     return dpsql.connect(directory / "grid.duckdb", rules, directory / "grid_budget.db", ANALYST)
+
+
+def connect_to_views(directory: Path) -> dpsql.Connection:
+    """A connection for VIEW_ATTACKS: with two views, one of them made under other bounds.
+
+    Its account may create no further ones.
+    """
+    place = directory / "plays.duckdb"
+    with duckdb.connect(str(place)) as writer:
+        writer.execute(PLAYS)
+    with dpsql.connect(place, plays_policy(8), directory / "plays.db", ANALYST) as before:
+        for statement in VIEWS:
+            before.sql(statement)
+    rules = replace(plays_policy(9), views=ViewsPolicy(create=()))
+    return dpsql.connect(place, rules, directory / "plays.db", ANALYST)
+
+
+def plays_policy(upper: float) -> Policy:
+    """The policy of the table PLAYS, whose n goes up to ``upper``."""
+    columns = {"n": ColumnPolicy(0, upper)}
+    unit, time = PrivacyUnit("person", "uid"), TimeColumn("played_at")
+    return Policy(
+        "plays",
+        defaults=Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=2),
+        accounts={ANALYST: AccountPolicy(ANALYST, 100.0, 1e-3)},
+        tables={"plays": TablePolicy("plays", unit, columns, time=time)},
+    )
 
 
 def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:

@@ -251,7 +251,7 @@ def _at(place: Place) -> Iterator[None]:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """The wall time of UNTIL. Raises ``ParameterError`` (``bad_start``)."""
+    """The wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
     return None if text is None else read_wall_time("UNTIL", text)
 
 

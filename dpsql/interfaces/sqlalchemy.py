@@ -168,10 +168,16 @@ class DpsqlDialect(default.DefaultDialect):
     ) -> list[str]:
         return []
 
+    def get_materialized_view_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        return [row.name for row in self._views(connection, schema, **kw)]
+
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
         names = self.get_table_names(connection, schema, **kw)
+        names += self.get_materialized_view_names(connection, schema, **kw)
         return fold(table_name) in map(fold, names)
 
     def get_columns(
@@ -185,6 +191,8 @@ class DpsqlDialect(default.DefaultDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> interfaces.ReflectedTableComment:
         table = self._table(connection, table_name, schema, **kw)
+        if not hasattr(table, "access"):
+            return {"text": f"materialized view, {table.published} of {table.steps} steps"}
         unit = "" if table.privacy_unit is None else f", privacy unit: {table.privacy_unit}"
         return {"text": table.access + unit}
 
@@ -202,9 +210,24 @@ class DpsqlDialect(default.DefaultDialect):
             return []
         return connection.exec_driver_sql("SHOW TABLES").all()
 
+    @reflection.cache
+    def _views(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> Sequence[Row[Any]]:
+        """List the materialized views of a connection; without a ledger there are none."""
+        if schema not in (None, self.default_schema_name):
+            return []
+        try:
+            return connection.exec_driver_sql("SHOW MATERIALIZED VIEWS").all()
+        except exc.InterfaceError as error:
+            if getattr(error.orig, "code", None) != "no_ledger":
+                raise
+            return []
+
     def _table(self, connection: Connection, name: str, schema: str | None, **kw: Any) -> Row[Any]:
-        """A table of the policy. Raises ``NoSuchTableError``."""
-        for row in self._tables(connection, schema, **kw):
+        """A table of the policy, or a view. Raises ``NoSuchTableError``."""
+        tables = self._tables(connection, schema, **kw)
+        for row in (*tables, *self._views(connection, schema, **kw)):
             if fold(row.name) == fold(name):
                 return row
         raise exc.NoSuchTableError(name)

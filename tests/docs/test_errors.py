@@ -13,8 +13,8 @@ from types import ModuleType
 
 import conftest
 import pytest
-from attacks import ATTACKS, GRID_ATTACKS, Attack
-from support import connect_to_grid
+from attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS, Attack
+from support import connect_to_grid, connect_to_views
 
 import dpsql
 from dpsql import errors
@@ -122,7 +122,7 @@ def test_a_code_belongs_to_one_class_and_means_one_thing() -> None:
 
 @pytest.mark.parametrize("code", REFUSALS)
 def test_every_refusal_has_an_example(code: str) -> None:
-    assert code in {attack.outcome for attack in (*ATTACKS, *GRID_ATTACKS)}
+    assert code in {attack.outcome for attack in (*ATTACKS, *GRID_ATTACKS, *VIEW_ATTACKS)}
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,20 @@ def test_what_cannot_be_grouped_by_is_refused_for_nothing(
         grid.sql(attack.sql)
     assert caught.value.code == attack.outcome
     assert grid.budget().queries == 0
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with connect_to_views(tmp_path_factory.mktemp("views")) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("attack", VIEW_ATTACKS, ids=lambda attack: attack.sql)
+def test_a_view_that_promises_nothing_any_more_is_refused_for_nothing(
+    attack: Attack, views: dpsql.Connection
+) -> None:
+    before = views.budget()
+    with pytest.raises(dpsql.QueryRefused) as caught:
+        views.sql(attack.sql)
+    assert caught.value.code == attack.outcome
+    assert views.budget() == before

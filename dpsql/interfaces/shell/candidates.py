@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -30,8 +30,14 @@ ROW_FUNCTIONS: Final = words(
 WINDOW_FUNCTIONS: Final = ("DENSE_RANK", "LAG", "LEAD", "RANK", "ROW_NUMBER")
 SQL_FUNCTIONS: Final = tuple(sorted((*AGGREGATES, *NOISE, *ROW_FUNCTIONS, *WINDOW_FUNCTIONS)))
 
-STARTS: Final = ("DESCRIBE", "EXPLAIN", "RESET", "SELECT", "SET", "SHOW", "WITH")
-SHOW_WORDS: Final = ("BUDGET", "PARAMETERS", "TABLES")
+OF_VIEWS: Final = tuple(f"{verb} MATERIALIZED VIEW" for verb in ("CREATE", "DROP", "REFRESH"))
+"""How statements about a view begin."""
+STARTS: Final = tuple(
+    sorted(("DESCRIBE", "EXPLAIN", "RESET", "SELECT", "SET", "SHOW", "WITH", *OF_VIEWS))
+)
+VIEW_OPTIONS: Final = ("continual", "start", "step", "steps", "window")
+"""Options of CREATE MATERIALIZED VIEW beside the privacy parameters."""
+SHOW_WORDS: Final = ("BUDGET", "MATERIALIZED VIEWS", "PARAMETERS", "TABLES")
 KEYWORDS: Final = phrases(
     """
     ALL, AND, AS, ASC, BETWEEN, BY, CASE, CUBE, DESC, DIFFERENTIAL_PRIVACY, DISTINCT, ELSE, END,
@@ -49,11 +55,12 @@ _RESERVED = frozenset(fold(word) for keyword in KEYWORDS for word in keyword.spl
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """``tables`` are the columns of each table, ``parameters`` values for each privacy parameter:
-    the policy's default and its maximum."""
+    """``tables`` are the columns of each table and view, ``parameters`` values for each privacy
+    parameter: the policy's default and its maximum. ``views`` names the views among the tables."""
 
     tables: Mapping[str, tuple[str, ...]]
     parameters: Mapping[str, tuple[str, ...]]
+    views: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, policy: Policy, schema: Schema) -> Catalog:
@@ -63,6 +70,12 @@ class Catalog:
             for table in policy.tables.values()
         }
         return cls(tables, {name: _values(policy, name) for name in PARAMETER_NAMES})
+
+    def with_views(self, views: Mapping[str, tuple[str, ...]]) -> Catalog:
+        """The catalog with these materialized views, by name with their columns, and no others."""
+        tables = {name: found for name, found in self.tables.items() if name not in self.views}
+        named = {spelled(name): tuple(map(spelled, found)) for name, found in views.items()}
+        return replace(self, tables={**named, **tables}, views=tuple(named))
 
 
 def spelled(name: str) -> str:

@@ -75,8 +75,16 @@ SELECT with GROUP BY or without, over the tables of \\dt: COUNT, SUM, AVG, VARIA
 QUANTILE_CONT, COUNT(DISTINCT …), SELECT DISTINCT, ORDER BY … LIMIT for the largest groups. Anything
 may stand on top of it: HAVING, window functions, joins with public tables, CTEs.
 Besides: EXPLAIN SELECT …, SET epsilon = 0.5, RESET epsilon, SHOW BUDGET, SHOW TABLES,
-SHOW PARAMETERS, DESCRIBE table.
+SHOW PARAMETERS, DESCRIBE table. Materialized views: \\help views.
 For one query: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …""",
+    "views": """\
+A materialized view is paid for once and published step by step, without further cost:
+CREATE MATERIALIZED VIEW name WITH (step = '1 day', start = '2026-01-01', steps = 365) AS SELECT …
+over one private table, with keys and aggregates. EXPLAIN in front of it shows price and noise.
+REFRESH MATERIALIZED VIEW name [UNTIL TIMESTAMP '…'] publishes every step that has closed since;
+SELECT … FROM name reads what is published, with the columns step and as_of; DROP MATERIALIZED VIEW
+name ends it, and refunds nothing. SHOW MATERIALIZED VIEWS (\\dm) lists them, \\d name its columns.
+Other options: window, continual, and privacy parameters such as epsilon.""",
     "privacy": f"""\
 Every answer carries noise, and its interval covers that noise. Each query reserves its worst case
 from your account before it reads, and pays what it took once the answer is known, which is never

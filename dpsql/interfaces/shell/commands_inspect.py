@@ -35,6 +35,12 @@ def _tables(call: Invocation) -> None:
     call.shell.screen.show(facts(call.shell.source.connection.sql("SHOW TABLES")))
 
 
+def _views(call: Invocation) -> None:
+    shell = call.shell
+    found = shell.source.connection.sql("SHOW MATERIALIZED VIEWS")
+    shell.screen.show(facts(found), paged=shell.settings.pager)
+
+
 def _explain(call: Invocation) -> None:
     shell = call.shell
     text = call.argument or call.typed or shell.query
@@ -119,11 +125,19 @@ INQUIRIES: Final = (
         ("d",),
         Argument.TABLE,
         "[TABLE]",
-        "columns of a table, and what the policy says of each; without one, the tables",
+        "columns of a table or view, and what the policy says of each; without one, the tables",
         _describe,
         "Bounds and domains are what the policy declares, never what the data hold.",
     ),
     ShellCommand(("dt",), Argument.NOTHING, "", "the tables, and whom each protects", _tables),
+    ShellCommand(
+        ("dm",),
+        Argument.NOTHING,
+        "",
+        "the materialized views, and how far they are published",
+        _views,
+        "REFRESH MATERIALIZED VIEW name publishes the steps that have closed since.",
+    ),
     ShellCommand(
         ("explain",),
         Argument.SQL,

@@ -17,6 +17,7 @@ from dpsql.interfaces.shell.candidates import (
     SHOW_WORDS,
     SQL_FUNCTIONS,
     STARTS,
+    VIEW_OPTIONS,
     Argument,
     Known,
     Suggestion,
@@ -185,12 +186,39 @@ def _expected(
         yield from _noted(SHOW_WORDS, "keyword")
     elif first in ("describe", "desc"):
         yield from _noted(known.catalog.tables, "table")
+    elif first in ("create", "refresh", "drop") and not _defined(tokens):
+        yield from _of_view(tokens, known)
     elif _in_options(tokens):
         yield from _options(tokens, known)
     elif tokens[-1].text == ".":
         yield from _columns(_sources([*tokens, *_tokens(after)], known), known, tokens[-2].text)
     else:
         yield from _in_query(tokens, after, known, begun)
+
+
+def _defined(tokens: Sequence[_Token]) -> bool:
+    """True where the query of CREATE MATERIALIZED VIEW … AS has begun."""
+    return tokens[0].word == "create" and any(token.word == "as" for token in tokens)
+
+
+def _of_view(tokens: Sequence[_Token], known: Known) -> Iterator[tuple[str, str]]:
+    """What may follow in a statement about a view, in front of its query."""
+    verb, last = tokens[0].word, tokens[-1]
+    if len(tokens) == 1:
+        yield "MATERIALIZED VIEW", "keyword"
+    elif last.word == "materialized":
+        yield "VIEW", "keyword"
+    elif last.word == "view":
+        yield from _noted(() if verb == "create" else known.catalog.views, "view")
+    elif verb == "refresh":
+        yield from _noted(("UNTIL",) if len(tokens) == 4 else ("TIMESTAMP",), "keyword")
+    elif verb == "create" and last.text in ("(", ","):
+        yield from _noted((f"{name} = " for name in VIEW_OPTIONS), "option of the view")
+        yield from _noted((f"{name} = " for name in PARAMETER_NAMES), _PARAMETER)
+    elif verb == "create" and last.text == ")":
+        yield "AS SELECT", "keyword"
+    elif verb == "create" and len(tokens) == 4:
+        yield from _noted(("WITH (", "AS SELECT"), "keyword")
 
 
 def _in_query(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from dpsql.core.formatting import significant
+from dpsql.core.quoting import quote
 from dpsql.errors import Error
 from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Catalog
@@ -16,7 +18,7 @@ from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.target import OpenTarget
 from dpsql.results.result import Result
-from dpsql.sql.syntax.statements import Select, read_statement
+from dpsql.sql.syntax.statements import CreateView, DropView, Select, read_statement
 
 _T = TypeVar("_T")
 _FREE = "Nothing was spent."
@@ -40,6 +42,7 @@ class Shell:
         self.settings = settings or ShellSettings()
         self.ask = ask
         self.catalog = Catalog.of(source.policy, source.schema)
+        self._find_views()
         self.result: Result | None = None
         self.query = ""
         self.last = ""
@@ -50,7 +53,8 @@ class Shell:
 
         Raises ``Error``, and ``Cancelled`` with what that cost after Ctrl-C.
         """
-        query = isinstance(read_statement(text), Select)
+        statement = read_statement(text)
+        query = isinstance(statement, Select)
         if query:
             self.query = text
             if not self._agreed(text):
@@ -60,6 +64,8 @@ class Shell:
         started = time.perf_counter()
         result = self._charged(lambda: self.source.connection.sql(text))
         took = _duration(time.perf_counter() - started)
+        if isinstance(statement, CreateView | DropView):
+            self._find_views()
         if query:
             self.result = result
             self.last = f"last: {_paid(result)}{took}"
@@ -83,6 +89,18 @@ class Shell:
             return self._run(work)
         except Cancelled:
             raise Cancelled(_FREE) from None
+
+    def _find_views(self) -> None:
+        """Learn the views that there are, for completion; none where that cannot be told."""
+        ask = self.source.connection.sql
+        found: dict[str, tuple[str, ...]] = {}
+        with suppress(Error):
+            for name, *_ in ask("SHOW MATERIALIZED VIEWS"):
+                found[str(name)] = ()
+                with suppress(Error):  # of a view that the policy allows no longer
+                    columns = ask(f"DESCRIBE {quote(str(name))}")
+                    found[str(name)] = tuple(str(row[0]) for row in columns)
+        self.catalog = self.catalog.with_views(found)
 
     def _agreed(self, text: str) -> bool:
         """True unless a query is expensive and somebody says no to it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
 from dpsql.connection.connection import Connection, connect
+from dpsql.continual.views import place_beside
 from dpsql.core.schema import Schema
 from dpsql.engines.duckdb import open_database
 from dpsql.interfaces.shell.cancel import Work
@@ -55,7 +56,7 @@ class OpenTarget:
 @contextmanager
 def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
     """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
-    policy = load_policy(target.policies)
+    policy = _with_views_placed(load_policy(target.policies), target.database)
     account = policy.account(target.analyst)
     with closing(open_database(target.database)) as engine:
 
@@ -73,3 +74,9 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
             own = OwnAccount(payer(policy, target.analyst, target.session), ledger)
             budget = Budget.of(account.epsilon, account.delta, account.composition)
             yield OpenTarget(target, connection, policy, engine.schema(), own, budget, work)
+
+
+def _with_views_placed(policy: Policy, database: Path) -> Policy:
+    """Say where private states of views lie: an engine that is handed over names no file."""
+    place = place_beside(database, policy.views.directory)
+    return replace(policy, views=replace(policy.views, directory=str(place)))
