@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from dpsql.continual.steps import Steps, read_wall_time
+from dpsql.continual.steps import ViewSteps, read_wall_time
 from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
@@ -41,7 +41,7 @@ class ViewDefinition:
 
     name: str
     text: str
-    steps: Steps
+    steps: ViewSteps
     window: int | None
     factoring: Factoring
     parameters: Parameters
@@ -73,7 +73,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
     try:
         found = json.loads(record)
         stream = found["stream"]
-        steps = Steps(
+        steps = ViewSteps(
             Period(**stream["period"]),
             datetime.fromisoformat(stream["start"]),
             stream["steps"],

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.continual.definition import Factoring, ViewDefinition
 from dpsql.continual.state import Contribution
-from dpsql.errors import QueryRefused
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, NoisyMeasure
 from dpsql.ir.query import Block
@@ -39,6 +38,7 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
+from dpsql.sql.blocks.time_bounds import no_view
 
 _BUFFERS: Final = 4
 _FINE_BITS: Final = 36  # of what one unit may add: totals of 2**27 units fit 64 bits
@@ -335,8 +335,3 @@ def _grows(measure: Measure) -> bool:
         MeasureKind.CENTERED_SUM,
         MeasureKind.CENTERED_SQUARES,
     )
-
-
-def no_view(reason: str, hint: str) -> QueryRefused:
-    """The refusal of a query that has no running answer."""
-    return QueryRefused(f"{reason}: this cannot be a materialized view", code="no_view", hint=hint)

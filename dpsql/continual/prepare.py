@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
-from zoneinfo import ZoneInfo
-
-from sqlglot import exp
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.continual.definition import ViewDefinition
-from dpsql.continual.plan import ViewPlan, no_view, plan_view
+from dpsql.continual.plan import ViewPlan, plan_view
 from dpsql.continual.state import StateShape
-from dpsql.continual.steps import Steps
+from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
@@ -28,25 +24,26 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.policy.model import Policy, TablePolicy, TimeColumn
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
+from dpsql.sql.blocks.time_bounds import bound_time, no_view, timed_table
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import unit_contributions
 from dpsql.sql.syntax.parse import MISREAD, parse
 
-STEP: Final = "step"
 AS_OF: Final = "as_of"
-"""The columns that every view has: the number of a step, and the wall time at which it ended."""
+"""The column of every view that holds the wall time at which a step ended."""
 
 _KEY_TYPES: Final = frozenset(
     {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
-    | {"TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "DECIMAL"}
+    | {"TIMESTAMP_NS", "DECIMAL"}
     | {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
     | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
 )
-"""Types of keys that have one text each, which stands for its key again."""
-_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
+"""Types of keys that have one text each, wherever and whenever it is written: a group draws its
+noise by that text. (That of a TIMESTAMP WITH TIME ZONE depends on the session's zone.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ class ViewPreparer:
         Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
         """
         with understood():
-            _, table = _timed(parse(text), self._policy)
+            _, table = timed_table(parse(text), self._policy)
         assert table.time is not None
         return table.time
 
@@ -136,10 +133,11 @@ class ViewPreparer:
         text = definition.text
         with understood():
             tree = parse(text)
-            alias, table = _timed(tree, self._policy)
+            alias, table = timed_table(tree, self._policy)
             assert table.time is not None
-            column = self._time_type(table, table.time)
-            _bound(tree, alias, table.time, column, definition.steps, step)
+            type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
+            between = steps.end(0), steps.end(step)
+            bound_time(tree, alias, table.time.column, type_, steps.zone, between)
             query = validate(
                 tree,
                 text,
@@ -162,12 +160,17 @@ class ViewPreparer:
             )
         return query
 
-    def _time_type(self, table: TablePolicy, time: TimeColumn) -> str:
+    def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
         found = self._engine.schema()[fold(table.name)].column(time.column)
         if found is None or not is_moment(found.type):
             raise no_view(
                 f"the time column of {table.name} is no date and no timestamp",
                 "The policy names it under `time`.",
+            )
+        if found.type == "DATE" and not (steps.period.months or steps.period.whole_days):
+            raise no_view(
+                f"steps of {steps.period} are shorter than a day, and {time.column} is a date",
+                "Take steps of whole days.",
             )
         return found.type
 
@@ -219,59 +222,6 @@ def _columns(
         names.add(fold(name))
         key_index, aggregate_index, type_ = places[column]
         yield ViewColumn(name, type_, key_index, aggregate_index)
-
-
-def _timed(tree: exp.Query, policy: Policy) -> tuple[str, TablePolicy]:
-    """The one private table of a view's query, and what the query calls it."""
-    found = [
-        (node, table)
-        for node in tree.find_all(exp.Table)
-        if (table := policy.table(node.name)) is not None and not table.public
-    ]
-    direct = []
-    if isinstance(tree, exp.Select) and tree.args.get("from_") is not None:
-        direct = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
-    if len(found) != 1 or not any(found[0][0] is node for node in direct):
-        raise no_view(
-            "it does not read one private table in its own FROM clause",
-            "A view reads one table with a privacy unit, joined with public ones if need be.",
-        )
-    node, table = found[0]
-    if table.time is None:
-        raise no_view(
-            f"the policy does not say when the rows of {table.name} happened",
-            f"The owner names the column: tables.{table.name}.time: {{column: …, zone: UTC}}.",
-        )
-    return node.alias_or_name, table
-
-
-def _bound(
-    tree: exp.Query, alias: str, time: TimeColumn, type_: str, steps: Steps, step: int
-) -> None:
-    """Keep the rows from the start of the view to the end of a step."""
-    if type_ == "DATE" and not (steps.period.months or steps.period.whole_days):
-        raise no_view(
-            f"steps of {steps.period} are shorter than a day, and {time.column} is a date",
-            "Take steps of whole days.",
-        )
-    column = exp.column(time.column, table=alias, quoted=True)
-    first, end = (_moment(steps, number, type_) for number in (0, step))
-    condition = exp.and_(exp.GTE(this=column, expression=first), column.copy() < end)
-    assert isinstance(tree, exp.Select)
-    tree.where(condition, copy=False)
-
-
-def _moment(steps: Steps, step: int, type_: str) -> exp.Expr:
-    """The end of a step as a literal of the time column's type."""
-    wall: datetime = steps.end(step)
-    if type_ == _ZONED:
-        instant = wall.replace(tzinfo=ZoneInfo(steps.zone)).astimezone(UTC)
-        text = instant.strftime("%Y-%m-%d %H:%M:%S+00")
-    elif type_ == "DATE":
-        text = wall.date().isoformat()
-    else:
-        text = wall.strftime("%Y-%m-%d %H:%M:%S")
-    return exp.cast(exp.Literal.string(text), type_, dialect="duckdb")
 
 
 @contextmanager

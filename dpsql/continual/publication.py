@@ -1,7 +1,7 @@
 """What a step of a view publishes: exact totals and keyed noise in, released rows out, as bytes.
 
 The noise of a step is a function of the view's key: it must be added to one state of the data only.
-Whoever calls :func:`publish` has marked the step as used before.
+Whoever calls :func:`draw_step` has marked the step as used before.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class StepRelease:
     values: dict[str, NDArray[Any]]
 
 
-def publish(
+def draw_step(
     plan: ViewPlan, step: int, totals: Totals, key: StreamKey, listed: Iterable[GroupTexts]
 ) -> StepRelease:
     """Draw what comes out at a step.
 
     ``listed`` are the groups of the step before: what came out once stays, with its noisy values,
     which is post-processing; of a top-k, and of a window, only what stands out now.
-    Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``StreamState``.
+    Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``ViewState``.
     """
     groups, exact = _dense(plan, totals) if plan.block.known_domain else _listed(totals)
     encoded = [encode_group(group) for group in groups]

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.continual.plan import ViewPlan
-from dpsql.continual.prepare import AS_OF, STEP, PreparedView
+from dpsql.continual.prepare import AS_OF, PreparedView
 from dpsql.continual.publication import GroupTexts, StepRelease
 from dpsql.core.quoting import quote
 from dpsql.pipeline.rooms import Stay
+from dpsql.sql.blocks.view_intervals import STEP
 
 _ROWS = "__dpsql_rows"
 

@@ -79,7 +79,7 @@ class Totals:
     values: list[NDArray[np.int64]]
 
 
-class StreamState:
+class ViewState:
     """An open state. One process at a time has it; use it as a context manager."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, shape: StateShape) -> None:
@@ -113,11 +113,17 @@ class StreamState:
             connection.execute("CREATE TABLE read (step BIGINT)")
             connection.execute("COMMIT")
 
+    @staticmethod
+    def remove(place: Path) -> None:
+        """Delete a state, and what a process that was killed left of its last changes."""
+        for name in (place.name, f"{place.name}.wal"):
+            place.with_name(name).unlink(missing_ok=True)
+
     @classmethod
     @contextmanager
     def open(
         cls, place: Path, stream: str, shape: StateShape, memory: str | None = None
-    ) -> Iterator[StreamState]:
+    ) -> Iterator[ViewState]:
         """The state of a view, while inside; ``memory`` is how much its statements may take.
 
         Raises ``EngineError``: ``state_missing``, ``state_of_another`` for another view's,

@@ -19,7 +19,7 @@ _LAST_YEAR: Final = 9000  # so that no sum of dates leaves the calendar
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ViewSteps:
     """``count`` steps of one ``period`` each, from the wall time ``start`` in ``zone``.
 
     Raises ``ParameterError`` for a number of steps, a zone or a start that cannot be.

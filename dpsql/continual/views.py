@@ -26,10 +26,10 @@ from dpsql.continual.definition import (
 )
 from dpsql.continual.plan import optimised
 from dpsql.continual.prepare import PreparedView, ViewPreparer
-from dpsql.continual.publication import GroupTexts, StepRelease, packed, publish, unpacked
+from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
 from dpsql.continual.rows import ViewRows, view_rows
-from dpsql.continual.state import StreamState
-from dpsql.continual.steps import Steps
+from dpsql.continual.state import ViewState
+from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Table, fold
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import (
@@ -127,7 +127,7 @@ class Views:
                 hint="Choose another name for the view.",
             )
         time = self._preparer.time_of(text)
-        steps = Steps(found.period, found.start, found.count, time.zone)
+        steps = ViewSteps(found.period, found.start, found.count, time.zone)
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
         buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
         definition = ViewDefinition(
@@ -144,7 +144,7 @@ class Views:
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
         # First what can fail and costs nothing: a state without a charge is nobody's.
-        StreamState.create(place, stream, view.shape)
+        ViewState.create(place, stream, view.shape)
         try:
             self._ledger().create_stream(
                 self._payer.path,
@@ -155,7 +155,7 @@ class Views:
                 limits=self._payer.limits,
             )
         except BaseException:
-            place.unlink(missing_ok=True)
+            ViewState.remove(place)
             raise
         _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
         return self.named(definition.name)
@@ -179,7 +179,7 @@ class Views:
         rows = 0
         listed = self._listed(view, prepared)
         place = self._state_of(view.record.stream)
-        with StreamState.open(
+        with ViewState.open(
             place, view.record.stream, prepared.shape, self._policy.limits.memory
         ) as state:
             first = self._first(view, state)
@@ -194,7 +194,7 @@ class Views:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
         view = self._own(name)
         self._ledger().drop_stream(view.record.account, view.record.stream)
-        self._state_of(view.record.stream).unlink(missing_ok=True)
+        ViewState.remove(self._state_of(view.record.stream))
         self._prepared.pop(view.record.stream, None)
 
     def all(self) -> list[View]:
@@ -284,7 +284,7 @@ class Views:
         self,
         view: View,
         prepared: PreparedView,
-        state: StreamState,
+        state: ViewState,
         step: int,
         listed: tuple[GroupTexts, ...],
     ) -> StepRelease:
@@ -299,7 +299,7 @@ class Views:
             with run, state.within(self._policy.limits.seconds):
                 state.absorb(step, run.pairs(sql))
                 totals = state.totals(step)
-                release = publish(prepared.plan, step, totals, state.key, listed)
+                release = draw_step(prepared.plan, step, totals, state.key, listed)
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
@@ -315,7 +315,7 @@ class Views:
         )
         return release
 
-    def _first(self, view: View, state: StreamState) -> int:
+    def _first(self, view: View, state: ViewState) -> int:
         """The step that comes next for the ledger and for the state.
 
         Raises ``EngineError`` (``state_behind``) for a state that lacks what was published: it was

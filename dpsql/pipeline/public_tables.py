@@ -27,7 +27,7 @@ class PublishedViews(Protocol):
         """Make the table of a view in a room, as it is published now."""
 
     def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
-        """Tell the noise of a view's column, by step: see ``view_intervals.Figures``."""
+        """Tell the noise of a view's column, by step: see ``view_intervals.NoiseFigures``."""
 
 
 class NoViews:

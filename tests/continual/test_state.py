@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsql.continual.state import UNIT, Contribution, StateShape, StreamState
+from dpsql.continual.state import UNIT, Contribution, StateShape, ViewState
 from dpsql.core.schema import Column
 from dpsql.errors import EngineError
 
@@ -26,7 +26,7 @@ Totals = dict[str | None, tuple[int, int]]
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     found = tmp_path / "clinic.views" / "a.duckdb"
-    StreamState.create(found, "a", SHAPE)
+    ViewState.create(found, "a", SHAPE)
     return found
 
 
@@ -47,7 +47,7 @@ class Source:
 
 def absorb(place: Path, steps: list[list[Row]], first: int = 1) -> list[Totals]:
     found = []
-    with StreamState.open(place, "a", SHAPE) as state:
+    with ViewState.open(place, "a", SHAPE) as state:
         for number, rows in enumerate(steps, start=first):
             state.absorb(number, Source(rows))
             found_now = state.totals(number)
@@ -102,7 +102,7 @@ def moves(seed: int, where: Path) -> list[list[int]]:
     steps = [rows(8) for _ in range(8)]
     without = [[row for row in step if row[0] != 3] for step in steps]
     places = [where / name / "a.duckdb" for name in ("with", "without")]
-    StreamState.create(places[0], "a", SHAPE)
+    ViewState.create(places[0], "a", SHAPE)
     places[1].parent.mkdir()
     places[1].write_bytes(places[0].read_bytes())  # the same key: the same salt
     one, other = absorb(places[0], steps), absorb(places[1], without)
@@ -129,13 +129,13 @@ def test_caps_that_are_made_anew_at_every_step_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broken twin: what a unit had before is forgotten, as in a query that is asked again."""
-    original = StreamState.absorb
+    original = ViewState.absorb
 
-    def forgetful(self: StreamState, step: int, rows: Any) -> None:
+    def forgetful(self: ViewState, step: int, rows: Any) -> None:
         self._connection.execute("DELETE FROM counted")
         original(self, step, rows)
 
-    monkeypatch.setattr(StreamState, "absorb", forgetful)
+    monkeypatch.setattr(ViewState, "absorb", forgetful)
     changed = moves(0, tmp_path)
     assert len(changed) > SHAPE.groups
     assert any(units > 1 or total > 6 for units, total in changed)
@@ -143,9 +143,9 @@ def test_caps_that_are_made_anew_at_every_step_are_noticed(
 
 def test_a_step_that_failed_counts_nothing(place: Path) -> None:
     absorb(place, [[(1, "a", 1, 3)]])
-    with pytest.raises(EngineError), StreamState.open(place, "a", SHAPE) as state:
+    with pytest.raises(EngineError), ViewState.open(place, "a", SHAPE) as state:
         state.absorb(2, duckdb.sql("SELECT 1::INTEGER AS other"))  # type: ignore[arg-type]
-    with StreamState.open(place, "a", SHAPE) as state:
+    with ViewState.open(place, "a", SHAPE) as state:
         assert state.read_steps == 1
         assert state.totals(1).values[0].tolist() == [1]
 
@@ -153,9 +153,9 @@ def test_a_step_that_failed_counts_nothing(place: Path) -> None:
 def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
     place = tmp_path / "v" / "a.duckdb"
     shape = StateShape("INTEGER", SHAPE.keys, SHAPE.contributions, groups=2, window=2)
-    StreamState.create(place, "a", shape)
+    ViewState.create(place, "a", shape)
     found = []
-    with StreamState.open(place, "a", shape) as state:
+    with ViewState.open(place, "a", shape) as state:
         for step, total in enumerate([2, 3, 3, 3], start=1):
             state.absorb(step, Source([(1, "a", 1, total)]))
             found.append(state.totals(step).values[1].tolist())
@@ -172,13 +172,13 @@ def test_states_that_cannot_be_used_are_refused(place: Path, tmp_path: Path) -> 
         (tmp_path / "none.duckdb", "a", "state_missing"),
         (place, "b", "state_of_another"),
     ]:
-        with pytest.raises(EngineError) as caught, StreamState.open(where, stream, SHAPE):
+        with pytest.raises(EngineError) as caught, ViewState.open(where, stream, SHAPE):
             pass
         assert caught.value.code == code
     with pytest.raises(EngineError) as caught:
-        StreamState.create(place, "a", SHAPE)
+        ViewState.create(place, "a", SHAPE)
     assert caught.value.code == "state_in_the_way"
     place.write_bytes(b"DUCK, but not really")
-    with pytest.raises(EngineError) as caught, StreamState.open(place, "a", SHAPE):
+    with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
         pass
     assert caught.value.code in ("state_damaged", "state_busy")

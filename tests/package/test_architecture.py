@@ -48,7 +48,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "dpsql.interfaces": (("cli",), ("shell",), ("demo",), ("sqlalchemy",), ("__init__",)),
 }
 LIBRARIES = {
-    "sqlglot": {"continual", "pipeline", "sql", "ir"},
+    "sqlglot": {"pipeline", "sql", "ir"},
     "duckdb": {"engines", "continual", "pipeline", "results", "interfaces"},
     "sqlalchemy": {"interfaces"},
     "sqlite3": {"ledger"},

@@ -22,13 +22,13 @@ from dpsql.sql.syntax.text import put
 STEP: Final = "step"
 """The column of every view that holds the number of a step, from 1 on."""
 
-Figures: TypeAlias = Callable[[str, str, float | None], Sequence[float] | None]
+NoiseFigures: TypeAlias = Callable[[str, str, float | None], Sequence[float] | None]
 """By step, the half-width of the intervals of a view's column at a confidence, or without one the
 standard deviation of its noise; None for a column without noise of its own."""
 
 
 def place_view_intervals(
-    tree: exp.Query, views: Mapping[str, Table], figures: Figures, text: str
+    tree: exp.Query, views: Mapping[str, Table], figures: NoiseFigures, text: str
 ) -> None:
     """Replace the calls on columns of views, in SELECTs that read these in their own FROM.
 
@@ -66,7 +66,7 @@ def _figure(
     column: exp.Column,
     name: str,
     source: exp.Table,
-    figures: Figures,
+    figures: NoiseFigures,
     text: str,
 ) -> exp.Expr:
     kind = NoiseFigure(fold(call.name).removeprefix("dp_"))

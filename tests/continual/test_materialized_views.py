@@ -20,7 +20,7 @@ import dpsql
 from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
-from dpsql.continual.state import StreamState, Totals
+from dpsql.continual.state import Totals, ViewState
 from dpsql.ledger import Ledger
 from dpsql.policy.model import (
     AccountPolicy,
@@ -206,6 +206,26 @@ def test_every_factorisation_goes_on_after_a_restart(
             assert len(rows(opened, "SELECT DISTINCT step FROM v")) == day - 1
 
 
+@pytest.mark.parametrize(
+    "type_", ["DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"]
+)
+@pytest.mark.few(5)
+def test_times_of_every_type_are_told_apart_by_steps(
+    type_: str,
+    place: Path,
+    clock: Callable[[int], None],
+    counted: list[dict[GroupTexts, list[int]]],
+) -> None:
+    change(place, f"ALTER TABLE plays ALTER played_at TYPE {type_}")
+    change(place, "INSERT INTO plays VALUES (5000, 'a0', 'infinity', 1), (5001, 'a0', NULL, 1)")
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+        clock(4)
+        opened.sql(REFRESH)
+    users = [sum(units for (units,) in step.values()) for step in counted]
+    assert users[0] < users[1] < users[2] <= 1200
+
+
 def test_intervals_hold_what_was_counted(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -269,8 +289,9 @@ def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
     connection.sql(CREATE)
     paid = spent(connection)
     (state,) = (place / "x.views").iterdir()
+    state.with_name(f"{state.name}.wal").write_bytes(b"what a killed process left")
     connection.sql("DROP MATERIALIZED VIEW v")
-    assert not state.exists()
+    assert list((place / "x.views").iterdir()) == []
     assert spent(connection) == paid
     with pytest.raises(dpsql.UnknownName):
         connection.sql("SELECT * FROM v")
@@ -285,16 +306,16 @@ def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[GroupTexts, list[int]]]:
     """What is counted at each step, before any noise."""
     found: list[dict[GroupTexts, list[int]]] = []
-    original = StreamState.totals
+    original = ViewState.totals
 
-    def recorded(self: StreamState, step: int) -> Totals:
+    def recorded(self: ViewState, step: int) -> Totals:
         totals = original(self, step)
         groups = zip(*totals.keys, strict=True)
         values = np.array(totals.values).T.tolist()
         found.append(dict(zip(groups, values, strict=True)))
         return totals
 
-    monkeypatch.setattr(StreamState, "totals", recorded)
+    monkeypatch.setattr(ViewState, "totals", recorded)
     return found
 
 
@@ -370,15 +391,15 @@ import sys, os
 from datetime import datetime, UTC
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from continual.test_views import connect, REFRESH
+from continual.test_materialized_views import connect, REFRESH
 from dpsql.continual import views
 views._now = lambda: datetime(2026, 1, int(sys.argv[2]), 0, 30, tzinfo=UTC)
 moment = sys.argv[3]
 def kill(*_, **__): os.kill(os.getpid(), 9)
-if moment == "read": views.Views._step.__globals__["publish"] = kill
+if moment == "read": views.Views._step.__globals__["draw_step"] = kill
 if moment == "begun":
-    from dpsql.continual.state import StreamState
-    StreamState.absorb = kill
+    from dpsql.continual.state import ViewState
+    ViewState.absorb = kill
 if moment == "drawn":
     from dpsql.ledger import Ledger
     Ledger.publish_step = kill
@@ -457,7 +478,7 @@ def test_a_failure_uses_the_step_and_suspends_the_account(
         raise ValueError("row 4711")
 
     with monkeypatch.context() as patch:
-        patch.setattr(StreamState, "absorb", fail)
+        patch.setattr(ViewState, "absorb", fail)
         with pytest.raises(dpsql.EngineError) as caught:
             connection.sql(REFRESH)
     assert caught.value.code == "engine_failed"
@@ -526,7 +547,7 @@ def test_what_is_refused_reads_nothing_and_costs_nothing(
 ) -> None:
     connection.sql(CREATE)
     paid, states = spent(connection), sorted((place / "x.views").iterdir())
-    monkeypatch.setattr(StreamState, "absorb", None)
+    monkeypatch.setattr(ViewState, "absorb", None)
     with pytest.raises(dpsql.Error) as caught:
         connection.sql(statement)
     assert caught.value.code == code

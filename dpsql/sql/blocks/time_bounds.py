@@ -1,0 +1,75 @@
+"""The rows of a view's query by time: which table says when they happened, and up to when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from dpsql.errors import QueryRefused
+from dpsql.policy.model import Policy, TablePolicy
+
+ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
+
+
+def no_view(reason: str, hint: str) -> QueryRefused:
+    """The refusal of a query that has no running answer."""
+    return QueryRefused(f"{reason}: this cannot be a materialized view", code="no_view", hint=hint)
+
+
+def timed_table(tree: exp.Query, policy: Policy) -> tuple[str, TablePolicy]:
+    """Find the one private table of a query, and what the query calls it.
+
+    Raises ``QueryRefused`` (``no_view``) if there is not exactly one, in the query's own FROM, or
+    if the policy names no time column of it.
+    """
+    found = [
+        (node, table)
+        for node in tree.find_all(exp.Table)
+        if (table := policy.table(node.name)) is not None and not table.public
+    ]
+    direct = []
+    if isinstance(tree, exp.Select) and tree.args.get("from_") is not None:
+        direct = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
+    if len(found) != 1 or not any(found[0][0] is node for node in direct):
+        raise no_view(
+            "it does not read one private table in its own FROM clause",
+            "A view reads one table with a privacy unit, joined with public ones if need be.",
+        )
+    node, table = found[0]
+    if table.time is None:
+        raise no_view(
+            f"the policy does not say when the rows of {table.name} happened",
+            f"The owner names the column: tables.{table.name}.time: {{column: …, zone: UTC}}.",
+        )
+    return node.alias_or_name, table
+
+
+def bound_time(
+    tree: exp.Query,
+    qualifier: str,
+    column: str,
+    type_: str,
+    zone: str,
+    between: tuple[datetime, datetime],
+) -> None:
+    """Keep the rows of a SELECT between two wall times in a zone, the second one excluded."""
+    name = exp.column(column, table=qualifier, quoted=True)
+    first, end = (_literal(moment, type_, zone) for moment in between)
+    condition = exp.and_(exp.GTE(this=name, expression=first), name.copy() < end)
+    assert isinstance(tree, exp.Select)
+    tree.where(condition, copy=False)
+
+
+def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:
+    """A wall time as a literal of the time column's type."""
+    if type_ == ZONED_TIME:
+        instant = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+        text, kind = instant.strftime("%Y-%m-%d %H:%M:%S+00"), "TIMESTAMPTZ"
+    elif type_ == "DATE":
+        text, kind = wall.date().isoformat(), "DATE"
+    else:  # timestamps of all precisions compare with each other
+        text, kind = wall.strftime("%Y-%m-%d %H:%M:%S"), "TIMESTAMP"
+    return exp.cast(exp.Literal.string(text), kind, dialect="duckdb")
