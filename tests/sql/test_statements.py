@@ -89,30 +89,27 @@ def unplaced(statement: Statement) -> object:
         case Explain(_, text) | Select(text):
             return type(statement), text
         case CreateView(name, options, _, text, _, explained):
-            return name, dict(options), text.strip(), explained
+            return name, dict(options), text, explained
         case RefreshView(name, until):
             return name, until
         case DropView(name):
-            return DropView, name
+            return name
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("SHOW BUDGET", ShowSubject.BUDGET),
-        ("show  Materialized /* these */ VIEWS", ShowSubject.VIEWS),
+        ("SHOW MATERIALIZED VIEWS", ShowSubject.VIEWS),
+        ('refresh Materialized view "V 1";', ("V 1", None)),
+        ("REFRESH MATERIALIZED VIEW v UNTIL TIMESTAMP '2026-01-01'", ("v", "2026-01-01")),
+        ("DROP MATERIALIZED VIEW v", "v"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1", ("v", {}, " SELECT 1", False)),
         (
-            "create materialized view \"my v\" with (step = '1 day', Steps = 9) as select 1; ",
-            ("my v", {"step": "1 day", "steps": 9}, "select 1;", False),
+            "EXPLAIN CREATE MATERIALIZED VIEW v WITH (step = '1 day', steps = 3) AS SELECT 1;",
+            ("v", {"step": "1 day", "steps": 3}, " SELECT 1;", True),
         ),
-        (
-            "explain create materialized view v as -- why\nselect 1",
-            ("v", {}, "-- why\nselect 1", True),
-        ),
-        ("refresh materialized view v", ("v", None)),
-        ("REFRESH MATERIALIZED VIEW v UNTIL TIMESTAMP '2026-02-01'", ("v", "2026-02-01")),
-        ("refresh materialized view v until '2026-02-01';", ("v", "2026-02-01")),
-        ("drop materialized view v", (DropView, "v")),
+        ("EXPLAIN CREATE TABLE t", (Explain, "CREATE TABLE t")),
         ("show tables;", ShowSubject.TABLES),
         (
             "\n-- comment\nShow /* of /* nested */ kind */ Parameters ; ; -- end",
