@@ -257,11 +257,11 @@ def test_a_unit_may_be_one_of_each_period() -> None:
     assert policy.unit_of(policy.tables["c"]) == policy.tables["t"].privacy_unit
     assert policy.tables["t"].privacy_unit.words == "who per 1 day of At"
     assert not policy.refers_to_unit(Link("a", "t", "who"))
+    other = replace(policy.tables["s"], privacy_unit=PrivacyUnit("w", "x"))
     with pytest.raises(PolicyError, match="different periods"):
-        other = replace(policy.tables["s"], privacy_unit=PrivacyUnit("w", "x"))
         replace(policy, tables={**policy.tables, "s": other})
+    child = replace(policy.tables["c"], link=Link("a", "t", "WHO"))
     with pytest.raises(PolicyError, match="not in which period"):
-        child = replace(policy.tables["c"], link=Link("a", "t", "WHO"))
         replace(policy, tables={**policy.tables, "c": child})
 
 
