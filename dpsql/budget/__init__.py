@@ -52,13 +52,15 @@ class Guarantee:
 
     ``account`` says of whose view: that of all sessions of the analyst whose account it is, or that
     of all analysts together if it is the dataset's. ``per_window`` says that it is promised of each
-    window of the account, of which there may be several.
+    window of the account, of which there may be several. ``periods`` are the privacy units, in the
+    policy's words, that are protected in one period at a time.
     """
 
     account: str
     epsilon: float
     delta: float
     per_window: bool
+    periods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def budget_report(
     return BudgetReport(
         own.path,
         accounts,
-        _promise(own, standing, budgets),
+        _promise(own, standing, budgets, policy.units_per_period),
         standing.total is not None,
         standing.suspended,
         tuple(
@@ -252,7 +254,10 @@ def _reports(
 
 
 def _promise(
-    own: AccountReport, standing: OwnStanding, budgets: Mapping[str, Budget]
+    own: AccountReport,
+    standing: OwnStanding,
+    budgets: Mapping[str, Budget],
+    periods: tuple[str, ...],
 ) -> Guarantee | None:
     """What the limits guarantee: those of all analysts together, if there are any.
 
@@ -273,7 +278,7 @@ def _promise(
     if passed or report.binding is None:
         return None
     budget = report.binding.budget
-    return Guarantee(report.path, budget.epsilon, budget.delta, bool(per_window))
+    return Guarantee(report.path, budget.epsilon, budget.delta, bool(per_window), periods)
 
 
 def _last(

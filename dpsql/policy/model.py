@@ -217,6 +217,13 @@ class Policy:
         unit = self.unit_of(table)
         return None if unit is None else unit.name
 
+    @property
+    def units_per_period(self) -> tuple[str, ...]:
+        """The units of one period each, in words: ``user-day (user_id per 1 day of played_at)``."""
+        units = [t.privacy_unit for t in self.tables.values() if t.privacy_unit is not None]
+        found = [f"{unit.name} ({unit.words})" for unit in units if unit.per is not None]
+        return tuple(dict.fromkeys(found))
+
     def refers_to_unit(self, link: Link) -> bool:
         """True if the column a link refers to is the parent's privacy unit itself."""
         parent = self.table(link.parent)

@@ -175,6 +175,9 @@ def _promise(report: BudgetReport) -> Iterator[str]:
         f"δ {significant(promise.delta)})-differentially private, whatever is asked. It rests on "
         f"the limits of {counted}, which no query can pass."
     )
+    if promise.periods:
+        units = ", ".join(map(printable, promise.periods))
+        yield f"It protects each period for itself, not all of them together, of: {units}."
     if report.total:
         yield (
             "It is about all of them, as what others were answered decides whether their total "

@@ -22,12 +22,20 @@ from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, epsi
 from dpsql.budget import Guarantee, account_reports, budget_report, payer
 from dpsql.budget.forecasts import ForecastQuestion, forecast, question_of
 from dpsql.budget.question import LoggedQuery, read_record
+from dpsql.core.periods import Period
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, PolicyError, UnknownName
 from dpsql.ledger import Account, Entry, Ledger, Renewal, Spent, Standing, Window
-from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+    UnitPeriod,
+)
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.render import uncoloured
-from dpsql.render.budget import accounts_table, budget_panel
+from dpsql.render.budget import accounts_table, budget_panel, promise
 
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
 
@@ -168,6 +176,19 @@ def test_a_report_says_what_the_ledger_says(engine: dpsql.DuckDBEngine, ledger: 
     (dataset, _) = account_reports(ledger)
     assert (dataset.path, dataset.limits, dataset.left) == ("world", (), None)
     assert dataset.spent.loss == spent.amount.loss
+
+
+def test_a_promise_says_which_units_are_protected_in_one_period_at_a_time() -> None:
+    unit = PrivacyUnit("user-day", "who", UnitPeriod("at", Period(seconds=86_400)))
+    tables = {"plays": TablePolicy("plays", unit), "users": TablePolicy("users", None)}
+    policy = Policy("music", accounts={"ana": account("ana")}, tables=tables)
+    report = budget_report(policy, "ana", None)
+    assert report.promise is not None
+    assert report.promise.periods == ("user-day (who per 1 day of at)",)
+    assert "each period for itself" in promise(report).plain
+    assert "user-day (who per 1 day of at)" in promise(report).plain
+    plain = budget_report(rules(), "ana", None)
+    assert "period" not in promise(plain).plain
 
 
 @pytest.mark.parametrize("session", ["", "notebook"])
