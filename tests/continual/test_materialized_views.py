@@ -209,7 +209,6 @@ def test_every_factorisation_goes_on_after_a_restart(
 @pytest.mark.parametrize(
     "type_", ["DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"]
 )
-@pytest.mark.few(5)
 def test_times_of_every_type_are_told_apart_by_steps(
     type_: str,
     place: Path,
@@ -535,7 +534,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.few(len(REFUSED))
 @pytest.mark.parametrize(("statement", "code"), REFUSED)
 def test_what_is_refused_reads_nothing_and_costs_nothing(
     statement: str,
