@@ -159,6 +159,7 @@ def test_json_says_where_every_account_stands_and_what_is_left(used: Path) -> No
         "epsilon": 4.5,
         "delta": 1e-5,
         "per_window": False,
+        "periods": [],
     }
     assert report["total"] is True
     assert [each["which"] for each in report["forecasts"]] == ["defaults", "again"]
