@@ -1,8 +1,8 @@
 """Dashboards that refresh: running counts of real data, published step by step, paid for once.
 
-Run it with ``python examples/dashboard.py [directory]``; it needs ``pip install 'dpsql[demo]'``. It
-builds the database, the ledger and the private states of the views in the directory
-(``dashboard-data`` unless named), which must be new.
+Run it with ``python examples/dashboard.py [directory]``; it needs
+``pip install 'dpsql[demo,plot]'``. It builds the database, the ledger and the private states of the
+views in the directory (``dashboard-data`` unless named), where there must be none of them yet.
 
 Two views. How many aircraft have flown to each destination by the end of each day of 2013, the keys
 found by the mechanism itself, beside the exact numbers, which only the owner can see. And the ten
@@ -57,9 +57,9 @@ WHERE dest = 'ORD' AND tailnum IS NOT NULL AND time_hour >= DATE '2013-01-01' AN
 
 def main() -> None:
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else "dashboard-data")
-    directory.mkdir()
-    place = prepare(directory)
-    with dpsql.connect(place, dpsql.parse_policy(POLICIES), analyst="ana") as connection:
+    directory.mkdir(exist_ok=True)
+    place, ledger = prepare(directory), directory / "dashboard.budget.db"
+    with dpsql.connect(place, dpsql.parse_policy(POLICIES), ledger, "ana") as connection:
         for (line,) in connection.sql(f"EXPLAIN {AIRCRAFT}").fetchall():
             print(line)
         connection.sql(AIRCRAFT)
@@ -68,6 +68,7 @@ def main() -> None:
         print("month by month:", refreshed(connection, "most_rated"))
         aircraft(connection, place)
         films(connection)
+        print("\nwrote", draw(connection, place))
         print(f"\n{connection.budget()}")
 
 
@@ -101,6 +102,28 @@ def aircraft(connection: dpsql.Connection, place: Path) -> None:
             found = owner.execute(EXACT, [as_of]).fetchone()
         exact = 0 if found is None else found[0]
         print(f"  {as_of:%Y-%m-%d}  {count:9,}   {low:6,.0f} {high:6,.0f}   {exact:5,}")
+
+
+def draw(connection: dpsql.Connection, place: Path) -> Path:
+    """Draw the running count of one destination with its error band, beside the exact one."""
+    from matplotlib.figure import Figure
+
+    shown = connection.sql(SHOWN.replace("step % 73 = 0", "true")).fetchall()
+    days = [row[1] for row in shown]
+    with duckdb.connect(str(place), read_only=True) as owner:
+        found = [owner.execute(EXACT, [day]).fetchone() for day in days]
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.fill_between(
+        days, [row[3] for row in shown], [row[4] for row in shown], alpha=0.3, label="95% intervals"
+    )
+    axes.plot(days, [row[2] for row in shown], linewidth=1, label="published")
+    axes.plot(days, [0 if row is None else row[0] for row in found], "k--", label="exact")
+    axes.set_title("Aircraft that have flown to Chicago O'Hare by the end of each day")
+    axes.legend()
+    target = place.with_name("aircraft.svg")
+    figure.savefig(target)
+    return target
 
 
 def films(connection: dpsql.Connection) -> None:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-def run(name: str, directory: Path, *arguments: str) -> str:
+def run(name: str, directory: Path, *arguments: str, seconds: int = 120) -> str:
     """What an example prints, started in a directory; it must succeed without a warning."""
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
@@ -30,7 +30,7 @@ def run(name: str, directory: Path, *arguments: str) -> str:
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -124,6 +124,25 @@ def test_data_frames_keep_their_intervals_and_draw_a_chart(place: Path) -> None:
     drawn = ElementTree.parse(place / "ratings.svg").getroot()
     assert drawn.tag.endswith("svg")
     assert b"ratings" in (place / "ratings.svg").read_bytes()
+
+
+def test_a_dashboard_refreshes_day_by_day_for_one_charge(place: Path) -> None:
+    (place / "dashboard-data").mkdir()
+    (place / "demo-data" / "demo.duckdb").rename(place / "dashboard-data" / "demo.duckdb")
+    output = run("dashboard.py", place, seconds=400)
+    row = r"^  201\d-\d\d-\d\d +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$"
+    found = [
+        [int(number.replace(",", "")) for number in numbers]
+        for numbers in re.findall(row, output, re.MULTILINE)
+    ]
+    assert len(found) == 5
+    for published, low, high, exact in found:
+        assert low < published < high
+        assert 0.75 * exact < published < exact + (high - low)
+    assert "365 of 365 steps published" in output
+    assert "250 of 250 steps published" in output
+    assert "2 queries charged" in output
+    assert (place / "dashboard-data" / "aircraft.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_a_report_repeats_at_no_cost_and_degrades_when_the_month_is_spent(place: Path) -> None:
