@@ -217,7 +217,7 @@ def completed(text: str) -> list[str]:
         ("SET epsilon = ", ["0.5", "2"]),
         ("SET contribution_bounding TO ", ["sample", "weight"]),
         ("RESET k", ["k_bar"]),
-        ("SHOW ", ["BUDGET", "PARAMETERS", "TABLES"]),
+        ("SHOW ", ["BUDGET", "MATERIALIZED VIEWS", "PARAMETERS", "TABLES"]),
         ("DESCRIBE v", ["visits"]),
         ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (eps", ["epsilon = "]),
         ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = ", ["0.5", "2"]),

@@ -23,11 +23,7 @@ _NOTHING: Final = frozenset({"no_step_closed", "view_full"})
 
 
 @click.command(
-    epilog=options.examples(
-        "dpsql refresh -d demo-data/demo.duckdb -a ana flights_by_day",
-        "dpsql refresh -d demo-data/demo.duckdb -a ana --all --quiet",
-        "dpsql refresh -d demo-data/demo.duckdb -a ana --until 2013-02-01 flights_by_day",
-    )
+    epilog=options.examples("dpsql refresh -d demo-data/demo.duckdb -a ana --all"),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "all_", is_flag=True, help="Refresh every view that the account created.")
@@ -71,6 +67,8 @@ def refresh_command(
         )
         announce(connection.ledger_created, place)
         chosen = names or _own(connection)
+        if not chosen:
+            _say("there are no views to refresh", quiet)
         failures = [_refresh(connection, name, until, all_, quiet) for name in chosen]
     for failure in filter(None, failures):
         raise failure
