@@ -103,6 +103,7 @@ def parse(text: str) -> exp.Query:
         raise _not_a_query(text)
     refuse_deep(tree)
     _refuse_large(tree, text)
+    _refuse_without_columns(tree, text)
     _refuse_odd_numbers(tree, text)
     return tree
 
@@ -208,6 +209,18 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
         long = not plain and any(len(v) > MAX_SIDE_BY_SIDE for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
             raise _too_large(place_of(text, node) if long and node is not tree else None)
+
+
+def _refuse_without_columns(tree: exp.Query, text: str) -> None:
+    """Refuse ``SELECT FROM t``, which the parser takes and the engine does not."""
+    for select in tree.find_all(exp.Select):
+        if not select.expressions:
+            raise SQLSyntaxError(
+                "a SELECT lists no columns",
+                code="syntax_error",
+                place=place_of(text, select.find(exp.Table)),
+                hint="Name columns or aggregates between SELECT and FROM.",
+            )
 
 
 def _refuse_odd_numbers(tree: exp.Query, text: str) -> None:
