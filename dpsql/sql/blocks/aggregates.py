@@ -56,7 +56,7 @@ class Aggregates:
         self.found: list[Aggregate] = []
 
     def add(self, node: exp.Expr) -> int:
-        """The index of an aggregate, read and noted if it is new."""
+        """Return the index of an aggregate, which is read, and noted if it is new."""
         call = read_call(node, self.text)
         aggregate = self._aggregate(call, output_name(node))
         if aggregate in self.found:

@@ -44,7 +44,7 @@ class Aliases:
             self._ambiguous.add(name)
 
     def has(self, node: exp.Expr) -> bool:
-        """Whether a node is nothing but the name of an alias."""
+        """Tell whether a node is nothing but the name of an alias."""
         return isinstance(node, exp.Column) and not node.table and fold(node.name) in self._defined
 
     def resolve(self, root: exp.Expr, *, aliased: bool = True) -> None:
@@ -64,8 +64,10 @@ class Aliases:
         self._names.resolve(root, self._relation, meaning)
 
     def prefer(self, node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
-        """Names in HAVING, after their resolution as columns: what is neither a key nor inside an
-        aggregate means the select item of that name, as in DuckDB."""
+        """Replace names in HAVING by the select items they mean, after columns were resolved.
+
+        As in DuckDB, this is what a name means that is neither a key nor inside an aggregate.
+        """
         if isinstance(node, exp.Query) or is_aggregate(node) or any(node == key for key in keys):
             return
         name = fold(output_name(node)) if isinstance(node, exp.Column) else ""

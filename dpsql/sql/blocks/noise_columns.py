@@ -48,7 +48,7 @@ def place_noise_columns(tree: exp.Query, blocks: Sequence[Block], text: str) -> 
 
 
 def is_noise_call(node: exp.Expr | None) -> bool:
-    """True for a call of one of the three functions."""
+    """Tell whether a node is a call of one of the three functions."""
     return isinstance(node, exp.Anonymous) and fold(node.name) in _FIGURES
 
 

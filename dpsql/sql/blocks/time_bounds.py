@@ -15,7 +15,7 @@ ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
 
 
 def no_view(reason: str, hint: str) -> QueryRefused:
-    """The refusal of a query that has no running answer."""
+    """Build the refusal of a query that has no running answer."""
     return QueryRefused(f"{reason}: this cannot be a materialized view", code="no_view", hint=hint)
 
 

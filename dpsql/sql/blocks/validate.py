@@ -141,7 +141,7 @@ class _Splitter:
         self.public_tables: set[str] = set()
 
     def visit(self, query: exp.Query, ctes: Scope) -> None:
-        """Process one query expression; ``ctes`` are the CTEs in scope."""
+        """Validate and split one query expression; ``ctes`` are the CTEs in scope."""
         ctes = self._visit_ctes(query, ctes)
         if isinstance(query, exp.Select):
             private = self.lineage.of_from(query, ctes)

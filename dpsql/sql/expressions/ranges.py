@@ -73,7 +73,7 @@ _DATE_FUNCTIONS: dict[type[exp.Expr], str] = {
 
 
 def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
-    """The policy, and what the type of BOOLEAN columns says: as numbers they are 0 or 1."""
+    """Add to the policy the bounds of BOOLEAN columns, which as numbers are 0 or 1."""
     truths = {
         fold(column.name): replace(policy.column(column.name) or ColumnPolicy(), lower=0, upper=1)
         for column in table.columns
@@ -83,7 +83,7 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
 
 
 def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
-    """The (lower, upper) bounds of an expression, or None where they are not public."""
+    """Return the (lower, upper) bounds of an expression, or None where they are not public."""
     low, high = _interval(node, table)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
@@ -266,7 +266,7 @@ def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Range:
 
 
 def branches(node: exp.Expr) -> list[exp.Expr]:
-    """The values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
+    """Return the values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
     elif isinstance(node, exp.If):
@@ -321,7 +321,7 @@ _EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
 
 
 def is_integral(node: exp.Expr, table: Table) -> bool:
-    """True if the expression is of an integer type, by its form; such values cannot be NaN."""
+    """Tell whether an expression is, by its form, of an integer type; such values cannot be NaN."""
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and is_integer(column.type)
@@ -344,7 +344,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
 
 
 def is_exact(node: exp.Expr, table: Table) -> bool:
-    """True if no value of the expression can be NaN: integers, decimals and their arithmetic."""
+    """Tell whether no value can be NaN, as with integers, decimals and their arithmetic."""
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and base_type(column.type) in _EXACT_TYPES
@@ -368,7 +368,7 @@ class Numbers(Enum):
 
 
 def numbers_of(node: exp.Expr, table: Table) -> Numbers:
-    """What is known of the values of an expression."""
+    """Tell which kind of numbers the values of an expression are."""
     if not is_exact(node, table):
         return Numbers.ANY
     machine = is_integral(node, table) and not any(_may_be_huge(n, table) for n in node.walk())
@@ -385,7 +385,7 @@ def _may_be_huge(node: exp.Expr, table: Table) -> bool:
 
 
 def is_number(node: exp.Expr, table: Table) -> bool:
-    """False for what is text, a truth value, a date or the like, by its form."""
+    """Tell whether an expression is, by its form, a number: no text, truth value or date."""
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and is_numeric(column.type)
@@ -409,7 +409,7 @@ def is_number(node: exp.Expr, table: Table) -> bool:
 
 
 def is_truth(node: exp.Expr, table: Table) -> bool:
-    """True for conditions and BOOLEAN columns."""
+    """Tell whether an expression is a condition or a BOOLEAN column."""
     if isinstance(node, exp.Paren):
         return is_truth(node.this, table)
     if isinstance(node, exp.Column):

@@ -37,7 +37,7 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
 
 def written_out(node: exp.Expr) -> int:
-    """How many nodes an expression over private rows has once it is made total.
+    """Count the nodes that an expression over private rows has once it is made total.
 
     There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …`` and
     BETWEEN becomes two comparisons: of an ``x`` that is large, or is made of others like it, the
@@ -72,7 +72,7 @@ def _size(value: object, sizes: dict[int, int]) -> int:
 
 
 def doublings(tree: exp.Query) -> int:
-    """How many times a text, an expression or a row's width may double, rounded up."""
+    """Count how many times a text, an expression or a row's width may double, rounding up."""
     return _doublings(tree, {}, texts=False)
 
 

@@ -22,7 +22,7 @@ from dpsql.sql.dialects.base import Dialect
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
-    """The expression made total; parts that cannot fail are left alone, which keeps them fast.
+    """Make an expression total; parts that cannot fail are left alone, which keeps them fast.
 
     >>> from dpsql.core.schema import Column
     >>> from dpsql.sql.dialects.duckdb import DUCKDB
@@ -41,22 +41,22 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
 
 
 def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
-    """The condition of a WHERE made total: a truth value or NULL on every row."""
+    """Make the condition of a WHERE total: a truth value or NULL on every row."""
     return _truth(node.copy(), _Setting(table, dialect))
 
 
 def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
-    """The SQL of an expression made total."""
+    """Write the SQL of an expression made total."""
     return dialect.expression(total(node, table, dialect))
 
 
 def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
-    """The SQL of the condition of a WHERE made total."""
+    """Write the SQL of the condition of a WHERE made total."""
     return dialect.expression(total_condition(node, table, dialect))
 
 
 def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:
-    """True for conditions that need no change, and whose types are certain to fit."""
+    """Tell whether a condition needs no change, its types being certain to fit."""
     at = _Setting(table, dialect)
     return _is_logic(node, at) and _cannot_fail(node, at)
 

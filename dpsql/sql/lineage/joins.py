@@ -49,7 +49,7 @@ def joined(
     pairs: list[Pair],
     text: str,
 ) -> Relation:
-    """The join of two relations on resolved conditions.
+    """Join two relations on resolved conditions.
 
     ``pairs`` are the equalities that hold for every joined pair of rows that the statement keeps.
     Raises ``QueryRefused`` if a row could belong to two units or to none.
@@ -88,7 +88,10 @@ def _paired(left: Relation, right: Relation, conditions: Sequence[exp.Expr], kin
 
 
 def kind_of(join: exp.Join, text: str) -> str:
-    """The kind of a join: inner, left, right, semi or anti. Raises ``QueryRefused`` for others."""
+    """Name the kind of a join: inner, left, right, semi or anti.
+
+    Raises ``QueryRefused`` for others.
+    """
     method, side, kind = join.method, join.side, join.kind
     found = _OUTER.get(side) if side else _KEPT.get(kind)
     odd = {name for name, value in join.args.items() if value} - _PARTS

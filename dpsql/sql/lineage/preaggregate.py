@@ -37,7 +37,7 @@ _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group"
 
 
 def keys_with_unit(names: Names, select: exp.Select, source: Relation) -> list[exp.Expr] | None:
-    """The GROUP BY keys of a SELECT, ordinals and aliases replaced; None if the unit is not one.
+    """Resolve a SELECT's GROUP BY keys, ordinals and aliases too; None if the unit is not one.
 
     Raises ``QueryRefused`` or ``UnknownName`` with the place of what is no column.
     """
@@ -69,7 +69,7 @@ def per_unit(
     source: Relation,
     keys: list[exp.Expr],
 ) -> Relation:
-    """The relation of a SELECT that groups ``source`` by ``keys``, one of which is the unit.
+    """Group ``source`` by ``keys``, one of which is the unit, as a SELECT asks.
 
     Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used.
     """

@@ -68,7 +68,7 @@ class Lineage:
     # -- FROM clauses -------------------------------------------------------------------------
 
     def of_from(self, select: exp.Select, scope: Scope) -> Relation | None:
-        """The rows that a block reads, or None if none of them are private.
+        """Resolve the rows that a block reads, or return None if none of them are private.
 
         Conditions with subqueries leave the SELECT: they become part of the rows. Raises
         ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
@@ -251,7 +251,7 @@ class Lineage:
         return inner
 
     def cte(self, cte: exp.CTE, scope: Scope) -> Cte:
-        """A CTE, read now if it may be private and else when somebody joins it."""
+        """Read a CTE: now if it may be private, else when somebody joins it."""
 
         def read() -> Relation | None:
             found = self._of_query(cte.this, scope)

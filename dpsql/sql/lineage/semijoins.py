@@ -31,7 +31,7 @@ class SubqueryTest:
 
 
 def split_tests(condition: exp.Expr) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-    """The parts that AND puts together: plain ones, and those that ask whether rows exist."""
+    """Split what AND puts together into plain conditions and those that ask whether rows exist."""
     parts = [(part, _test(part)) for part in conjuncts(condition)]
     plain = [part for part, test in parts if test is None]
     return plain, [test for _, test in parts if test is not None]
@@ -53,7 +53,7 @@ def _test(condition: exp.Expr) -> SubqueryTest | None:
 
 
 def plain_query(test: SubqueryTest, text: str) -> exp.Select:
-    """The SELECT of a test, whose rows are those of its FROM that satisfy its WHERE.
+    """Return the SELECT of a test, whose rows are those of its FROM that satisfy its WHERE.
 
     Raises ``QueryRefused`` for queries that are more than that.
     """
@@ -77,7 +77,7 @@ def plain_query(test: SubqueryTest, text: str) -> exp.Select:
 def semi_joined(
     names: Names, source: Relation, test: SubqueryTest, query: exp.Select, found: Relation
 ) -> Relation:
-    """The rows of ``source`` that pass a test; ``found`` are the public rows of its query's FROM.
+    """Keep the rows that pass a test; ``found`` are the public rows of its query's FROM.
 
     Raises ``QueryRefused`` or ``UnknownName`` for conditions that are not of single rows.
     """

@@ -31,7 +31,7 @@ def combined(
     one: Relation | None,
     other: Relation | None,
 ) -> Relation | None:
-    """The rows of a set operation over those of its sides; None if neither side is private.
+    """Combine both sides of a set operation; None if neither is private.
 
     Raises ``QueryRefused`` for sides that are not rows of one unit, or of different columns.
     """

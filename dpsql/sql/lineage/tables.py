@@ -50,12 +50,12 @@ class Tables:
         self.most_joined = policy.limits.private_relations
 
     def named(self, source: exp.Table) -> TablePolicy | None:
-        """The table that a FROM clause names, unless a CTE has the name; None if there is none."""
+        """Return the table that a FROM clause names; None if there is none, or it is a CTE."""
         plain = isinstance(source.this, exp.Identifier) and not source.db and not source.catalog
         return self._policy.table(source.name) if plain else None
 
     def unknown(self, table: exp.Table) -> UnknownName:
-        """The error for a table that the policy does not list."""
+        """Build the error for a table that the policy does not list."""
         names = [policy.name for policy in self._policy.tables.values()]
         close = difflib.get_close_matches(table.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
@@ -67,7 +67,7 @@ class Tables:
         )
 
     def rows(self, policy: TablePolicy) -> Relation:
-        """The rows of a table, as it stands in the catalog."""
+        """Return the rows of a table, as it stands in the catalog."""
         table = self._schema[fold(policy.name)]
         name = fold(policy.name)
         unit, pending = None, None
@@ -109,17 +109,17 @@ class Tables:
         )
 
     def parent_rows(self, pending: Pending) -> Relation:
-        """The rows of the table that a link leads to."""
+        """Return the rows of the table that a link leads to."""
         policy = self._policy.table(pending.parent[0])
         assert policy is not None, "links are checked when the policy is made"
         return self.rows(policy)
 
     def is_referred(self, field: Field) -> bool:
-        """Whether links of other tables refer to a column."""
+        """Tell whether links of other tables refer to a column."""
         return field.origin in self._referred
 
     def may_be_private(self, source: exp.Expr, scope: Scope) -> bool:
-        """Whether a private table is in a position from which its rows could come through."""
+        """Tell whether ``source`` has a private table whose rows could come through."""
         joins = source.args.get("joins") or ()
         if isinstance(source, exp.Query) and source.args.get("with_"):
             scope = self._suspected(source, scope)

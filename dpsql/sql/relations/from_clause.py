@@ -238,7 +238,7 @@ class _Kept:
         self._found: dict[int, tuple[weakref.ref[RowSet], dict[Dialect, str]]] = {}
 
     def text(self, rows: RowSet, dialect: Dialect) -> str | None:
-        """The text of a relation in a dialect, if it is kept."""
+        """Return the text of a relation in a dialect, if it is kept."""
         found = self._found.get(id(rows))
         return None if found is None or found[0]() is not rows else found[1].get(dialect)
 

@@ -42,14 +42,14 @@ class HistogramSQL:
 
 
 def stored_groups(columns: Sequence[str], dialect: Dialect) -> str:
-    """The row ids and some columns of the groups that are stored as GROUPS."""
+    """Write the query of row ids and some columns of the groups that are stored as GROUPS."""
     return (
         f"SELECT {', '.join(map(dialect.quote, (ROW_ID, *columns)))} FROM {dialect.quote(GROUPS)}"
     )
 
 
 def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> str:
-    """The same of so many groups, whose row ids are given as a list."""
+    """Write the same query of so many groups, whose row ids are given as a list."""
     among = dialect.among_given(dialect.quote(ROW_ID), few=chosen <= _FEW)
     return f"{stored_groups(columns, dialect)} WHERE {among}"
 
@@ -57,7 +57,7 @@ def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> str:
 def histogram_sql(
     plan: BlockPlan, table: Table, salt: int, groups: str, dialect: Dialect
 ) -> HistogramSQL:
-    """The statements of a plan with quantiles, ``groups`` being the one for its exact rows.
+    """Write the statements of a plan with quantiles over ``groups``, its exact rows' statement.
 
     Sensitivity: when one unit is added or removed, counts change in at most ``plan.groups`` groups
     (any number without a cap), and in each of them at most ``max_rows_contributed`` rows are added,

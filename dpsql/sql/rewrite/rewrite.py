@@ -35,7 +35,7 @@ from dpsql.sql.rewrite.weighting import weighted
 
 
 def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
-    """The SQL that computes the exact rows of a block: row id, keys, one integer per measure.
+    """Write the SQL of a block's exact rows: row id, keys, one integer per measure.
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
     added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
@@ -51,7 +51,7 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
 
 
 def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
-    """The SQL that computes what each unit contributes to each group: one row per pair.
+    """Write the SQL of what each unit contributes to each group: one row per pair.
 
     Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
     on groups: whoever adds up has to bound what a unit contributes in all.
@@ -60,7 +60,7 @@ def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
 
 
 def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
-    """The statements of a plan with quantiles; ``rewrite`` is all of them as one."""
+    """Write the statements of a plan with quantiles; ``rewrite`` is all of them as one."""
     return histogram_sql(plan, table, salt, _groups(plan, table, salt, dialect), dialect)
 
 
@@ -114,7 +114,7 @@ class _Rewriter:
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
 
     def contributions(self) -> str:
-        """One row per (unit, key) with what the unit contributes to the group."""
+        """Write one row per (unit, key) with what the unit contributes to the group."""
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         clamped = [f"{self._clamped(m, name).sql} AS {name}" for m, name in self._measures]
         columns = ", ".join([self.rows.unit, *self.rows.keys, *clamped])

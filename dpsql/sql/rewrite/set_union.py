@@ -53,7 +53,7 @@ class SetUnionSQL:
 
 
 def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> SetUnionSQL:
-    """The statements of a set union's plan; ``salt`` is a fresh random number for each query.
+    """Write a set union's statements; ``salt`` is a fresh random number for each query.
 
     Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
     at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by

@@ -19,7 +19,7 @@ _WEIGHT = "weight"
 def weighted(
     rows: PrivateRows, bounding: Bounding, pairs: str, columns: Sequence[str]
 ) -> tuple[str, str]:
-    """A WITH clause and a FROM clause: ``pairs`` (one row per unit and keys) with their weights.
+    """Write the WITH and FROM clauses of ``pairs`` (one row per unit and keys) with their weights.
 
     The FROM clause has the keys, ``columns`` and the unit's weight, an integer. A unit with more
     than ``bounding.kept`` pairs keeps its first ones in the order of a salted hash; only such units
@@ -56,7 +56,7 @@ def _weight(rows: PrivateRows, groups: int) -> Ranged:
 
 
 def weighted_sum(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Ranged:
-    """The sum of contributions times weights, each product divided and rounded towards zero.
+    """Sum contributions times weights, each product divided and rounded towards zero.
 
     Integer division truncates, as the l2 norm needs.
     """

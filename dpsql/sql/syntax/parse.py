@@ -132,14 +132,14 @@ def check_text(text: str) -> None:
 
 
 def not_text() -> SQLSyntaxError:
-    """The error for a query that is no text."""
+    """Build the error for a query that is no text."""
     return SQLSyntaxError(
         "a query must be a string", code="syntax_error", hint="Pass the text of a SELECT."
     )
 
 
 def after_blanks(text: str, start: int = 0) -> int:
-    """Where a text goes on after blanks and comments, which nest."""
+    """Find where a text goes on after blanks and comments, which nest."""
     while True:
         start = _end_of(_BLANKS, text, start)
         if not text.startswith("/*", start):
@@ -155,13 +155,13 @@ def after_blanks(text: str, start: int = 0) -> int:
 
 
 def word_at(text: str, start: int = 0) -> tuple[int, int]:
-    """Where the word stands that follows blanks and comments; of no length if none does."""
+    """Find the word that follows blanks and comments; of no length if none does."""
     start = after_blanks(text, start)
     return start, _end_of(_WORD, text, start)
 
 
 def several_statements(place: Place | None = None) -> QueryRefused:
-    """The error for a text of more than one statement."""
+    """Build the error for a text of more than one statement."""
     return QueryRefused(
         "only one statement can be run at a time",
         code="several_statements",
@@ -248,7 +248,7 @@ def _is_larger_than_integers(number: str) -> bool:
 
 
 def number_too_long(text: str, node: exp.Expr) -> QueryRefused:
-    """The error for a number with more digits than the engine's integers have."""
+    """Build the error for a number with more digits than the engine's integers have."""
     return QueryRefused(
         f"numbers have at most {MAX_DIGITS} digits",
         code="number_too_long",
@@ -269,7 +269,7 @@ def _too_large(place: Place | None = None) -> QueryRefused:
 
 
 def place_of(text: str, node: exp.Expr | None) -> Place | None:
-    """Where a node stands in the query text, from the positions its tokens carry."""
+    """Find where a node stands in the query text, from the positions its tokens carry."""
     if node is None:
         return None
     spans = [

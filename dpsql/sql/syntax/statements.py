@@ -125,7 +125,7 @@ _MAX_DIGITS: Final = 400  # beyond, a number is infinite to every parameter
 
 
 def read_statement(text: str) -> Statement:
-    """The statement a text holds; nothing is looked up but the names of privacy parameters.
+    """Read the statement a text holds; only names of privacy parameters are looked up.
 
     Raises ``SQLSyntaxError`` for a statement of ours that is not well formed, ``ParameterError``
     for one that sets anything but a privacy parameter, and ``QueryRefused`` for EXPLAIN ANALYZE,

@@ -65,7 +65,7 @@ _SURE_OTHERS = (
 
 
 def tail_kind(tree: exp.Query) -> TailKind:
-    """The kind of a finished tail: bounded only if every node of it is on the list.
+    """Classify a finished tail: bounded only if every node of it is on the list.
 
     Checked by ``tests/pipeline/test_tail_limits.py``, which measures what bounded tails take.
     """

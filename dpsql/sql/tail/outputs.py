@@ -20,7 +20,7 @@ _NOT_PLAIN = -1
 def trace_outputs(
     tree: exp.Query, blocks: Sequence[Block]
 ) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
-    """Which answer columns are aggregates as released, and which had hidden columns added.
+    """Find the answer columns that are aggregates as released, and add hidden columns for some.
 
     The interval of an average or a variance needs the noisy measures that it is computed from, so
     these are appended to the select list. A quantile has no interval and is left out. Only a
@@ -46,7 +46,7 @@ def trace_outputs(
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> PlainTail | None:
-    """The tail as a value, if it only names, sorts and limits the released columns of one block.
+    """Read a tail as a value if it only names, sorts and limits one block's released columns.
 
     The statement is sure to bind if its rows are those of one table as well, its keys and arguments
     are columns, and its conditions compare like with like.
