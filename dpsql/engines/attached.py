@@ -27,7 +27,7 @@ _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL.
 
 
 def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:
-    """A database of ours with a file attached for reading, or with tables yet to be loaded.
+    """Open a database of ours with a file attached for reading, or with tables yet to be loaded.
 
     Raises ``InterfaceError`` if the file is missing, cannot be read, or is being written to.
     """
@@ -106,7 +106,7 @@ class _Source:
     plain: str | None
 
     def selected(self, position: int) -> str:
-        """The column as our view selects it, by its position in the table."""
+        """Write the column as our view selects it, by its position in the table."""
         column = quote(_place(position))
         same = is_scalar(self.type) and str(self.type) == self.plain
         cast = column if same else f"CAST({column} AS {self.plain})"

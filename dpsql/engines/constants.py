@@ -48,7 +48,7 @@ class FailingConstant:
 
 
 def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> FailingConstant | None:
-    """The first part of a query that fails wherever it is computed, or None.
+    """Find the first part of a query that fails wherever it is computed, or None.
 
     Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
     statement that does not bind, or whose plan the engine cannot write down.
@@ -64,7 +64,7 @@ def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> Failing
 
 
 def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingConstant | None:
-    """The same for a plan that was written down before optimization."""
+    """Find the same in a plan that was written down before optimization."""
     parts = list(_parts(plan))
     constants = [part for part in parts if isinstance(part, _Constant)]
     for first in range(0, len(constants), _AT_ONCE):
@@ -215,7 +215,7 @@ def _value(value: _Node) -> str | None:
 
 
 def type_text(type_: _Node | None) -> str | None:
-    """A type as SQL; None for types that have no short name."""
+    """Write a type as SQL; None for types that have no short name."""
     if type_ is None:
         return None
     info = type_["type_info"]

@@ -68,7 +68,7 @@ class _Watch:
         return self.interrupt is not None and self.owner() is not None
 
     def leave(self) -> None:
-        """Let go of ``interrupt``; the thread need not be told when the owner goes."""
+        """Drop ``interrupt``; the thread need not be told when the owner goes."""
         self.interrupt = None
         self.owner = _nobody
 

@@ -95,12 +95,12 @@ SCALARS: Final = tuple(
 
 
 def edge_sql(edge: str, type_: str) -> str:
-    """An edge value as SQL of its type."""
+    """Write an edge value as SQL of its type."""
     if edge.startswith(_SQL):
         return f"({edge.removeprefix(_SQL)})"
     return f"CAST({literal(edge)} AS {type_})"
 
 
 def edges_of(type_: str) -> Sequence[str]:
-    """The edge values of a type, of decimals of any width too; none for types that have none."""
+    """Return the edge values of a type, of decimals of any width too; none for types without."""
     return _decimals(type_) if type_.startswith("DECIMAL(") else EDGES.get(type_, ())

@@ -51,7 +51,7 @@ class Apart:
     def failing_constant(
         self, statements: Sequence[str], query: str, limits: SandboxLimits
     ) -> FailingConstant | None:
-        """:func:`failing_constant` for a query over tables that ``statements`` create.
+        """Run :func:`failing_constant` for a query over tables that ``statements`` create.
 
         Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within
         limits.

@@ -24,7 +24,7 @@ _THREADS = 4
 
 
 def run_task() -> None:
-    """Do the task, and end with 0 if it could be done."""
+    """Run the task, and end with 0 if it could be done."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     answer = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # DuckDB may write there

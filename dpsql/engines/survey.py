@@ -81,7 +81,7 @@ class _Form:
 
 
 def survey() -> dict[str, Any]:
-    """The table of this process's DuckDB: its version, and a verdict for each call it can bind.
+    """Survey this process's DuckDB: its version, and a verdict for each call it can bind.
 
     Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.call_of` names them.
     """
@@ -129,7 +129,7 @@ def _made() -> Path:
 
 
 def evidence_text(table: dict[str, Any]) -> str:
-    """A table as the text that is checked in."""
+    """Write a table as the text that is checked in."""
     return json.dumps(table, indent=0, ensure_ascii=True) + "\n"
 
 
@@ -235,7 +235,7 @@ class _Surveyor:
     def verdict(
         self, form: _Form, known: Mapping[str, str], *, beside: bool = False
     ) -> dict[str, str]:
-        """The verdict on the call that a form is bound to; nothing if it is not bound at all.
+        """Judge the call that a form is bound to; nothing if it is not bound at all.
 
         ``beside``: on the one call of several that is not known yet; else nothing for several.
         """

@@ -72,7 +72,7 @@ _TABLES_BELOW = "List the tables below it instead, or store its rows as a table.
 def definition(
     connection: duckdb.DuckDBPyConnection, name: str, is_view: bool, evidence: Evidence
 ) -> Definition:
-    """What reading one of the owner's tables or views comes to."""
+    """Describe what reading one of the owner's tables or views comes to."""
     source = f"{DATA}.main.{quote(name)}"
     plan = plan_of(connection, f"SELECT * FROM {source}")
     if plan is not None:
