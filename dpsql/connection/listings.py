@@ -69,12 +69,12 @@ class Layer:
 
 
 def plan_listing(text: str) -> Listing:
-    """The text of an explanation as one column, line by line."""
+    """List the text of an explanation as one column, line by line."""
     return Listing(PLAN_COLUMNS, [(line,) for line in text.split("\n")])
 
 
 def budget_listing(report: BudgetReport) -> Listing:
-    """What each of the analyst's accounts counts, one row each, and what is promised.
+    """List what each of the analyst's accounts counts, one row each, and what is promised.
 
     The account that pays comes first, the analyst's above it follows. What is promised of all
     analysts together has the dataset's name.
@@ -110,7 +110,7 @@ def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
 
 
 def table_listing(policy: Policy) -> Listing:
-    """The tables an analyst may use: those of the policy, no others exist."""
+    """List the tables an analyst may use: those of the policy, no others exist."""
     listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
     return Listing(TABLE_COLUMNS, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
 
@@ -144,7 +144,7 @@ def view_column_listing(view: PreparedView) -> Listing:
 
 
 def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:
-    """The privacy parameters in force, where each comes from, and the policy's limit to it.
+    """List the privacy parameters in force, where each comes from, and the policy's limit to it.
 
     ``layers`` are in order from far to near; what none of them gives is the policy's default.
     """
@@ -159,7 +159,7 @@ def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None 
 
 
 def column_listing(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
-    """The columns of a table and what the policy declares about each.
+    """List the columns of a table and what the policy declares about each.
 
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
     """

@@ -59,7 +59,7 @@ class Arguments:
         parameters: Mapping[str, object],
         fresh: object = False,
     ) -> Arguments:
-        """What a program passed, as values of built-in types. Raises what ``sql`` does."""
+        """Turn what a program passed into values of built-in types. Raises what ``sql`` does."""
         return cls(
             plain_values(values),
             None if mechanism is None else plain_text("mechanism", mechanism),
@@ -125,7 +125,7 @@ class Statements:
                 return Description(_answer_columns(self._listed_columns(statement)), ())
 
     def question(self, text: str, asked: Arguments) -> Question:
-        """What a query asks under the privacy parameters in force."""
+        """Build what a query asks under the privacy parameters in force."""
         given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
         settings = resolve(self._policy, *given)
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
@@ -271,7 +271,7 @@ def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
 
 
 def statement_text(text: object) -> str:
-    """The text of a statement as a built-in one. Raises ``SQLSyntaxError`` for what is no text."""
+    """Return a statement's text as a built-in one. Raises ``SQLSyntaxError`` for other things."""
     try:
         found = plain(text)
     except NotPlain:
