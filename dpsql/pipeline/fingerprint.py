@@ -40,7 +40,7 @@ _PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
 
 
 def fingerprint(plans: Sequence[BlockPlan]) -> str:
-    """A SHA-256 digest, in hexadecimal digits, of what the release of these blocks depends on."""
+    """Digest what the release of these blocks depends on: SHA-256, in hexadecimal digits."""
     return _digest(_canonical(tuple(plans)))
 
 

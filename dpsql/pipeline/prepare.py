@@ -56,7 +56,7 @@ class Question:
 
     @property
     def sound(self) -> bool:
-        """Tell whether text and mechanism are texts: callers can pass anything."""
+        """True if text and mechanism are texts: callers can pass anything."""
         return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
 
     @property
@@ -95,7 +95,7 @@ class Prepared:
         return any(block.plan.block.fresh for block in self.blocks)
 
     def explain(self) -> Explanation:
-        """The plan in words and numbers."""
+        """Explain the plan in words and numbers."""
         return explain(self.query, self.plan, self.blocks)
 
 
@@ -167,7 +167,7 @@ class Preparer:
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:
-        """The query, ready to be paid for.
+        """Prepare a query, so that nothing is left to do but to pay for it and to answer it.
 
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """

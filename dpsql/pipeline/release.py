@@ -141,7 +141,7 @@ def _quantiles(
 def aggregate_answers(
     plan: BlockPlan, noisy: Sequence[Steps], quantiles: Mapping[Quantile, NDArray[np.int64]]
 ) -> dict[str, NumericArray]:
-    """The aggregates as the analyst asked for them: post-processing of what was drawn."""
+    """Compute the aggregates the analyst asked for: post-processing of what was drawn."""
     found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):

@@ -42,7 +42,7 @@ _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers stil
 
 
 def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | None:
-    """A statement's release as bytes, or None where it is too large or keys have no exact text."""
+    """Pack a release into bytes, or None where it is too large or keys have no exact text."""
     if sum(each.rows.count for each in released) * _LEAST_BYTES > MAX_RELEASE:
         return None
     blocks = []
@@ -60,7 +60,7 @@ def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> 
 def decode_release(
     spelling: KeySpelling, blocks: Sequence[PreparedBlock], payload: bytes
 ) -> tuple[ReleasedBlock, ...] | None:
-    """The release that was packed, at no cost; None if it is not one of these blocks.
+    """Unpack a release, at no cost; None if it is not one of these blocks.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no release was packed as. Whoever can write
     to the ledger's file can put anything there, and none of it is quoted.

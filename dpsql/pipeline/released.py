@@ -48,7 +48,7 @@ class ReleasedBlock:
 
 
 def drawn_columns(block: Block) -> list[str]:
-    """The released columns that are drawn, in their order: aggregates, each before its supports."""
+    """List the released columns that are drawn, each aggregate before its supports."""
     return [
         name
         for index in range(len(block.aggregates))

@@ -114,7 +114,7 @@ class Tails:
 
     @classmethod
     def of(cls, engine: Engine, policy: Policy) -> Tails:
-        """The parts for a connection to an engine, under a policy that says what is public."""
+        """Make the parts for a connection to an engine, under a policy that says what is public."""
         tables = frozenset(name for name, table in policy.tables.items() if table.public)
         tenant, apart = Tenant(pool_of(engine, tables)), Apart()
         public = PublicTables(engine, tenant)

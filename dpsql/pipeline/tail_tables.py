@@ -26,7 +26,7 @@ class ReleasedTable:
 
 
 def released_lists(released: ReleasedBlock) -> list[list[Any]]:
-    """The released columns as lists, in the order of what was released, never of the engine."""
+    """Return released columns as lists, in the order of the release, never of the engine."""
     block, rows = released.block, released.rows
     values: list[list[Any]] = [column.tolist() for column in rows.values.values()]
     if rows.keys is None:
@@ -51,7 +51,7 @@ def _domain_lists(
 
 
 def released_table(released: ReleasedBlock) -> ReleasedTable:
-    """A small release as a common table expression over lists of values."""
+    """Write a small release as a common table expression over lists of values."""
     block, columns = released.block, released.block.released_columns
     if released.rows.keys is None:
         values: list[list[Any]] = [column.tolist() for column in released.rows.values.values()]

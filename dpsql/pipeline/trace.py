@@ -54,7 +54,7 @@ class Trace:
     path: str | None
 
     def statement(self, text: str, schema: Schema, *, hidden: bool) -> StatementTrace:
-        """What writes the stages of one statement, without its constants if it is ``hidden``."""
+        """Return what writes one statement's stages, without its constants if ``hidden``."""
         if not hidden:
             return StatementTrace(self, next(_NUMBERS), None)
         columns = (column.name for table in schema.values() for column in table.columns)
@@ -132,7 +132,7 @@ class StatementTrace:
 
 
 def trace_from(environment: Mapping[str, str]) -> Trace | None:
-    """The trace that the environment asks for; None if it asks for none.
+    """Open the trace that the environment asks for; None if it asks for none.
 
     Raises ``InterfaceError`` if its file cannot be written, or holds anything but traces.
     """
