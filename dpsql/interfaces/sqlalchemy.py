@@ -112,10 +112,11 @@ class DpsqlDialect(default.DefaultDialect):
         event.listen(engine, "checkin", _forget_settings)
 
     def create_connect_args(self, url: URL) -> interfaces.ConnectArgsType:
-        """The arguments of ``dpsql.connect``; ``connect_args`` may add a DuckDBEngine or a Policy.
+        """Read the arguments of ``dpsql.connect`` from a URL.
 
-        Raises ``ArgumentError`` for an address with a host, a user or a parameter given twice, and
-        ``ParameterError`` for a name that is neither an argument nor a privacy parameter.
+        ``connect_args`` may add a DuckDBEngine or a Policy. Raises ``ArgumentError`` for an address
+        with a host, a user or a parameter given twice, and ``ParameterError`` for a name that is
+        neither an argument nor a privacy parameter.
         """
         if url.host or url.username or url.password or url.port:
             raise exc.ArgumentError(
@@ -142,12 +143,12 @@ class DpsqlDialect(default.DefaultDialect):
         cast("Cursor", cursor).execute(statement, parameters, **_checked(options))
 
     def do_ping(self, dbapi_connection: interfaces.DBAPIConnection) -> bool:
-        """Ask for something that costs nothing."""
+        """Test a connection by something that costs nothing."""
         dbapi_connection.cursor().execute("SHOW PARAMETERS")
         return True
 
     def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
-        """True for a connection that somebody closed: a pool is to open another."""
+        """Tell whether somebody closed a connection: a pool is to open another."""
         return isinstance(e, InterfaceError) and e.code == "closed"
 
     def _get_default_schema_name(self, connection: Connection) -> str:

@@ -56,7 +56,7 @@ class _File:
     def error(
         self, reason: str, code: str, hint: str, table: str, key: str = "", *, shown: bool = False
     ) -> InterfaceError:
-        """An error with its place. Values are not ``shown`` where they may be secrets."""
+        """Build an error with its place. Values are not ``shown`` where they may be secrets."""
         place = replace(self._place(table, key), source=str(self.path))
         place = place if shown else replace(place, excerpt=_masked(place.excerpt))
         return InterfaceError(reason, code=code, place=place, hint=hint)
@@ -73,7 +73,7 @@ class _File:
 
 
 def nearest_settings_file(start: Path, home: Path | None) -> Path | None:
-    """The nearest settings file: in ``start`` or, below the home directory, in a parent up to it.
+    """Find the settings file in ``start`` or, below home, in the nearest parent up to it.
 
     Elsewhere parents are not looked at, as they may be anybody's.
     """
@@ -99,7 +99,7 @@ def _nearest() -> Path | None:
 
 
 def read(ctx: click.Context) -> FileSettings:
-    """The settings that the options of ``dpsql`` itself ask for.
+    """Read the settings that the options of ``dpsql`` itself ask for.
 
     Raises ``InterfaceError`` with the place of what is wrong; while completing a command line, what
     cannot be read is as good as nothing.
@@ -123,7 +123,7 @@ def read(ctx: click.Context) -> FileSettings:
 
 
 def load_settings(path: Path, profile: str | None) -> FileSettings:
-    """The settings of a file, those of a profile before the others. Raises ``InterfaceError``."""
+    """Load a file's settings, a profile's before the others. Raises ``InterfaceError``."""
     file = _File(path, _text(path))
     document = _parsed(file)
     _refuse_unknown_tables(file, document)
@@ -145,7 +145,7 @@ def load_settings(path: Path, profile: str | None) -> FileSettings:
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The profiles of the settings file, for completion; none where it cannot be read."""
+    """List the settings file's profiles, for completion; none where it cannot be read."""
     path = ctx.params.get("config") or _nearest()
     try:
         tables = _parsed(_File(path, _text(path))).get(_PROFILES, {}) if path else {}
@@ -155,7 +155,7 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a command has, in the form of click's ``default_map``."""
+    """Return the settings that a command has, in the form of click's ``default_map``."""
     nested = command.commands if isinstance(command, click.Group) else {}
     own = {
         option.name: values[option.key]

@@ -38,7 +38,7 @@ _Texts = tuple[str, ...]
 
 
 def database_schema(database: Path) -> Schema:
-    """The names and types of a database's tables. Raises ``InterfaceError``."""
+    """Read the names and types of a database's tables. Raises ``InterfaceError``."""
     engine = open_database(database)
     try:
         return engine.schema()
@@ -47,7 +47,7 @@ def database_schema(database: Path) -> Schema:
 
 
 def looked(draft: Draft, database: Path, asking: bool) -> Draft:
-    """The draft with what the data hold; an owner who can be asked is asked first."""
+    """Add to the draft what the data hold; an owner who can be asked is asked first."""
     if asking:
         click.confirm(
             "--look reads the data. What it shows is not private, and neither are bounds copied "
@@ -73,7 +73,7 @@ class Given:
     account: _Texts
 
     def decided(self, draft: Draft, schema: Schema) -> Draft:
-        """The draft with these decisions. Raises ``ParameterError`` for what is not understood."""
+        """Apply these decisions to a draft. Raises ``ParameterError`` for what makes no sense."""
         kept = [table_named(schema, name) for name in self.only]
         for table in schema.values():
             if kept and table not in kept:
@@ -113,7 +113,7 @@ class Questions:
         self._tables = sorted(schema.values(), key=lambda table: table.name)
 
     def answered(self, draft: Draft, ask_dataset: bool) -> Draft:
-        """The draft with nothing left open."""
+        """Ask until nothing of the draft is left open."""
         if ask_dataset:
             question = "The budget belongs to a name, for as long as the data. Which?"
             draft = _ask(question, draft.with_dataset, draft.dataset)

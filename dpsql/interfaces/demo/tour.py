@@ -177,7 +177,7 @@ class _Demo:
         self._answers: list[tuple[_Question, Result]] = []
 
     def play(self) -> None:
-        """All sections, in order."""
+        """Show all sections, in order."""
         self._heading("What is protected")
         self._print(_protected(self._policy))
         self._heading("The budget before")

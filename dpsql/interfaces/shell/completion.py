@@ -29,7 +29,7 @@ from dpsql.policy.parameters import PARAMETER_NAMES
 
 
 def candidates(before: str, after: str, known: Known) -> list[Suggestion]:
-    """What may come next between two parts of what is typed, likely things first."""
+    """List what may come next between two parts of what is typed, likely things first."""
     start = before.lstrip()
     if start.startswith("\\"):
         return list(_in_command(start, after, known))
@@ -151,7 +151,7 @@ def _statement(tokens: list[_Token]) -> list[_Token]:
 
 
 def in_sql(before: str, after: str, known: Known) -> Iterator[Suggestion]:
-    """What may come next between two parts of a text in SQL."""
+    """Yield what may come next between two parts of a text in SQL."""
     tokens = _statement(_tokens(before))
     prefix = ""
     touching = tokens and before.endswith(tokens[-1].text)

@@ -42,9 +42,9 @@ class Balance:
 
 
 def balance(account: OwnAccount, policy: Budget) -> Balance:
-    """Where the account that pays stands; ``policy`` is the analyst's budget. Cheap to ask for.
+    """Read where the account that pays stands. Cheap to ask for.
 
-    Raises ``LedgerError``.
+    ``policy`` is the analyst's budget. Raises ``LedgerError``.
     """
     standing = account.standing()
     report = account_report(standing.analyst, (), policy, composition=policy.composition)
@@ -79,7 +79,7 @@ class Price:
 
 
 def price(explanation: Explanation, now: Balance) -> Price:
-    """The price of an explained query to an account."""
+    """Compute the price of an explained query to an account."""
     reserved = explanation.reserved
     amount = Amount.charge(reserved)
     affordable = [standing.affordable(amount) for standing in now.standings]
@@ -93,7 +93,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
 
 
 def spent_between(before: Balance, after: Balance) -> str | None:
-    """What was charged between two balances and stays so, in words; None if nothing was."""
+    """Say what was charged between two balances and stays so; None if nothing was."""
     if after.queries == before.queries:
         return None
     taken = significant(after.epsilon_spent - before.epsilon_spent, 3)

@@ -76,7 +76,7 @@ class Shell:
             self.screen.say(f"Time: {took}")
 
     def balance(self) -> Balance | None:
-        """Where the account stands, None if the ledger does not say."""
+        """Read where the account stands, None if the ledger does not say."""
         source = self.source
         try:
             return balance(source.account, source.budget)
@@ -84,7 +84,7 @@ class Shell:
             return None
 
     def run(self, work: Callable[[], _T]) -> _T:
-        """The outcome of work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
+        """Run work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
         try:
             return self._run(work)
         except Cancelled:

@@ -55,7 +55,7 @@ class OpenTarget:
 
 @contextmanager
 def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
-    """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
+    """Open a source, closed at the end. Raises as :func:`dpsql.connect` does."""
     policy = _with_views_placed(load_policy(target.policies), target.database)
     account = policy.account(target.analyst)
     with closing(open_database(target.database)) as engine:
