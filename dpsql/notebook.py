@@ -164,7 +164,7 @@ class DpsqlMagics(Magics):
                 display(_picture(result))
 
     def close(self) -> None:
-        """Let go of the connection, and close it if it was opened here."""
+        """Drop the connection, and close it if it was opened here."""
         if self._connection is not None and self._opened:
             self._connection.close()
         self._connection, self._opened = None, False
@@ -215,12 +215,12 @@ class DpsqlMagics(Magics):
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What ``%load_ext dpsql.notebook`` does."""
+    """Register the magics, for ``%load_ext dpsql.notebook``."""
     shell.register_magics(DpsqlMagics(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """What ``%unload_ext dpsql.notebook`` does: closes the connection and forgets the magics."""
+    """Close the connection and forget the magics, for ``%unload_ext dpsql.notebook``."""
     magics = shell.magics_manager.registry.pop(DpsqlMagics.__name__, None)
     if isinstance(magics, DpsqlMagics):
         magics.close()

@@ -118,7 +118,7 @@ def compare(epsilon: float, queries: int, delta: float) -> tuple[Composed, ...]:
 def comparisons(
     epsilons: Iterable[float], queries: Iterable[int], delta: float
 ) -> tuple[Comparison, ...]:
-    """:func:`compare` on a grid, epsilons outside, numbers of queries inside."""
+    """Call :func:`compare` on a grid, epsilons outside, numbers of queries inside."""
     counts = tuple(queries)
     return tuple(
         Comparison(epsilon, count, delta, compare(epsilon, count, delta))

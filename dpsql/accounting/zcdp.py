@@ -91,7 +91,7 @@ class PrivacyLoss:
         _require_cost("epsilon", self.epsilon)
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        """Adaptive sequential composition (Bun & Steinke 2016, Lemma 8.2; basic for epsilon)."""
+        """Compose adaptively in sequence (Bun & Steinke 2016, Lemma 8.2; basic for epsilon)."""
         return PrivacyLoss(
             self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
         )
@@ -254,7 +254,7 @@ class Budget:
 
     @classmethod
     def zcdp(cls, epsilon: float, delta: float) -> Budget:
-        """Half of delta pays for the conversion, half for what mechanisms charge beside rho.
+        """Limit by zCDP: half of delta converts, half pays for what mechanisms charge beside rho.
 
         Raises as :meth:`of`.
         """
@@ -266,7 +266,7 @@ class Budget:
 
     @classmethod
     def basic(cls, epsilon: float, delta: float) -> Budget:
-        """Queries add their own epsilon and delta up to these. Raises as :meth:`of`."""
+        """Limit the sums of the queries' own epsilon and delta. Raises as :meth:`of`."""
         _require_positive("epsilon", epsilon)
         _require_delta_of_units(delta, 1)
         most = PrivacyLoss(0.0, delta, epsilon)

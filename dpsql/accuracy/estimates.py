@@ -35,7 +35,7 @@ class PlausibleRange:
 
     @classmethod
     def around(cls, values: FloatArray, margin: float) -> PlausibleRange:
-        """Take in all values within ``margin``."""
+        """Return the range of all values within ``margin`` of these."""
         return cls(values - margin, values + margin)
 
     def clip(self, low: float, high: float) -> PlausibleRange:

@@ -89,7 +89,7 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
 
 
 def analyses(questions: Charged, slack: float) -> tuple[Analysis, ...]:
-    """Simple addition, advanced, optimal and zCDP composition of unequal questions.
+    """Compare simple, advanced, optimal and zCDP composition of unequal questions.
 
     All but the first spend ``slack``, between 0 and 1, of delta beside the questions' own. What is
     optimal is so for questions of which no more than epsilon and delta are known: zCDP knows more.
@@ -116,7 +116,7 @@ def basic_of(epsilons: Mapping[float, int]) -> float:
 
 
 def advanced_of(epsilons: Mapping[float, int], slack: float) -> float:
-    """``sum e tanh(e/2) + sqrt(2 ln(1/slack) sum e^2)``, or the sum of the e where that is less.
+    """Compute ``sum e tanh(e/2) + sqrt(2 ln(1/slack) sum e^2)``, or ``sum e`` if that is less.
 
     The first summand bounds the mean of the privacy loss, the second its deviation (Azuma).
     """

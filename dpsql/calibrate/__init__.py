@@ -72,7 +72,7 @@ CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
 
 
 def calibrate(request: Request) -> Calculated:
-    """Answer a request.
+    """Calibrate what a request asks for.
 
     Raises :class:`ParameterError` for an unknown mechanism, an option it needs and lacks or does
     not take, and values out of range; the message names the option.

@@ -84,7 +84,7 @@ class ContinualCalibration:
 
 
 def calibrate_stream(request: Request) -> ContinualCalibration:
-    """The noise of a stream of ``steps`` refreshes for one guarantee of all of them.
+    """Calibrate the noise of ``steps`` refreshes of a stream for one guarantee of them all.
 
     Raises ParameterError for options that do not fit or are out of range.
     """

@@ -93,7 +93,7 @@ def _free(name: str, taken: list[str]) -> str:
 
 
 def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
-    """Columns, rows, intervals (null where a value is NULL) and cost, as one JSON object."""
+    """Write columns, rows, intervals (null where a value is NULL) and cost as a JSON object."""
     columns = exported_columns(result, confidence if intervals else None)
     parts = {
         "columns": [column.name for column in columns],
@@ -116,7 +116,10 @@ def result_json_lines(result: Result, intervals: float | None) -> str:
 
 
 def result_csv(result: Result, intervals: float | None) -> str:
-    """A header and the rows, NULL as nothing; ``intervals`` as for :func:`exported_columns`."""
+    """Write a header and the rows, NULL as nothing.
+
+    For ``intervals`` see :func:`exported_columns`.
+    """
     columns = exported_columns(result, intervals)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -142,7 +145,7 @@ def _markdown_cell(value: object) -> str:
 
 
 def result_arrow(result: Result, confidence: float, intervals: bool = False) -> bytes:
-    """An Arrow IPC file, which is also called Feather. Cost and mechanisms are its metadata."""
+    """Write an Arrow IPC file, also called Feather. Cost and mechanisms are its metadata."""
     import pyarrow
 
     table = _arrow_table(result, confidence, intervals)

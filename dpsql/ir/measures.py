@@ -123,7 +123,7 @@ class Lattice:
         return Lattice(0.0, upper, quantum, 0, high, coarsening, self.integral, self)
 
     def released(self, fine_sensitivity: int) -> int:
-        """Sensitivity after coarsening: integer division can add one step, never more."""
+        """Compute the sensitivity after coarsening: integer division adds at most one step."""
         if self.coarsening == 1:
             return max(1, fine_sensitivity)
         return fine_sensitivity // self.coarsening + 1

@@ -159,7 +159,7 @@ class BlockPlan:
         return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
 
     def is_whole(self, aggregate: Aggregate) -> bool:
-        """True for answers that are integers: counts, and sums and quantiles of integers."""
+        """Tell whether an answer is an integer: a count, or a sum or quantile of integers."""
         if aggregate.quantile is not None:
             return aggregate.quantile.whole
         return not aggregate.kind.composed and self.measures[aggregate.measures[0]].measure.integral

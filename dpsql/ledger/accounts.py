@@ -109,11 +109,12 @@ def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
 
 
 def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
-    """The same, to decide by. Raises :class:`LedgerError` unless they are what the chain says.
+    """Return the accounts among ``paths`` that exist, to decide by.
 
-    ``paths`` go down a line. Rows are what the last event says that changed them, and not those of
-    an earlier time: nothing has changed the account since, and its window has the last charges of
-    the accounts of the line. What others below it were charged cannot be found as fast.
+    Raises :class:`LedgerError` unless they are what the chain says. ``paths`` go down a line. Rows
+    are what the last event says that changed them, and not those of an earlier time: nothing has
+    changed the account since, and its window has the last charges of the accounts of the line. What
+    others below it were charged cannot be found as fast.
     """
     found = nodes_of(sql, paths)
     require_tied(sql, [row for node in found.values() for row in (node, node.window)])
@@ -136,7 +137,7 @@ def require_node(sql: Backend, path: str) -> AccountNode:
 
 
 def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[AccountNode]:
-    """The line of accounts from the dataset to ``path``, ready to be charged under ``limits``.
+    """Prepare the accounts from the dataset to ``path`` to be charged under ``limits``.
 
     Accounts that are missing are created, windows that are over renewed, limits of the policy that
     are new recorded. Raises :class:`UnknownName` where nobody gave the account, or the analyst's
@@ -274,7 +275,7 @@ def charge_line(
 def reserve(
     journal: Journal, nodes: Sequence[AccountNode], amount: Amount, *, query: str, plan: str
 ) -> int:
-    """Reserve ``amount`` in the present window of every node, of which the last pays; the entry."""
+    """Reserve ``amount`` in the windows of a line, the last of which pays; return the entry."""
     added = (*amount.units, 1, 1)
     panes = [_moved(node.window, added) for node in nodes]
     seq = journal.append(

@@ -134,7 +134,7 @@ class Replay:
         }
 
     def apply(self, event: Event) -> None:
-        """Take the next event. Raises :class:`BrokenError`."""
+        """Apply the next event. Raises :class:`BrokenError`."""
         if (event.kind == Kind.LEDGER) != (event.seq == 1):
             raise BrokenError("a ledger is created once, first of all")
         if event.at < self.at and event.kind != Kind.CLOCK:

@@ -98,7 +98,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of the file now at ``path``; None when there is none."""
+    """Return device and inode of the file now at ``path``; None when there is none."""
     try:
         status = os.stat(path)
     except OSError:

@@ -206,7 +206,7 @@ class Ledger:
         self._link.write(settled)
 
     def fail(self, charge: Charge, account: str, cause: str) -> None:
-        """Record, durably, that the engine failed on private rows, and suspend ``account``.
+        """Record durably that the engine failed on private rows, and suspend ``account``.
 
         That is the account of the charge or one above it: it and all below it are refused every
         new charge until the owner has reopened it (:meth:`Owner.reopen`). The reservation stays
@@ -336,7 +336,7 @@ class Ledger:
         self._link.write(published)
 
     def fail_step(self, ticket: StepTicket, account: str, cause: str) -> None:
-        """Record, durably, that the engine failed on a step's private rows; suspend ``account``.
+        """Record durably that the engine failed on a step's private rows; suspend ``account``.
 
         As :meth:`fail` does for a question: a second call with the same ticket changes nothing.
         Raises :class:`LedgerError`, changing nothing, for a step that was never begun
@@ -468,7 +468,7 @@ class Ledger:
         return self._link.read(lambda sql: tuple(_entry(*row) for row in sql.execute(text, values)))
 
     def suspensions(self, account: str | None = None) -> tuple[Event, ...]:
-        """When the account was suspended and reopened, and those above and below; newest first.
+        """List when the account, those above and below were suspended and reopened; newest first.
 
         Of all accounts, if none is given.
         """
@@ -491,7 +491,7 @@ class Ledger:
             after = rows[-1][0]
 
     def head(self) -> Head:
-        """The end of the chain. Write it down elsewhere: :meth:`verify` takes it as an anchor."""
+        """Return the end of the chain. Kept elsewhere, it is an anchor for :meth:`verify`."""
         return self._link.read(lambda sql: head(sql))
 
     def verify(self, anchors: Sequence[Head] = ()) -> Verification:

@@ -36,7 +36,10 @@ class Turn:
         self._releasing: Any = type("Releasing", (), ends)()
 
     def run(self, work: Callable[[], _T], patience: float) -> _T:
-        """Do ``work`` while nobody else does. Raises :class:`LedgerError` (``ledger_busy``)."""
+        """Run ``work`` while nobody else runs any.
+
+        Raises :class:`LedgerError` (``ledger_busy``).
+        """
         if self._lock._is_owned():
             self._require_not_inside()
         acquired = False
@@ -86,7 +89,7 @@ class DatabaseLink:
         forks.register(self)
 
     def write(self, work: Callable[[Backend], _T]) -> _T:
-        """Do ``work`` in a write transaction: on disk when it is done, undone if it raises."""
+        """Run ``work`` in a write transaction: on disk when it is done, undone if it raises."""
 
         def committed(backend: Backend) -> _T:
             found = work(backend)
@@ -96,11 +99,11 @@ class DatabaseLink:
         return self._run(lambda backend: backend.begin_write(), committed)
 
     def read(self, work: Callable[[Backend], _T]) -> _T:
-        """Do ``work`` in a transaction that sees one state of the ledger, and changes nothing."""
+        """Run ``work`` in a transaction that sees one state of the ledger, and changes nothing."""
         return self._run(lambda backend: backend.begin_read(), work)
 
     def use(self, work: Callable[[Backend], _T]) -> _T:
-        """Do ``work`` with the connection by itself; a transaction it leaves open is undone."""
+        """Run ``work`` with the connection by itself; a transaction it leaves open is undone."""
         return self._run(lambda backend: None, work)
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ class QueryBudget:
         return PrivacyLoss(0.0, self.delta, self.epsilon)
 
     def whole(self) -> BudgetSplit:
-        """For mechanisms that need no delta of their own."""
+        """Return the split for mechanisms that need no delta of their own."""
         return self._split(1.0 if self.one_shot else SHARES[0])
 
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:

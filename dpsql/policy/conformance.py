@@ -52,7 +52,7 @@ Definitions: TypeAlias = Callable[[str], Definition]
 def check_policy(
     policy: Policy, schema: Schema, definitions: Definitions | None = None
 ) -> list[Finding]:
-    """Everything in the policy that does not fit the database, errors first.
+    """List everything in the policy that does not fit the database, errors first.
 
     ``definitions`` are those of the engine the schema is of: without them, no view is looked into.
     """

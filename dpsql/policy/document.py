@@ -243,7 +243,7 @@ class UnitSection(Section):
         return None if self.per is None else Period.read(self.per.every, "every")
 
     def as_unit(self) -> PrivacyUnit:
-        """The same content as a frozen value."""
+        """Return the same content as a frozen value."""
         period = self.period
         per = None if self.per is None or period is None else UnitPeriod(self.per.column, period)
         return PrivacyUnit(self.name, self.column, per)
@@ -370,7 +370,7 @@ class ViewsSection(Section):
     )
 
     def as_policy(self) -> ViewsPolicy:
-        """The same content as a frozen value."""
+        """Return the same content as a frozen value."""
         create = None if self.create is None else tuple(self.create)
         return ViewsPolicy(create, tuple(self.shared), self.directory)
 
@@ -485,7 +485,7 @@ class PoliciesFile(Section):
         return links
 
     def policy(self) -> Policy:
-        """The same content as frozen values that the rest of dpsql uses."""
+        """Return the same content as frozen values that the rest of dpsql uses."""
         return Policy(
             dataset=self.dataset,
             defaults=Parameters(**self.defaults.model_dump()),

@@ -176,7 +176,7 @@ def _label(path: Path) -> str:
 
 
 def policy_error(code: str, problems: list[Problem], text: str, source: str) -> PolicyError:
-    """One error for all problems: the first in front, all of them listed when there are several."""
+    """Build one error for all problems: the first in front, all of them listed if several."""
     ordered = sorted(problems, key=lambda problem: problem.span)
     places = [replace(Place.in_text(text, *p.span), source=source) for p in ordered[:MAX_LISTED]]
     first = ordered[0]

@@ -31,7 +31,7 @@ _PERIODS = {"day": "every day", "month": "every month"}
 
 
 def budget_panel(report: BudgetReport) -> Group:
-    """A line that says it all, bars per account, how many more questions, and the promise."""
+    """Show the headline, bars per account, how many more questions, and the promise."""
     parts: list[RenderableType] = [Text(headline(report), style="bold")]
     if report.suspended_above:
         text = f"{printable(report.dataset)} is {_suspended(report.suspended)}"
@@ -78,7 +78,7 @@ def estimate_panel(report: BudgetReport) -> Group:
 
 
 def account_panel(account: AccountReport, role: str = "") -> Group:
-    """One account: its name, a bar for all that it counts, its window and its limits."""
+    """Show one account: its name, a bar for all that it counts, its window and its limits."""
     note = f" ({role + ', ' if role else ''}{account.composition} composition)"
     title = Text.assemble((f"Budget of {printable(account.path)}", "bold"), (note, "dim"))
     parts: list[RenderableType] = [title]
@@ -91,7 +91,7 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
 
 
 def accounts_table(accounts: Sequence[AccountReport]) -> Table:
-    """Many accounts, one row each: what is nearest to its end, epsilon, and how many queries."""
+    """Show many accounts, one row each: what is nearest to its end, epsilon, number of queries."""
     table = bare()
     table.add_column("account", overflow="fold")
     table.add_column("used", no_wrap=True)

@@ -17,7 +17,7 @@ MAX_SHOWN_STATEMENT = 1000
 
 
 def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
-    """Questions, newest first: who and when, what, how it was answered, what it cost.
+    """Show questions, newest first: who and when, what, how it was answered, what it cost.
 
     Among them, when accounts were suspended and reopened.
     """
@@ -30,7 +30,7 @@ def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -
 
 
 def verification_panel(found: Verification, anchors: int) -> Group:
-    """Tell whether the ledger is sound, and how far; the first broken place if it is not."""
+    """Tell whether the ledger is sound, and how far, or name the first broken place."""
     events = f"{found.events:,} event{'' if found.events == 1 else 's'}"
     if not found.sound:
         place = "" if found.place is None else f" at event {found.place:,}"

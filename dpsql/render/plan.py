@@ -31,7 +31,7 @@ def explanation_panel(explanation: Explanation) -> Group:
 
 
 def sql_panel(sql: str) -> RenderableType:
-    """SQL with its syntax highlighted, on the terminal's own background."""
+    """Show SQL with its syntax highlighted, on the terminal's own background."""
     from rich.syntax import Syntax  # and pygments, which answers do without
 
     text = "\n".join(printable(line) for line in sql.split("\n"))

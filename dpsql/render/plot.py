@@ -41,7 +41,7 @@ class _Values:
     reach: NDArray[np.float64] | None
 
     def rows(self, chosen: NDArray[np.intp]) -> _Values:
-        """Some of the rows."""
+        """Return some of the rows."""
         reach = None if self.reach is None else self.reach[:, chosen]
         return _Values(self.name, self.values[chosen], reach)
 

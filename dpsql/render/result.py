@@ -44,7 +44,7 @@ class ResultColumn:
 def result_panel(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> Group:
-    """A result with what it says in plain words, and a footer: what answered it, what it cost.
+    """Show a result, what it says in plain words, what answered it and what it cost.
 
     What EXPLAIN, SHOW and the like answer has neither, as nothing was released for it.
     """
