@@ -120,12 +120,12 @@ class BudgetReport:
 
     @property
     def composition(self) -> Composition:
-        """How costs add up."""
+        """The composition: how costs add up."""
         return self.own.composition
 
     @property
     def epsilon(self) -> float:
-        """What all queries together may amount to, at ``delta``."""
+        """The epsilon that all queries together may amount to, at ``delta``."""
         return self._budget.epsilon
 
     @property
@@ -135,24 +135,24 @@ class BudgetReport:
 
     @property
     def rho_limit(self) -> float:
-        """zCDP that queries may spend."""
+        """The zCDP that queries may spend."""
         return self._budget.limit.loss.rho
 
     @property
     def delta_limit(self) -> float:
-        """Delta that queries may spend."""
+        """The delta that queries may spend."""
         limit = self.own.delta_limit
         assert limit is not None
         return limit
 
     @property
     def rho_spent(self) -> float:
-        """zCDP spent."""
+        """The zCDP that was spent."""
         return self.own.spent.loss.rho
 
     @property
     def delta_spent(self) -> float:
-        """Delta spent by queries."""
+        """The delta that queries have spent."""
         return self.own.spent.loss.delta
 
     @property
@@ -162,28 +162,30 @@ class BudgetReport:
 
     @property
     def queries(self) -> int:
-        """Queries charged."""
+        """The number of queries that were charged."""
         return self.own.spent.queries
 
     @property
     def unsettled(self) -> int:
-        """Queries that hold their whole reservation."""
+        """The number of queries that hold their whole reservation."""
         return self.own.spent.unsettled
 
     @property
     def epsilon_remaining(self) -> float:
-        """How far ``epsilon_spent`` may still rise. Under zCDP, queries buy more with it than
-        their own epsilons add up to."""
+        """The epsilon by which ``epsilon_spent`` may still rise.
+
+        Under zCDP, queries buy more with it than their own epsilons add up to.
+        """
         return max(0.0, self.epsilon - self.epsilon_spent)
 
     @property
     def rho_remaining(self) -> float:
-        """zCDP still available."""
+        """The zCDP that is still available."""
         return max(0.0, self.rho_limit - self.rho_spent)
 
     @property
     def delta_remaining(self) -> float:
-        """Delta still available to queries."""
+        """The delta that is still available to queries."""
         return max(0.0, self.delta_limit - self.delta_spent)
 
     @property

@@ -49,7 +49,7 @@ class OwnStanding:
 
     @property
     def binding(self) -> tuple[Standing, ...]:
-        """All that a question must fit, so far as the analyst may know it."""
+        """The limits that a question must fit, so far as the analyst may know them."""
         return self.own if self.total is None else (self.total.alone, *self.own)
 
 

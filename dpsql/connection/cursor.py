@@ -199,12 +199,12 @@ class Cursor:
 
     @property
     def cost(self) -> Cost:
-        """What the answer reserved and was charged."""
+        """The cost of the answer: what was reserved and charged."""
         return self.result.cost
 
     @property
     def explanation(self) -> Explanation:
-        """How the answer was made and priced."""
+        """The explanation of how the answer was made and priced."""
         return self.result.plan
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:

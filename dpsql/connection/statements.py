@@ -68,7 +68,7 @@ class Arguments:
         )
 
     def refuse(self) -> None:
-        """Refuse to be given to a statement that has no use for it."""
+        """Refuse arguments to a statement that has no use for them."""
         if self.values or self.mechanism is not None or self.parameters or self.fresh:
             raise ProgrammingError(
                 "this statement takes no values and no privacy parameters",

@@ -168,7 +168,7 @@ class Engine(Protocol):
         """
 
     def run(self, seconds: float | None = None) -> Run:
-        """Begin a run of one query, which may take so long: the only way to rows."""
+        """Begin a run of one query, of up to ``seconds``: the only way to rows."""
 
     def close(self) -> None:
         """Release the connection."""

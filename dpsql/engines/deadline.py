@@ -33,7 +33,7 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """True once the time was over before this was left."""
+        """True once the time was over before the deadline was left."""
         return self._watch.expired
 
     def __enter__(self) -> Deadline:
@@ -89,7 +89,7 @@ class _Watcher:
 
     @property
     def told(self) -> Callable[[ReferenceType[Deadline]], object]:
-        """What to call when an owner is gone."""
+        """The callback of a reference to an owner, for when it is gone."""
         return self._news.put
 
     def add(self, watch: _Watch) -> None:

@@ -218,7 +218,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """A name for plans: ``units``, ``rows``, ``sum(dep_delay)``."""
+        """The name in plans: ``units``, ``rows``, ``sum(dep_delay)``."""
         return f"{self.kind.value}({self.text})" if self.text else self.kind.value
 
 
@@ -231,7 +231,7 @@ class Ranked:
 
     @property
     def points(self) -> int:
-        """How many values there can be."""
+        """The number of values there can be."""
         return self.lattice.high - self.lattice.low + 1
 
 

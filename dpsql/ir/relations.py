@@ -63,7 +63,7 @@ class Scan(RowSet):
 
     @property
     def sources(self) -> tuple[RowSet, ...]:
-        """None: tables are where rows come from."""
+        """No relations: tables are where rows come from."""
         return ()
 
     def _columns(self) -> tuple[Column, ...]:

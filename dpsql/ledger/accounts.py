@@ -54,12 +54,12 @@ class Pane(NamedTuple):
 
     @property
     def spent(self) -> Spent:
-        """Its sums."""
+        """The sums of what was charged in the window."""
         return _spent(self.sums)
 
     @property
     def state(self) -> State:
-        """What events say of it."""
+        """The window as events state it."""
         return ("windows", self.opened, self.path, self.period, *self.sums)
 
 
@@ -86,17 +86,17 @@ class AccountNode(NamedTuple):
 
     @property
     def limits(self) -> tuple[Amount, ...]:
-        """Those that bind it."""
+        """The limits that bind the account, of the policy and of its owner."""
         return tuple(limit for limit in (self.policy, self.limit) if limit is not None)
 
     @property
     def is_suspended(self) -> bool:
-        """True while it is not to be charged."""
+        """True while the account is not to be charged."""
         return self.suspended > self.reopened
 
     @property
     def state(self) -> State:
-        """What events say of it; not its terms, by which nothing is decided."""
+        """The account as events state it; without its terms, by which nothing is decided."""
         limits = (*units_of(self.limit), *units_of(self.policy))
         settings = (self.path, self.window.opened, self.renews or "", *limits)
         return ("accounts", *settings, self.suspended, self.reopened)

@@ -95,7 +95,7 @@ class Event:
 
     @property
     def time(self) -> str:
-        """When, in ISO 8601."""
+        """The time of the event, in ISO 8601."""
         return iso(self.at)
 
 

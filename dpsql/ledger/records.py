@@ -135,7 +135,7 @@ class Standing:
 
     @property
     def left(self) -> Amount | None:
-        """What all limits leave for the rest of the window; None without limits."""
+        """The amount that all limits leave for the rest of the window; None without limits."""
         spent = self.window.spent.amount
         left = [Account(self.path, limit).left(spent).units for limit in self.limits]
         return Amount(*map(min, zip(*left, strict=True))) if left else None

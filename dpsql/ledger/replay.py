@@ -42,12 +42,12 @@ class WindowState:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """As stored, without the key."""
+        """The row as stored, without the key."""
         return (self.path, self.period, *self.sums, *self.last)
 
     @property
     def state(self) -> list[Any]:
-        """As events tell it."""
+        """The window as events state it."""
         return ["windows", self.opened, self.path, self.period, *self.sums]
 
 
@@ -67,13 +67,13 @@ class AccountState:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """As stored, without the key."""
+        """The row as stored, without the key."""
         settings = (self.opened[-1], self.renews, self.terms, *self._limits)
         return (*settings, self.suspended, self.reopened, *self.last)
 
     @property
     def state(self) -> list[Any]:
-        """As events tell it, without its terms."""
+        """The account as events state it, without its terms."""
         settings = (self.path, self.opened[-1], self.renews, *self._limits)
         return ["accounts", *settings, self.suspended, self.reopened]
 

@@ -46,7 +46,7 @@ class Tied(Protocol):
 
 
 def text_of(states: Sequence[State]) -> str:
-    """Return the states as an event says them."""
+    """Write the states as an event holds them."""
     return _ENCODER.encode(states)
 
 

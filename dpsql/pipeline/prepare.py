@@ -61,7 +61,7 @@ class Question:
 
     @property
     def key(self) -> _Key:
-        """What makes two questions the same."""
+        """The key of what is prepared for a question: equal for two that ask the same."""
         return self.text, values_key(self.values), self.mechanism, self.parameters
 
 

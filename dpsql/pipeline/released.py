@@ -35,7 +35,7 @@ class ReleasedRows:
 
     @property
     def count(self) -> int:
-        """How many groups came out."""
+        """The number of groups that came out."""
         return len(self.row_ids)
 
 

@@ -74,7 +74,7 @@ class Stay:
 
     @contextmanager
     def registered(self, **objects: object) -> Iterator[None]:
-        """Let statements read objects of Python as tables, None excepted, with the usual prefix."""
+        """Register objects of Python, None excepted, as tables with the usual prefix."""
         names = {f"{INTERNAL_PREFIX}{name}": o for name, o in objects.items() if o is not None}
         try:
             for name, found in names.items():

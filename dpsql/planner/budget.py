@@ -71,7 +71,7 @@ class QueryBudget:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """All of it, as basic composition charges it."""
+        """The whole budget, as basic composition charges it."""
         return PrivacyLoss(0.0, self.delta, self.epsilon)
 
     def whole(self) -> BudgetSplit:

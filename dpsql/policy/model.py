@@ -45,7 +45,7 @@ class PrivacyUnit:
 
     @property
     def words(self) -> str:
-        """What a unit is made of: a column, or ``user_id per 1 day of played_at``."""
+        """The columns of a unit in words: one, or ``user_id per 1 day of played_at``."""
         if self.per is None:
             return self.column
         return f"{self.column} per {self.per.every} of {self.per.column}"
@@ -106,7 +106,7 @@ class TablePolicy:
 
     @property
     def public(self) -> bool:
-        """True when the table protects nobody."""
+        """True if the table protects nobody."""
         return self.privacy_unit is None and self.link is None
 
     def column(self, name: str) -> ColumnPolicy | None:

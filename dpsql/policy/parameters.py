@@ -87,7 +87,7 @@ class ParameterSpec:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words it can be, of a choice; none of a number."""
+        """The words that a choice may be; none for a number."""
         return tuple(self.type) if issubclass(self.type, StrEnum) else ()
 
 

@@ -89,7 +89,7 @@ def _texts(column: ResultColumn, index: int) -> list[Text]:
 
 
 def more(hidden: int) -> str:
-    """Tell what stands below rows that were cut."""
+    """Write the line below rows that were cut, saying how many."""
     return f"… {hidden:,} more row{'s' * (hidden != 1)}"
 
 

@@ -43,7 +43,7 @@ class ShellCommand:
 
     @property
     def title(self) -> str:
-        """How it is written."""
+        """The command as it is written, with its arguments."""
         return f"\\{self.names[0]} {self.usage}".rstrip()
 
 

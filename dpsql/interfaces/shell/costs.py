@@ -27,17 +27,17 @@ class Balance:
 
     @property
     def epsilon_spent(self) -> float:
-        """What all that was spent amounts to."""
+        """The epsilon that all that was spent amounts to."""
         return self.budget.epsilon_spent(self.spent)
 
     @property
     def left(self) -> float:
-        """How far ``epsilon_spent`` may still rise."""
+        """The epsilon by which ``epsilon_spent`` may still rise."""
         return max(0.0, self.budget.epsilon - self.epsilon_spent)
 
     @property
     def share(self) -> float:
-        """How much of the budget is left."""
+        """The share of the budget that is left."""
         return self.left / self.budget.epsilon
 
 

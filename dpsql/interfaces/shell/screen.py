@@ -111,7 +111,7 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Characters on a line, None where lines have no end."""
+        """The characters on a line, None where lines have no end."""
         return self._console.width if self.interactive and self._file is None else None
 
     @property

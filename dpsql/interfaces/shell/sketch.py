@@ -30,7 +30,7 @@ class SketchBar:
 
     @property
     def ends(self) -> list[float]:
-        """All that has to fit on the axis."""
+        """The numbers that have to fit on the axis."""
         return [end for end in (self.value, self.low, self.high) if math.isfinite(end)]
 
 

@@ -33,7 +33,7 @@ class Target:
 
     @property
     def files(self) -> tuple[str | Path | None, ...]:
-        """What it is read from and kept in: no answer may be written over one of them."""
+        """The files it is read from and kept in: no answer may be written over one of them."""
         return self.database, self.policies, self.ledger, self.settings
 
 

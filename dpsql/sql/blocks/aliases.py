@@ -48,8 +48,10 @@ class Aliases:
         return isinstance(node, exp.Column) and not node.table and fold(node.name) in self._defined
 
     def resolve(self, root: exp.Expr, *, aliased: bool = True) -> None:
-        """Resolve all names below ``root`` in place: columns, or else aliases if they may stand
-        there. Raises ``UnknownName`` or ``QueryRefused`` with the place."""
+        """Resolve all names below ``root`` in place: columns, or aliases if they may stand there.
+
+        Raises ``UnknownName`` or ``QueryRefused`` with the place.
+        """
 
         def meaning(node: exp.Column) -> exp.Expr | None:
             # Noise is known of aggregates only, so there an alias comes before a column.

@@ -105,7 +105,7 @@ class Relation:
 
     @property
     def policy(self) -> TablePolicy:
-        """What is publicly known of the columns, by their names in generated SQL."""
+        """The publicly known facts about the columns, by their names in generated SQL."""
         unit = None
         if self.unit_name is not None and self.unit is not None:
             unit = PrivacyUnit(self.unit_name, self.unit)
@@ -114,7 +114,7 @@ class Relation:
 
     @property
     def unit_label(self) -> str:
-        """What the analyst calls the unit's column, or the unit where no column shows it."""
+        """The analyst's name for the unit's column, or the unit where no column shows it."""
         shown = [f for f in self.fields if f.identity is Identity.UNIT]
         plain = [f.name for f in shown if len(self.matches("", f.name)) == 1]
         qualified = [f"{f.qualifier}.{f.name}" for f in shown if f.qualifier]
