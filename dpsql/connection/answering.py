@@ -253,7 +253,7 @@ class Answerer:
         return result
 
     def _explained(self, prepared: Prepared) -> Explanation:
-        """The plan, and how much work it may be."""
+        """Return the plan, and how much work it may be."""
         explanation = prepared.explain()
         return replace(explanation, limits=self.policy.limits if explanation.blocks else None)
 
@@ -267,7 +267,7 @@ class Answerer:
     # -- failures -----------------------------------------------------------------------------
 
     def _failed(self, charge: Charge, failure: _Failure) -> EngineError:
-        """What the analyst is told of a failure, once the ledger knows of it."""
+        """Build what the analyst is told of a failure, once the ledger knows of it."""
         cause = suspending_cause(self.policy, failure.code)
         if cause is not None:
             self._failures.append((charge, cause))
@@ -286,5 +286,5 @@ class Answerer:
 
 
 def _short(prepared: Prepared) -> str:
-    """What a log calls a question: the start of its fingerprint."""
+    """Name a question in a log: by the start of its fingerprint."""
     return prepared.fingerprint[:12] if prepared.blocks else "from public tables"

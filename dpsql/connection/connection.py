@@ -187,7 +187,7 @@ class Connection(CursorConnection):
 
 
 def _ignore_progress(percent: int) -> None:
-    """Progress that nobody asked for."""
+    """Ignore progress that nobody asked for."""
 
 
 def connect(
@@ -263,7 +263,7 @@ def _policy(policies: str | Path | Policy) -> Policy:
 
 
 def _wrong_type(name: str, kinds: str, value: object) -> ParameterError:
-    """The error for an argument of a type that it cannot have."""
+    """Build the error for an argument of a type that it cannot have."""
     return ParameterError(f"{name} must be {kinds}, not {type_name(value)}", code="bad_parameter")
 
 

@@ -92,7 +92,7 @@ def budget_listing(report: BudgetReport) -> Listing:
 
 
 def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
-    """The quantities of one account: what was spent, what remains, the limit; NULL without."""
+    """Yield the quantities of one account: spent, remaining, the limit; NULL without."""
     loss, bound = account.spent.loss, account.binding
     limit = None if bound is None else bound.budget.limit.loss.rho
     yield _row("epsilon", account.spent.epsilon, None if bound is None else bound.budget.epsilon)
@@ -195,7 +195,7 @@ def _access(table: TablePolicy) -> str:
 
 
 def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
-    """What a column is to privacy: the unit, the way to it, or merely private or public."""
+    """Say what a column is to privacy: the unit, the way to it, or merely private or public."""
     unit, link = table.privacy_unit, table.link
     if unit is not None and unit.per is not None:
         if fold(column.name) in (fold(unit.column), fold(unit.per.column)):
@@ -213,7 +213,7 @@ def _value_text(value: object) -> str:
 
 
 def _limit(policy: Policy, name: str) -> str | None:
-    """The bound the policy sets to a parameter, or None if there is none."""
+    """Write the bound the policy sets to a parameter, or None if there is none."""
     if name == "min_units_per_group":
         return f"at least {policy.defaults.min_units_per_group}"
     most = getattr(policy.maxima, name, None)

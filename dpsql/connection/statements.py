@@ -147,7 +147,7 @@ class Statements:
         return Description(_answer_columns(columns), parameters)
 
     def _listed_columns(self, statement: Command) -> tuple[Column, ...]:
-        """The columns of what a statement lists, after the checks it would make."""
+        """Return the columns of what a statement lists, after the checks it would make."""
         match statement:
             case Set(name, value, place):
                 _checked(self._policy, name, value, place)
@@ -235,7 +235,7 @@ class Statements:
             )
 
     def _layers(self) -> tuple[Layer, ...]:
-        """What was given to the connection, from far to near."""
+        """Return what was given to the connection, from far to near."""
         return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
 
 
@@ -251,7 +251,7 @@ def _at(place: Place) -> Iterator[None]:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """The wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
+    """Read the wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
     return None if text is None else read_wall_time("UNTIL", text)
 
 
@@ -294,7 +294,7 @@ def _boolean(name: str, value: object) -> bool:
 
 
 def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
-    """The value of a parameter, checked as an argument of ``connect`` is; errors have a place."""
+    """Check a parameter's value as an argument of ``connect`` is; errors have a place."""
     try:
         return check_setting(policy, name, value)
     except ParameterError as error:

@@ -48,7 +48,7 @@ class Deadline:
 
 
 def _nobody() -> None:
-    """Stands for the owner of a deadline that was left."""
+    """Stand for the owner of a deadline that was left."""
 
 
 class _Watch:

@@ -336,7 +336,7 @@ def discreetly(run: Callable[[], _T]) -> _T:
 
 
 def _code(error: Exception) -> str:
-    """What happened, told by the kind of the error: texts depend on rows."""
+    """Tell what happened by the kind of the error: texts depend on rows."""
     if isinstance(error, duckdb.InterruptException):
         return "interrupted"
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
@@ -403,7 +403,7 @@ class MaterializedStream:
 
 
 def _array(values: object) -> NDArray[Any]:
-    """A column as an array DuckDB can scan: text as objects, not as fixed-width strings."""
+    """Return a column as an array DuckDB can scan: text as objects, not as fixed-width strings."""
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "US" else array
 

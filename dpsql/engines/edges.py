@@ -35,7 +35,7 @@ def _decimals(kind: str) -> list[str]:
 
 
 def _edges() -> dict[str, tuple[str, ...]]:
-    """The extremes of each type, as texts that are cast to it."""
+    """List the extremes of each type, as texts that are cast to it."""
     huge = ["9223372036854775808", "1.7014118346046923e38", "3.4e38", "127.5", "2147483647.5"]
     floats = ["nan", "inf", "-inf", "-0.0", "0", "0.5", "-1.5", "2.5"]
     dates = ["infinity", "-infinity", "5877642-06-25 (BC)", "5881580-07-10", "1970-01-01"]

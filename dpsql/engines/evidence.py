@@ -141,7 +141,7 @@ def _packaged(version: str) -> str | None:
 
 
 def _changes_nothing(node: _Node) -> bool:
-    """True for casts from a type to itself, and of NULL."""
+    """Tell whether a node casts a type to itself, or NULL."""
     if node["type"] != "OPERATOR_CAST":
         return False
     (child,) = node["children"]

@@ -70,7 +70,7 @@ class Apart:
             child.kill()
 
     def _ask(self, task: Mapping[str, object], limits: SandboxLimits) -> str:
-        """What the child says to a task."""
+        """Return what the child says to a task."""
         path = [entry or os.getcwd() for entry in sys.path]
         try:
             child = subprocess.Popen(  # noqa: S603 (this interpreter, with this program)

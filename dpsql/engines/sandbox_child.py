@@ -69,6 +69,6 @@ def _resident_bytes() -> int:
 
 
 def _be_the_first_to_go() -> None:
-    """Where memory ends before the limit does, Linux ends this process rather than its parent."""
+    """Let Linux end this process rather than its parent where memory ends before the limit."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")

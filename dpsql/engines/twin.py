@@ -153,7 +153,7 @@ def _edge_list(type_: str) -> str:
 
 
 def _value(type_: str, place: int) -> str:
-    """What a column at this place holds: the edge values of its type in turn, and NULL.
+    """Write what a column at this place holds: its type's edge values in turn, and NULL.
 
     Columns of one type go through them out of step.
     """

@@ -80,7 +80,7 @@ class Aliases:
             self.prefer(child, keys)
 
     def _definition(self, node: exp.Expr, name: str) -> exp.Expr:
-        """What stands for an alias."""
+        """Return what stands for an alias."""
         if name in self._ambiguous:
             raise UnknownName(
                 f"{name} is the name of several columns of the answer",
@@ -91,7 +91,7 @@ class Aliases:
         return exp.paren(self._expansion(self._defined[name]))
 
     def _expansion(self, definition: exp.Expr) -> exp.Expr:
-        """A copy to stand for an alias. Aliases of aliases can double at every step."""
+        """Copy what stands for an alias. Aliases of aliases can double at every step."""
         self._expanded += sum(1 for _ in definition.walk())
         if self._expanded > _MAX_EXPANSION:
             raise self._names.refuse(
@@ -104,7 +104,7 @@ class Aliases:
         return copy
 
     def _in_expression(self) -> bool:
-        """True if the SELECT stands in an expression, where it can see an outer query's columns."""
+        """Tell whether the SELECT stands in an expression, where outer columns can be seen."""
         around = self._select.parent
         while isinstance(around, exp.Subquery | exp.Paren):
             around = around.parent

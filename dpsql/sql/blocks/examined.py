@@ -69,7 +69,7 @@ def can_fail(block: Block, call: str, text: str) -> QueryRefused:
 
 
 def _blamed(block: Block, call: str) -> exp.Expr | None:
-    """The part of a block that a call comes from, if it looks like it."""
+    """Find the part of a block that a call comes from, if it looks like it."""
     name = call.partition("(")[0].lower()
     whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
     for part in (part for node in whole for part in node.walk()):
@@ -88,7 +88,7 @@ def _computed(block: Block) -> Iterator[exp.Expr]:
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The expressions below a node that are computed, and have a value of their own."""
+    """Yield the expressions below a node that are computed, and have a value of their own."""
     for part in node.walk():
         if part is node or isinstance(part, (*_SIMPLE, *_NO_VALUES, *_OF_OTHERS)):
             continue

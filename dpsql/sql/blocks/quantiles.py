@@ -53,7 +53,7 @@ def quantile_parts(call: AggregateCall, text: str) -> tuple[exp.Expr, Fraction]:
 
 
 def _ordered(call: AggregateCall, order: exp.Order, text: str) -> tuple[exp.Expr, Fraction]:
-    """The form with WITHIN GROUP, whose argument is the fraction."""
+    """Read the form with WITHIN GROUP, whose argument is the fraction."""
     function = call.function
     terms = order.expressions
     percentile = isinstance(function, exp.PercentileCont | exp.PercentileDisc)
@@ -85,7 +85,7 @@ def _fraction(node: object, function: exp.AggFunc, text: str) -> Fraction:
 
 
 def _exactly(number: str) -> Fraction | None:
-    """The value of a literal, or None if it has too many digits, which 1e-999999999 has too."""
+    """Read a literal exactly, or return None if it has too many digits, as 1e-999999999 has."""
     if len(number) > _MAX_DIGITS:
         return None
     value = Decimal(number)

@@ -64,7 +64,7 @@ def bound_time(
 
 
 def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:
-    """A wall time as a literal of the time column's type."""
+    """Write a wall time as a literal of the time column's type."""
     if type_ == ZONED_TIME:
         instant = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
         text, kind = instant.strftime("%Y-%m-%d %H:%M:%S+00"), "TIMESTAMPTZ"

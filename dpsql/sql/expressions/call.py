@@ -120,7 +120,7 @@ def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
 
 
 def _number(node: exp.Expr) -> float | None:
-    """The value of a finite number as it is written, or None for anything else."""
+    """Read a finite number as it is written, or return None for anything else."""
     node, sign = node.unnest(), 1.0
     if isinstance(node, exp.Neg):
         node, sign = node.this.unnest(), -1.0

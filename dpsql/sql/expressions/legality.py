@@ -114,7 +114,7 @@ def _check_arguments(part: exp.Expr, text: str) -> None:
 
 
 def _holds_raw_text(part: exp.Expr) -> bool:
-    """True if the node holds text other than a word, which would be generated as it stands.
+    """Tell whether a node holds text other than a word, which would be generated as it is.
 
     ``EXTRACT("year FROM d), (SELECT …" FROM d)`` parses with everything in quotes as the part.
     """

@@ -57,7 +57,7 @@ class Ranged:
         return self.dialect.integer_type(wide=self.wide)
 
     def _made(self, text: str, low: int, high: int, wide: bool, *parts: Ranged | int) -> Ranged:
-        """An expression built of this one and of others."""
+        """Build an expression of this one and of others."""
         built_of = (self, *[part for part in parts if isinstance(part, Ranged)])
         return Ranged(text, low, high, wide, built_of, dialect=self.dialect)
 
@@ -110,20 +110,20 @@ class Ranged:
         return self._made(self.dialect.root(self.sql), low, high, False)
 
     def _with(self, spelled: _Spelled, other: Ranged | int, low: int, high: int) -> Ranged:
-        """Two operands, the first of them widened if the result needs it."""
+        """Combine two operands, the first of them widened if the result needs it."""
         wide = self.wide or not _within(low, high, _NARROW) or _is_wide(other)
         left = self.widened().sql if wide and not _is_wide(other) else self.sql
         return self._made(spelled(left, self._operand(other)), low, high, wide, other)
 
     def _operand(self, value: Ranged | int) -> str:
-        """What may stand on the right of a sign."""
+        """Write what may stand on the right of a sign."""
         if isinstance(value, Ranged):
             return value.sql
         text = self._constant(value)
         return f"({text})" if text.startswith("-") else text
 
     def _constant(self, value: int) -> str:
-        """A literal, which takes on the type of what it stands beside; wide if it has to be."""
+        """Write a literal of the type of what it stands beside; wide if it has to be."""
         wide = abs(value) >= 2**63
         text = self.dialect.wide_literal(value) if wide else str(value)
         return Ranged(text, value, value, wide, dialect=self.dialect).sql
@@ -208,7 +208,7 @@ class Ranged:
         return total if divisor == first else total // (divisor // first)
 
     def _summable(self, divisor: int) -> bool:
-        """Whether the sum over rows fits the wide type once values are divided."""
+        """Tell whether the sum over rows fits the wide type once values are divided."""
         ends = (_quotient(end, divisor) * MOST_ROWS for end in (self.low, self.high))
         return all(_within(end, end, self.dialect.widest) for end in ends)
 
@@ -232,7 +232,7 @@ _Spelled: TypeAlias = Callable[[str, str], str]
 
 
 def _joined_by(sign: str) -> _Spelled:
-    """How two operands are written with a sign that all dialects share."""
+    """Return how two operands are written with a sign that all dialects share."""
     return lambda left, right: f"({left} {sign} {right})"
 
 
@@ -249,7 +249,7 @@ def _is_wide(value: Ranged | int) -> bool:
 
 
 def _quotient(dividend: int, divisor: int) -> int:
-    """Division as SQL has it, towards zero."""
+    """Divide as SQL does, towards zero."""
     size = abs(dividend) // divisor
     return size if dividend >= 0 else -size
 

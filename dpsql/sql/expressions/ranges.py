@@ -89,7 +89,7 @@ def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
 
 
 def _interval(node: exp.Expr, table: TablePolicy) -> Range:
-    """The same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
+    """Return the same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
     rule = _RULES.get(type(node))
     if rule is None:
         return _TRUTH if isinstance(node, _LOGIC) else _EVERYTHING
@@ -109,7 +109,7 @@ def _column(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _float(value: float | int) -> float:
-    """The value as a float, infinite if it is larger than any."""
+    """Return the value as a float, infinite if it is larger than any."""
     try:
         return float(value)
     except OverflowError:
@@ -162,7 +162,7 @@ def _divided_whole(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _remainder(node: exp.Expr, table: TablePolicy) -> Range:
-    """The remainder has the sign of the dividend and is smaller than the divisor."""
+    """Bound a remainder: it has the dividend's sign and is smaller than the divisor."""
     (low, high), right = _operands(node, table)
     most = _magnitude(right)[1]
     return max(min(low, 0.0), -most), min(max(high, 0.0), most)
@@ -179,7 +179,7 @@ def _magnitude(interval: Range) -> Range:
 
 
 def _rounded(node: exp.Expr, table: TablePolicy) -> Range:
-    """ROUND, CEIL, FLOOR, TRUNC and casts to integers: within the whole numbers around."""
+    """Bound ROUND, CEIL, FLOOR, TRUNC and casts to integers by the whole numbers around."""
     digits = node.args.get("decimals")
     low, high = _inner(node, table)
     if digits is None:
@@ -220,7 +220,7 @@ def _root(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _power(node: exp.Expr, table: TablePolicy) -> Range:
-    """Whole powers only: x ** 2 and the like."""
+    """Bound whole powers only: x ** 2 and the like."""
     low, high = _inner(node, table)
     least, most = _interval(node.expression, table)
     if least != most or least not in (1, 2, 3, 4) or max(abs(low), abs(high)) > 1e60:
@@ -231,7 +231,7 @@ def _power(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _extreme(node: exp.Expr, table: TablePolicy) -> Range:
-    """LEAST and GREATEST skip NULLs: only literals are sure to take part and so to tighten."""
+    """Bound LEAST and GREATEST: they skip NULLs, so only literals are sure to tighten."""
     operands = [node.this, *node.expressions]
     low, high = _hull(operands, table)
     sure = [_interval(operand, table) for operand in operands if not operand.find(exp.Column)]

@@ -79,7 +79,7 @@ class Names:
     def _resolved(
         self, node: exp.Expr, relation: Relation, meaning: Meaning | None = None
     ) -> exp.Expr:
-        """A resolved copy."""
+        """Return a resolved copy."""
         holder = exp.Paren(this=node.copy())
         self.resolve(holder, relation, meaning)
         found: exp.Expr = holder.this
@@ -127,7 +127,7 @@ def generated_column(name: str) -> exp.Column:
 
 
 def _mentioned(tree: exp.Query) -> frozenset[str] | None:
-    """The names that a statement mentions, folded; None if it means columns without their names."""
+    """Collect the names a statement mentions, folded; None if it means columns unnamed."""
     names = set()
     for node in tree.walk():
         natural = isinstance(node, exp.Join) and node.method == "NATURAL"

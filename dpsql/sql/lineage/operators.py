@@ -130,7 +130,7 @@ class Operators:
         )
 
     def _may_need(self, field: Field) -> bool:
-        """Whether a column is mentioned in the statement, or other tables' links refer to it."""
+        """Tell whether a statement mentions a column, or other tables' links refer to it."""
         return self._names.may_mean(field) or self._tables.is_referred(field)
 
     def settled(self, relation: Relation) -> Relation:
@@ -142,7 +142,7 @@ class Operators:
         return replace(relation, rows=rows, unit=parent.unit, pending=None)
 
     def _parent(self, pending: Pending) -> tuple[Relation, str]:
-        """The parent a link leads to, with its unit known, and its referenced column."""
+        """Return the parent a link leads to, with its unit known, and its referenced column."""
         parent = self.settled(self.fresh(self._tables.parent_rows(pending)))
         column = next(f.column for f in parent.fields if f.origin == pending.parent)
         return parent, column

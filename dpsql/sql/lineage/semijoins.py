@@ -38,7 +38,7 @@ def split_tests(condition: exp.Expr) -> tuple[list[exp.Expr], list[SubqueryTest]
 
 
 def _test(condition: exp.Expr) -> SubqueryTest | None:
-    """The test that one of the conditions joined by AND is, or None if it is not of this form."""
+    """Read a condition as a test, or return None if it is not of this form."""
     negated = False
     while isinstance(condition, exp.Not | exp.Paren):
         negated ^= isinstance(condition, exp.Not)
@@ -105,7 +105,7 @@ def semi_joined(
 
 
 def _is_plain(query: exp.Select) -> bool:
-    """True if the query's rows are those of its FROM clause that satisfy its WHERE."""
+    """Tell whether a query's rows are those of its FROM clause that satisfy its WHERE."""
     clauses = {clause for clause, value in query.args.items() if value}
     starred = any(isinstance(item, exp.Star) for item in query.selects)
     aggregates = any(isinstance(n, exp.AggFunc) for i in query.selects for n in i.walk())
@@ -120,7 +120,7 @@ def _is_plain(query: exp.Select) -> bool:
 
 
 def _matching(subject: exp.Expr, value: exp.Expr, negated: bool) -> exp.Expr:
-    """When a public row speaks for IN, or against NOT IN."""
+    """Write when a public row speaks for IN, or against NOT IN."""
     one, other = exp.Paren(this=subject), exp.Paren(this=value)
     equal = exp.EQ(this=one, expression=other)
     if not negated:

@@ -142,7 +142,7 @@ class Tables:
         return found or any(self.may_be_private(join.this, scope) for join in joins)
 
     def _suspected(self, query: exp.Query, scope: Scope) -> Scope:
-        """The scope inside a query, its own CTEs taken for private where they may be."""
+        """Return the scope inside a query, its CTEs taken for private where they may be."""
         inner = dict(scope)
         for cte in query.ctes:
             suspect = self.may_be_private(cte.this, inner)
@@ -151,14 +151,14 @@ class Tables:
 
 
 def _identity(column: str, unit: str | None, who: str | None) -> Identity:
-    """What a column of a table says about the unit of its row."""
+    """Tell what a column of a table says about the unit of its row."""
     if column == unit:
         return Identity.UNIT
     return Identity.DERIVED if column == who else Identity.NONE
 
 
 def _spelled(table: Table, name: str) -> str:
-    """A column's name as the catalog spells it."""
+    """Spell a column's name as the catalog does."""
     column = table.column(name)
     assert column is not None, "the policy is checked against the schema first"
     return column.name

@@ -79,7 +79,7 @@ def gathered(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ra
 
 
 def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
-    """``centred * rows // number``, where ``centred`` adds up so many values within ``width``.
+    """Compute ``centred * rows // number`` for a sum ``centred`` of values within ``width``.
 
     Where the product fits no type, whole and remainder are scaled apart, with the same result. The
     whole is an average: clamping does not change it, and says how large it can be.

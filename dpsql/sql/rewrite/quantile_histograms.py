@@ -98,14 +98,14 @@ def _counted(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
 
 
 def _taken(rows: PrivateRows, number: Ranged, most: int) -> Ranged:
-    """How many of a unit's first rows are in its sample."""
+    """Count how many of a unit's first rows are in its sample."""
     size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
     start = column(rows.internal("start"), 0, 2**32 - 1, dialect=rows.dialect)
     return (number * most + start % size) // size
 
 
 def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
-    """Rows with their group's row id, their point and their unit's start."""
+    """Select rows with their group's row id, their point and their unit's start."""
     dialect, groups = rows.dialect, rows.dialect.quote(GROUPS)
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
     argument = f"{total_sql(ranked.argument, rows.table, dialect)} AS {value}"

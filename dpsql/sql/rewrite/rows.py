@@ -105,7 +105,7 @@ class PrivateRows:
         return [self.dialect.ascending(column) for column in columns]
 
     def _key(self, key: Key) -> str:
-        """The key's expression, or its position in the declared domain (NULL outside it)."""
+        """Write the key's expression, or its position in the declared domain (NULL outside)."""
         expression = total_sql(key.expression, self.table, self.dialect)
         if not self.known:
             return expression

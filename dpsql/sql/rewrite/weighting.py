@@ -50,7 +50,10 @@ def weighted(
 
 
 def _weight(rows: PrivateRows, groups: int) -> Ranged:
-    """``weight_of(groups, size)``. The root's argument is below 2**32, so doubles are exact."""
+    """Compute ``weight_of(groups, size)``.
+
+    The root's argument is below 2**32: doubles are exact.
+    """
     size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
     return size.split(groups, WEIGHT_STEPS, lambda many: (groups * WEIGHT_STEPS**2 // many).root())
 

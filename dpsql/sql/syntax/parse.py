@@ -288,7 +288,7 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
 
 
 def _closed(text: str, start: int, end: int) -> int:
-    """The end of a span, after the brackets that open in it; nodes do not know their brackets."""
+    """Find the end of a span and of brackets that open in it; nodes do not know theirs."""
     inside = text[start:end]
     missing = sum(map(inside.count, _OPENERS)) - sum(map(inside.count, _CLOSERS))
     for position in range(end, len(text)):
@@ -334,13 +334,13 @@ def _placed(tree: exp.Expr | None) -> exp.Expr | None:
 
 
 def _pivoted(tokens: Sequence[Token]) -> int:
-    """The columns that the lists of the largest PIVOT make together: the parser names them all."""
+    """Count the columns that the lists of the largest PIVOT make: the parser names them all."""
     starts = [i for i, token in enumerate(tokens) if token.token_type == TokenType.PIVOT]
     return max((_listed(tokens, start + 1) for start in starts), default=0)
 
 
 def _listed(tokens: Sequence[Token], start: int) -> int:
-    """The product of the lengths of the lists after IN, in the brackets that begin there."""
+    """Multiply the lengths of the lists after IN, in the brackets that begin there."""
     columns, items, depth, before = 1, 0, 0, None
     for token in islice(tokens, start, None):
         if token.token_type == TokenType.L_PAREN:

@@ -96,12 +96,12 @@ def values_key(values: PlaceholderValues) -> object:
 
 
 def _marks(tree: exp.Query) -> list[exp.Placeholder]:
-    """The query parameters of a query, in the order of its text."""
+    """List the query parameters of a query, in the order of its text."""
     return sorted(tree.find_all(exp.Placeholder), key=lambda mark: mark.meta.get("start", 0))
 
 
 def _names(marks: list[exp.Placeholder], text: str) -> list[str]:
-    """What each parameter is called; plain question marks count from 1."""
+    """Name each parameter; plain question marks count from 1."""
     written = [str(mark.name) if mark.this else "" for mark in marks]
     if "" in written and any(written):
         raise ProgrammingError(
@@ -128,7 +128,7 @@ def _plain(value: object) -> object:
 
 
 def _no_literal(name: str, value: object) -> ParameterError:
-    """The error for a value, which is never quoted back."""
+    """Build the error for a value, which is never quoted back."""
     return ParameterError(
         f"the value of query parameter {name[:40]} is of type {type_name(value)} and cannot be "
         "written in SQL",
@@ -156,7 +156,7 @@ def _has_literal(value: object) -> bool:
 
 
 def _is_short(value: Decimal) -> bool:
-    """True for at most 38 digits before and after the point, zeros at either end included."""
+    """Tell whether there are at most 38 digits around the point, zeros at the ends included."""
     if not value.is_finite() or abs(value.adjusted()) > _MAX_DIGITS:
         return False
     _, digits, exponent = value.as_tuple()
@@ -177,7 +177,7 @@ def _refuse_long(values: Iterable[object]) -> None:
 
 
 def _literal(value: object) -> exp.Expr:
-    """The literal of a value that has one."""
+    """Write the literal of a value that has one."""
     match value:
         case None:
             return exp.null()

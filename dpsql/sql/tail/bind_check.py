@@ -51,7 +51,7 @@ def _place(text: str, constant: str) -> Place | None:
 
 
 def _over(query: Query, tables: Sequence[str]) -> str:
-    """The tail as a whole statement over these definitions of the released tables."""
+    """Write the tail as a whole statement over these definitions of the released tables."""
     ctes = f"WITH {', '.join(tables)} " if tables else ""
     return f"{ctes}SELECT * FROM ({query.tail})"
 

@@ -71,7 +71,7 @@ def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> Pl
 
 
 def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
-    """The block that the outermost SELECT reads, or None if it reads something else."""
+    """Find the block that the outermost SELECT reads; None if it reads something else."""
     from_ = tree.args.get("from_") if isinstance(tree, exp.Select) else None
     if from_ is None or not isinstance(from_.this, exp.Table):
         return None
@@ -108,7 +108,7 @@ def _is_plain_block(block: Block, dialect: Dialect) -> bool:
 def _sort_terms(
     tree: exp.Query, columns: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[SortTerm, ...] | None:
-    """The ORDER BY terms as released columns, or None if one is anything else."""
+    """Read ORDER BY terms as released columns, or return None if one is anything else."""
     order = tree.args.get("order")
     aliases = dict(zip(map(fold, names), columns, strict=True))
     terms = []
@@ -136,7 +136,7 @@ def _sorted_column(term: exp.Expr, columns: tuple[str, ...], aliases: dict[str, 
 
 
 def _row_count(tree: exp.Query, clause: str) -> int | None:
-    """The number of a LIMIT or OFFSET, None without one, ``_NOT_PLAIN`` for anything else."""
+    """Read the number of a LIMIT or OFFSET, None without one, ``_NOT_PLAIN`` for others."""
     node = tree.args.get(clause)
     if node is None:
         return None
