@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 def _groups(text: str) -> int | str:
-    """A whole number or the word ``unlimited``; the policy checks the range."""
+    """Read a whole number or the word ``unlimited``; the policy checks the range."""
     if text.lower() == "unlimited":
         return text
     try:
@@ -68,7 +68,7 @@ def _name(text: str) -> str:
 
 
 def _parameters(method: _Method) -> _Method:
-    """The privacy parameters of a connection or of one query."""
+    """Add the privacy parameters of a connection or of one query."""
     for spec in reversed(tuple(PARAMETERS.values())):
         attributes: dict[str, Any] = {"type": spec.type}
         if spec.words:
@@ -202,7 +202,7 @@ class DpsqlMagics(Magics):
         return self._connection
 
     def _values(self, text: str) -> dict[str, object]:
-        """The notebook's values of the parameters that the query names, and of no others."""
+        """Collect the notebook's values of the parameters that the query names, and no others."""
         statement = read_statement(text)
         if not isinstance(statement, Select | Explain):
             return {}
@@ -238,13 +238,13 @@ def _panels() -> Iterator[None]:
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The arguments that were given; the connection and the policy decide the others."""
+    """Return the arguments that were given; the connection and the policy decide the others."""
     values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _show_budget(connection: Connection) -> None:
-    """One line on where the account stands."""
+    """Show one line on where the account stands."""
     report = connection.budget()
     line = printable(f"{report.analyst}: {headline(report)}")
     small = f'<div style="opacity:.7;font-size:90%">{escape(line)}</div>'
@@ -252,7 +252,7 @@ def _show_budget(connection: Connection) -> None:
 
 
 def _picture(result: Result) -> Image:
-    """A plot that belongs to no window and to no backend."""
+    """Draw a plot that belongs to no window and to no backend."""
     require_package("matplotlib", "plot")
     from matplotlib.figure import Figure
 

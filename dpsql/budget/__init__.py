@@ -241,7 +241,7 @@ def budget_report(
 def _reports(
     account: OwnAccount, standing: OwnStanding, budgets: Mapping[str, Budget]
 ) -> tuple[AccountReport, ...]:
-    """The analyst's own accounts, the one that pays first."""
+    """Return the analyst's own accounts, the one that pays first."""
     budget = budgets[account.payer.analyst]
     return tuple(
         account_report(
@@ -261,7 +261,7 @@ def _promise(
     budgets: Mapping[str, Budget],
     periods: tuple[str, ...],
 ) -> Guarantee | None:
-    """What the limits guarantee: those of all analysts together, if there are any.
+    """Return what the limits guarantee: those of all analysts together, if there are any.
 
     Others decide then whether there is room left, and so what the analyst sees.
     """
@@ -286,13 +286,13 @@ def _promise(
 def _last(
     entries: Iterable[tuple[Entry, LoggedQuery]], path: str
 ) -> list[tuple[Entry, LoggedQuery]]:
-    """The latest entry of an account or one below it, if there is one."""
+    """Return the latest entry of an account or one below it, if there is one."""
     mine = ((e, asked) for e, asked in entries if f"{e.account}/".startswith(f"{path}/"))
     return list(islice(mine, 1))
 
 
 def _compared(own: AccountReport, account: OwnAccount) -> tuple[Analysis, ...]:
-    """What the ledger has charged the account in all, and what other theorems would say."""
+    """Compare what the ledger has charged the account in all with other theorems."""
     total = own.total
     if not 0 < total.queries <= MAX_COMPARED or own.binding is None:
         return ()

@@ -154,7 +154,7 @@ def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
 def _composed(
     chances: NDArray[np.float64], step: int, width: float, count: int, slack: float
 ) -> NDArray[np.float64]:
-    """The chances of each total loss after ``count`` more responses of loss ``step * width``.
+    """Compute the chances of total losses after ``count`` more responses of ``step * width``.
 
     ``chances[i]`` is that of a loss of ``i`` widths, twice, below the largest.
     """
@@ -171,7 +171,7 @@ def _composed(
 
 
 def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> float:
-    """The least E >= 0 whose delta(E) = sum over losses s > E of P(s) (1 - exp(E - s)) fits."""
+    """Find the least E >= 0 whose delta(E) = sum over s > E of P(s) (1 - exp(E - s)) fits."""
     largest = (len(chances) - 1) * width
     losses = largest - 2.0 * width * np.arange(len(chances))
     positive = losses > 0.0

@@ -178,7 +178,10 @@ class Statements:
         return Result(rows, lambda: explanation)
 
     def _listing(self, statement: Command) -> Listing:
-        """Obey or look up; nothing here reads a row or costs anything."""
+        """Run a command and return what it lists.
+
+        Only those on views read rows or cost anything.
+        """
         match statement:
             case Set(name, value, place):
                 self._set[name] = _checked(self._policy, name, value, place)
@@ -213,7 +216,7 @@ class Statements:
         raise AssertionError("every statement has been answered")
 
     def _is_view(self, name: str) -> bool:
-        """True for a view that may be read, and that no table of the policy hides."""
+        """Tell whether a name is of a view that may be read, and hidden by no table."""
         if self._policy.table(name) is not None or not self._answerer.has_ledger:
             return False
         return any(fold(view.name) == fold(name) for view in self._answerer.views.all())

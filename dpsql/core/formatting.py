@@ -124,7 +124,7 @@ def cell(value: object, width: int | None = 60) -> str:
 
 
 def _float(value: float) -> str:
-    """Six significant digits; thousands are separated where it cannot be a year."""
+    """Write six significant digits; thousands are separated where it cannot be a year."""
     if 1e4 <= abs(value) < 1e15:
         text = f"{value:,.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
@@ -143,7 +143,7 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """A value JSON can hold: NaN and infinities as null, dates in ISO 8601, exact decimals."""
+    """Turn a value into one JSON can hold: NaN and infinities null, dates in ISO 8601."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -190,7 +190,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _plan(text: str) -> Any:
-    """A plan as a value; None for JSON that cannot be written again, such as any too deep."""
+    """Read a plan as a value; None for JSON that cannot be written again, as any too deep."""
     try:
         plan = json.loads(text)
         to_json([[[[plan]]]])
@@ -224,7 +224,7 @@ def _forecast(found: Forecast) -> dict[str, Any]:
 
 
 def _named(value: object, *names: str, empty: object = "") -> dict[str, Any]:
-    """Attributes by name; ``empty`` stands for empty texts."""
+    """Return attributes by name; ``empty`` stands for empty texts."""
     found = {name: getattr(value, name) for name in names}
     return {name: empty if each == "" else each for name, each in found.items()}
 
@@ -234,18 +234,18 @@ def _loss(loss: PrivacyLoss) -> dict[str, float]:
 
 
 def _amount(amount: Amount) -> dict[str, Any]:
-    """A cost as numbers, and exactly: in ledger units."""
+    """Return a cost as numbers, and exactly: in ledger units."""
     units = dict(zip(("rho", "epsilon", "delta"), amount.units, strict=True))
     return _loss(amount.loss) | {"units": units}
 
 
 def _cell(value: object) -> object:
-    """Text that a spreadsheet would run as a formula is quoted by an apostrophe."""
+    """Quote by an apostrophe a text that a spreadsheet would run as a formula."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
 
 
 def _unicode(text: str) -> str:
-    """Lone surrogates, which no file can hold, as escapes: in JSON they mean the same."""
+    """Escape lone surrogates, which no file can hold: in JSON they mean the same."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -35,7 +35,7 @@ class RowSet(ABC):
 
     @abstractmethod
     def _columns(self) -> tuple[Column, ...]:
-        """Its columns, once its own fields are set."""
+        """Return its columns, once its own fields are set."""
 
 
 @dataclass(frozen=True, slots=True)

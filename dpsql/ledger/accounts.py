@@ -310,7 +310,7 @@ def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | Non
 
 
 def _moved(pane: Pane, by: Sequence[int]) -> Pane:
-    """The window with its sums moved by so much."""
+    """Return the window with its sums moved by so much."""
     sums = tuple(map(operator.add, pane.sums, by))
     return Pane(pane.path, pane.opened, pane.period, sums, pane.last, pane.tie)
 
@@ -460,7 +460,7 @@ def _renewed(journal: Journal, node: AccountNode) -> AccountNode:
 
 
 def _told(journal: Journal, node: AccountNode, policy: Amount | None) -> AccountNode:
-    """The node under the policy's limit, which is recorded if it is not what it was."""
+    """Put the node under the policy's limit, which is recorded if it is not what it was."""
     if policy == node.policy:
         return node
     node = node._replace(policy=policy)
@@ -550,7 +550,7 @@ def _has_room(node: AccountNode, amount: Amount) -> bool:
 def _budget_exceeded(
     own: Sequence[AccountNode], short: Sequence[AccountNode], amount: Amount
 ) -> BudgetExceeded:
-    """The refusal of ``amount``, in figures of the analyst's ``own`` accounts alone."""
+    """Build the refusal of ``amount``, in figures of the analyst's ``own`` accounts alone."""
     currency = "epsilon" if amount.epsilon else "rho"
     left = _left(own)
     requested = _pair(currency, amount)
@@ -573,7 +573,7 @@ def _budget_exceeded(
 
 
 def _left(nodes: Sequence[AccountNode]) -> Amount | None:
-    """What all limits of all nodes leave; None without limits."""
+    """Return what all limits of all nodes leave; None without limits."""
     left = [
         Account(node.path, limit).left(node.window.spent.amount).units
         for node in nodes

@@ -238,7 +238,7 @@ def _exists(backend: PostgresBackend) -> bool:
 
 
 def _require_ledger(backend: PostgresBackend) -> str:
-    """The ledger's name. Refuses what is not a ledger of this version with all its rules."""
+    """Return the ledger's name. Refuses others than ledgers of this version with all rules."""
     found = backend.execute("SELECT ledger, version FROM head")
     if len(found) != 1:
         raise _foreign()

@@ -67,7 +67,7 @@ class SQLiteHome:
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection to the existing ledger at ``path``.
+    """Connect to the existing ledger at ``path``.
 
     Raises :class:`LedgerError`, leaving the file as it was, for anything that is not a usable
     ledger of this version.

@@ -544,7 +544,7 @@ SELECT {FIELDS}, hash FROM events WHERE {SUSPENDING} ORDER BY seq DESC
 
 
 def _on_one_line(one: str, other: str) -> bool:
-    """True if one of two accounts is the other or above it."""
+    """Tell whether one of two accounts is the other or above it."""
     return one in line_of(other) or other in line_of(one)
 
 
@@ -588,7 +588,7 @@ def _amount(numbers: Sequence[int | None]) -> Amount:
 
 
 def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
-    """The query's fingerprint, if the charge is in the ledger and may be settled at ``amount``."""
+    """Return the query's fingerprint, if its charge is there and may be settled at ``amount``."""
     query, ended = _asked(sql, charge)
     if ended == Kind.FAILURE:
         raise _cannot_settle("ledger_failed_entry", "the query failed: its charge stays whole")
@@ -602,7 +602,7 @@ def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
 
 
 def _asked(sql: Backend, charge: Charge) -> tuple[str, str | None]:
-    """The query's fingerprint, and the kind of the event that ended it, if one did."""
+    """Read the query's fingerprint, and the kind of the event that ended it, if one did."""
     rows = sql.execute(
         "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.query, ended.kind "
         "FROM events AS asked LEFT JOIN events AS ended ON ended.entry = asked.seq "
@@ -628,7 +628,7 @@ def _home(place: str | os.PathLike[str], patience: float, who: str) -> Home:
 
 
 def _login() -> str:
-    """The name of the user this process runs as."""
+    """Return the name of the user this process runs as."""
     try:
         import pwd
 

@@ -206,7 +206,7 @@ def stream_terms(detail: str) -> tuple[str, int]:
 
 
 def _live(sql: Backend, account: str, stream: str) -> _Live:
-    """The stream of this id, if the account has it and it was not dropped.
+    """Read the stream of this id, if the account has it and it was not dropped.
 
     Raises :class:`LedgerError` for any other, and for events that do not have their hashes.
     """

@@ -133,7 +133,7 @@ class DatabaseLink:
                 raise
 
     def _begun(self, begin: Callable[[Backend], None]) -> Backend:
-        """The connection, in a transaction that has begun.
+        """Return the connection, in a transaction that has begun.
 
         One that broke while nobody used it is made again: nothing was written yet.
         """

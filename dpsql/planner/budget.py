@@ -99,7 +99,7 @@ class QueryBudget:
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:
-    """Rounded down to whole ledger units, so that a query for all of an account fits into it."""
+    """Round down to whole ledger units, so that a query for all of an account fits into it."""
     whole = Amount.limit(loss).loss
     return PrivacyLoss(
         whole.rho or loss.rho, whole.delta or loss.delta, whole.epsilon or loss.epsilon

@@ -60,7 +60,7 @@ def pure_laplace_noise(block: Block, epsilon: float) -> NoiseOf:
 def _smallest(
     block: Block, price: float, *kinds: _Priced, shared: _Priced | None = None
 ) -> NoiseOf:
-    """Of independent ``kinds`` and, where groups can share a part of it, of ``shared`` noise."""
+    """Choose among independent ``kinds`` and, where groups can share a part, ``shared`` noise."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
         sensitivity = measure.sensitivity(block.parameters.max_rows_contributed)

@@ -125,7 +125,7 @@ class _TopK:
     def _named(
         self, selection: Selection, noise_of: NoiseOf, cap: int | None, conversion: float
     ) -> Option:
-        """A selection of at most k names; their values get noise of their own."""
+        """Offer a selection of at most k names; their values get noise of their own."""
         shared = self._values(noise_of, self.k, all_groups=True)
         apart = None if cap is None or cap >= self.k else self._values(noise_of, cap)
         if apart is not None and _error(apart, self.k) < _error(shared, self.k):
@@ -211,7 +211,7 @@ class _TopK:
     def _values(
         self, noise_of: NoiseOf, groups: int, *, all_groups: bool = False, scored: bool = False
     ) -> tuple[NoisyMeasure, ...]:
-        """Noise for each measure but, if the selection comes with ``scored`` groups, the score."""
+        """Build noise for each measure but, if ``scored`` groups come out, the score."""
         return tuple(
             NoisyMeasure(
                 measure,

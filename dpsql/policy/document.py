@@ -89,7 +89,7 @@ from dpsql.policy.yaml_tree import Path
 
 
 def _json(spec: ParameterSpec) -> JsonSchema:
-    """What an editor is told of a parameter's values."""
+    """Describe a parameter's values to an editor."""
     if spec.words:
         return {"enum": list(map(str, spec.words))}
     low, high = spec.limits
@@ -107,14 +107,14 @@ class Section(BaseModel):
 
 
 def _default(name: str) -> Any:
-    """The field of a parameter that a query need not give."""
+    """Build the field of a parameter that a query need not give."""
     spec = PARAMETERS[name]
     value = getattr(Parameters(), name)
     return Field(default=value, description=spec.default, json_schema_extra=_json(spec))
 
 
 def _maximum(name: str) -> Any:
-    """The field of the most that a query may ask for."""
+    """Build the field of the most that a query may ask for."""
     spec = PARAMETERS[name]
     return Field(default=None, description=spec.maximum, json_schema_extra=_json(spec))
 

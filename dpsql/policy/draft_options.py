@@ -111,7 +111,7 @@ def _number(text: str) -> float | int:
 
 
 def _value(text: str, type_text: str) -> object:
-    """A value of a column's type. Raises ValueError."""
+    """Read a value of a column's type. Raises ValueError."""
     if is_integer(type_text):
         return int(text)
     if is_float(type_text) or is_decimal(type_text):

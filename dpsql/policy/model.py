@@ -189,7 +189,7 @@ class Policy:
                 )
 
     def _name_problems(self) -> Iterator[tuple[str, str]]:
-        """What is wrong with the names that paths of accounts are made of: reasons and hints."""
+        """Yield what is wrong with names that paths of accounts are made of: reasons and hints."""
         for what, name in (("dataset", self.dataset), *(("account", n) for n in self.accounts)):
             if not is_account_name(name):
                 yield f"the name of the {what} {_show(name)} is not one: it {RULE}", PLAIN_NAME
@@ -364,7 +364,7 @@ def _wrong_ends(
 
 
 def _end_of_links(name: str, ends: dict[str, str]) -> str:
-    """The table that a chain of links ends at; its tables are pointed there, for the next time."""
+    """Find the table where a chain of links ends; its tables then point there at once."""
     passed = []
     while name in ends:
         passed.append(name)

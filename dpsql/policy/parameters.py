@@ -22,7 +22,7 @@ class _Odd:
 
 
 def _plain(value: object) -> object:
-    """A setting as a value of exactly a built-in type, whatever object was passed for it."""
+    """Turn a setting into a value of exactly a built-in type, whatever object was passed."""
     if type(value) in (_Odd, NotGiven):
         return value
     try:
@@ -357,7 +357,7 @@ def _is_unlimited(value: object) -> bool:
 
 
 def _show(value: object) -> str:
-    """A setting as it may be quoted back: short, whatever was sent (a huge int has no repr)."""
+    """Quote a setting back, briefly, whatever was sent (a huge int has no repr)."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, bool | int | float | str) or value is None:

@@ -120,7 +120,7 @@ def coloured(renderable: RenderableType) -> str:
 
 
 def _console(**options: Any) -> Console:
-    """A console for texts. In a notebook it must not show anything by itself, as rich would."""
+    """Open a console for texts. In a notebook it must not show anything itself, as rich would."""
     file = io.StringIO()
     return Console(file=file, width=TEXT_WIDTH, highlight=False, force_jupyter=False, **options)
 

@@ -70,7 +70,7 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
 
 
 def _stream(stream: StreamProgress) -> str:
-    """``stream visits: 12 of 365 steps published``."""
+    """Write ``stream visits: 12 of 365 steps published``."""
     name, steps = printable(stream.name, MAX_SHOWN_STATEMENT), f"{stream.steps:,} steps published"
     dropped = ", dropped" if stream.dropped else ""
     return f"stream {name}: {stream.published:,} of {steps}{dropped}"
@@ -108,7 +108,7 @@ def _title(number: int, time: str, account: str, who: str) -> Text:
 
 
 def _how(block: AskedBlock) -> str:
-    """``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
+    """Write ``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
     top = "" if block.limit is None else f"top-{block.limit} of "
     numbers = [
         f"{sign} {significant(value)}"
@@ -142,7 +142,7 @@ def _price(entry: Entry, asked: LoggedQuery) -> Text:
 
 
 def _cost(amount: Amount, asked: LoggedQuery) -> str:
-    """A cost as it is charged, and what rho is worth by itself where the record says at what."""
+    """Write a cost as it is charged, and what rho is worth where the record says at what delta."""
     loss = amount.loss
     if not amount.rho:
         return f"ε {significant(loss.epsilon)}, δ {significant(loss.delta)}"

@@ -146,7 +146,7 @@ def _noisy_column(
 
 
 def _span(value: float, low: float, high: float, decimals: int) -> str:
-    """``± 54`` where the interval is centred on the value, else ``8.1 to 28.7``."""
+    """Write ``± 54`` where the interval is centred on the value, else ``8.1 to 28.7``."""
     if math.isnan(low) or math.isnan(high):
         return ""
     if math.isclose(value - low, high - value, rel_tol=1e-6, abs_tol=1e-9):

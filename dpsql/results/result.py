@@ -243,7 +243,7 @@ class Result:
         return summary(parts, confidence, self.cost.stored)
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
-        """The columns that show aggregates of a block as released."""
+        """List the columns that show aggregates of a block as released."""
         columns = zip(self.columns, self._noise.outputs, strict=False)
         return tuple(
             ShownAggregate(output.aggregate, name)

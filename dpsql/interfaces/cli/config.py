@@ -62,7 +62,7 @@ class _File:
         return InterfaceError(reason, code=code, place=place, hint=hint)
 
     def _place(self, table: str, key: str) -> Place:
-        """The line of a key, or of its table; the first of the file where neither is found."""
+        """Find the line of a key, or of its table; the first of the file where neither is found."""
         name = re.escape(table)
         header = re.search(rf"^[ \t]*\[\s*({name})\s*\]", self.text, re.MULTILINE)
         start, end = header.span(1) if header else (0, 1)
@@ -196,7 +196,7 @@ def _parsed(file: _File) -> dict[str, Any]:
 
 
 def _masked(line: str) -> str:
-    """A line of a settings file without the value: a misspelt key may have a password for one."""
+    """Hide the value in a settings file's line: a misspelt key may have a password for one."""
     name, equals, _ = line.partition("=")
     if equals:
         return f"{name}= …"
@@ -215,7 +215,7 @@ def _refuse_unknown_tables(file: _File, document: dict[str, Any]) -> None:
 
 
 def _checked(file: _File, table: str, given: object) -> Iterator[tuple[str, Any]]:
-    """Keys and values of one table, of the right types, with paths made absolute."""
+    """Check keys and values of one table for their types; yield them, with paths absolute."""
     if not isinstance(given, dict):
         hint = f"Write [{table}] on a line of its own, and settings below it."
         raise file.error(f"{table} must be a table", "config_wrong_type", hint, _PROFILES)
@@ -239,7 +239,7 @@ def _settings() -> list[SettingOption]:
 
 
 def _misfit(option: SettingOption, value: object) -> str | None:
-    """What a value should have been, or None if it will do."""
+    """Say what a value should have been, or None if it will do."""
     if option.type is click.FLOAT:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number else "a number"
@@ -266,7 +266,7 @@ def _kind(value: object) -> str:
 
 
 def _absolute(file: Path, value: str) -> str:
-    """A path relative to the file's directory; URLs stay as they are."""
+    """Resolve a path relative to the file's directory; URLs stay as they are."""
     return value if "://" in value else str(file.absolute().parent / Path(value).expanduser())
 
 

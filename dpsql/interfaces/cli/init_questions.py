@@ -133,7 +133,7 @@ class Questions:
         return draft if draft.accounts else self._accounts(draft)
 
     def _whose(self, draft: Draft, table: Table, linked: list[Table]) -> Draft:
-        """By a unit's column, or what else a table can be. Links are asked for at the end."""
+        """Ask for a unit's column, or what else a table can be. Links are asked for at the end."""
         columns = ", ".join(f"{printable(c.name)} {shown_type(c.type)}" for c in table.columns)
         click.echo(f"\n{printable(table.name)}{' (a view)' * table.is_view}: {columns}")
         guess, likely = guess_unit(table), likely_units(table)
@@ -167,7 +167,7 @@ class Questions:
     def _linked(
         self, draft: Draft, table: Table, linked: list[Table], below: tuple[Table, ...] = ()
     ) -> Draft:
-        """By a link; where it leads to a table that waits for its own, that one comes first."""
+        """Ask for a link; where it leads to a table that waits for one, that comes first."""
         linked.remove(table)
 
         def answer(text: str) -> tuple[Column, Table, Column]:
@@ -186,7 +186,7 @@ class Questions:
         return self._fitting(draft.with_link(table, column, parent, key))
 
     def _bounds(self, draft: Draft, table: Table) -> Draft:
-        """The bounds of those columns that are to be summed."""
+        """Ask for the bounds of those columns that are to be summed."""
         numeric = [
             column
             for column in numeric_columns(table, draft)
@@ -235,7 +235,7 @@ class Questions:
 
 
 def _ask(question: str, answer: Callable[[str], _T], default: str | None = None) -> _T:
-    """What an answer means, asked again for as long as it means nothing."""
+    """Ask until an answer means something, and return what it means."""
 
     def understood(text: str) -> _T:
         try:

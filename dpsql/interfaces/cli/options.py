@@ -59,7 +59,7 @@ def settings_file() -> Path | None:
 
 
 def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
-    """A whole number or the word ``unlimited``; the policy checks the range."""
+    """Read a whole number or the word ``unlimited``; the policy checks the range."""
     if value is None or value.lower() == "unlimited":
         return value
     try:
@@ -75,7 +75,7 @@ def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float
 
 
 def _analysts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Accounts of the policies file, for completion; none where it cannot be read."""
+    """List the accounts of the policies file, for completion; none where it cannot be read."""
     from dpsql.policy.load import load_policy
 
     try:

@@ -102,7 +102,7 @@ def spent_between(before: Balance, after: Balance) -> str | None:
 
 
 def _share(amount: Amount, standing: Standing) -> float:
-    """How much of what is left a charge takes, of what is scarcest."""
+    """Compute how much of what is left a charge takes, of what is scarcest."""
     if standing.left is None:
         return 0.0
     pairs = zip(amount.units, standing.left.units, strict=True)

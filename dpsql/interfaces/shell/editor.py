@@ -96,7 +96,7 @@ def history_file(environment: Mapping[str, str]) -> Path:
 
 
 def _history(environment: Mapping[str, str]) -> History:
-    """The history of earlier shells, for its owner's eyes; of this one where it cannot be kept."""
+    """Open earlier shells' history, for its owner's eyes; this one's where it cannot be kept."""
     path = history_file(environment)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ def _for_people(result: Result, settings: ShellSettings, width: int | None) -> R
 
 
 def _natural_width(table: RenderableType) -> int:
-    """How wide a table is where there is room."""
+    """Measure how wide a table is where there is room."""
     first = table.renderables[0] if isinstance(table, Group) else table
     console = Console(file=io.StringIO(), width=_WIDE)
     return Measurement.get(console, console.options, first).maximum

@@ -226,5 +226,5 @@ class _Busy:
 
 
 def _safe(text: str) -> Text:
-    """A text without what a terminal would obey."""
+    """Remove from a text what a terminal would obey."""
     return Text("\n".join(map(printable, text.split("\n"))))

@@ -119,7 +119,7 @@ def _axis(rows: list[SketchBar], threshold: float, cells: int) -> Axis:
 
 
 def _drawn(row: SketchBar, threshold: float, axis: Axis) -> Text:
-    """The cells of one bar, from the axis' low end to its high end."""
+    """Draw the cells of one bar, from the axis' low end to its high end."""
     cells: list[tuple[str, str]] = [(" ", "")] * axis.cells
     zero = axis.place(0.0)
     if axis.low < 0:
@@ -142,7 +142,7 @@ def _drawn(row: SketchBar, threshold: float, axis: Axis) -> Text:
 
 
 def _scale(axis: Axis) -> str:
-    """The ends of the axis, and 0."""
+    """Write the ends of the axis, and 0."""
     marks = {axis.place(axis.low): axis.low, axis.place(axis.high): axis.high, axis.place(0.0): 0.0}
     line = ""
     for place, value in sorted(marks.items()):
@@ -158,7 +158,7 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _column(result: Result, wanted: str) -> str:
-    """The column to plot."""
+    """Choose the column to plot."""
     noisy = result.intervals()
     numeric = [
         name

@@ -85,7 +85,7 @@ def word(text: str) -> str:
 
 
 def _worded(text: str) -> bool:
-    """True if there is more after the last statement than blanks and comments."""
+    """Tell whether there is more after the last statement than blanks and comments."""
     return split(text).rest < len(text)
 
 
@@ -99,6 +99,6 @@ def _statement(held: str, start: int, end: int, first: int, indent: str) -> Piec
 
 
 def _indent(held: str, start: int, indent: str) -> str:
-    """What stands before a place on its line."""
+    """Return what stands before a place on its line."""
     before = held[:start]
     return before[before.rfind("\n") + 1 :] if "\n" in before else indent + before
