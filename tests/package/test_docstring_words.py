@@ -56,7 +56,7 @@ def wrong_words(folder: Path, besides: tuple[str, ...] = ()) -> list[str]:
         if path.relative_to(folder).parts[0] in besides:
             continue
         for name, function in functions(ast.parse(path.read_text("utf-8"))):
-            opening = (ast.get_docstring(function) or "").split(" ")[0].strip(",:;.")
+            opening = (ast.get_docstring(function) or ".").split(maxsplit=1)[0].strip(",:;.")
             if opening and (opening in VERBS) == is_property(function):
                 found.append(f"{path.relative_to(folder)}: {name}: {opening}")
     return found
@@ -82,7 +82,7 @@ class _Stream:
     def _steps(self):
         """The steps."""
     def __exit__(self):
-        """End of the stream."""
+        """This is the way out."""
     @property
     def width(self):
         """Return the width."""
@@ -95,8 +95,5 @@ if True:
 '''
     (tmp_path / "module.py").write_text(text)
     found = [line.split(": ")[1] for line in wrong_words(tmp_path)]
-    assert found == [
-        "noise",
-        *(f"_Stream.{n}" for n in ("read", "_steps", "__exit__", "width")),
-        "late",
-    ]
+    methods = [f"_Stream.{name}" for name in ("read", "_steps", "__exit__", "width")]
+    assert found == ["noise", *methods, "late"]
