@@ -260,7 +260,7 @@ def _moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def _placed_after(before: str) -> Iterator[None]:
-    """Have the places of errors count from the start of a text of which only the end is read."""
+    """Shift the places of errors in the end of a text, to count from the start of it."""
     try:
         yield
     except Error as error:

@@ -100,7 +100,7 @@ class PrivateReader(Protocol):
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
     def pairs(self, sql: str) -> ArrowStream:
-        """Run a generated query over private rows, whose rows go on to a place as private.
+        """Stream what a generated query reads, into a store that is as private as the rows.
 
         Raises ``EngineError`` with a fixed text.
         """

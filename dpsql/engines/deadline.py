@@ -99,7 +99,7 @@ class _Watcher:
             threading.Thread(target=self._run, daemon=True, name=__name__).start()
 
     def wait_for(self, watch: _Watch) -> None:
-        """Return when an interrupt of a deadline that was left is not, or no longer, under way."""
+        """Wait until no interrupt of a deadline that was left is under way."""
         while self._interrupting is watch:
             time.sleep(_LEAVES_EVERY)
 

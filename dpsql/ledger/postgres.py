@@ -196,7 +196,7 @@ class PostgresHome:
 
 
 def _make_durable(backend: PostgresBackend, patience: float) -> None:
-    """Have every commit on the server's disk before it returns, and wait for locks with a limit."""
+    """Make every commit wait for the server's disk, and limit how long locks are waited for."""
     for setting in ("fsync", "full_page_writes"):
         if backend.execute(f"SHOW {setting}") != [("on",)]:
             raise LedgerError(

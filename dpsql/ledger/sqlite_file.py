@@ -118,7 +118,7 @@ def _open(path: Path, options: str, busy_timeout: float) -> sqlite3.Connection:
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:
-    """Have every commit on disk before it returns."""
+    """Make every commit wait for the disk."""
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache as well
     connection.execute("PRAGMA checkpoint_fullfsync = ON")

@@ -64,7 +64,7 @@ class Turn:
             self._lock.release()
 
     def _require_not_inside(self) -> None:
-        """Refuse work inside of work; what else this thread has left acquired is released."""
+        """Refuse work inside of work, and release what else this thread has acquired."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             if frame.f_code is Turn.run.__code__ and frame.f_locals.get("self") is self:
@@ -165,7 +165,7 @@ class DatabaseLink:
         return self._backend
 
     def _undo(self) -> None:
-        """End a transaction that is open; where that fails, the connection."""
+        """Undo a transaction that is open; where that fails, close the connection."""
         if self._backend is None or self._process != os.getpid():
             return
         try:

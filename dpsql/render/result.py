@@ -57,7 +57,7 @@ def result_panel(
 
 
 def wide_panel(result: Result, columns: Sequence[tuple[str, Sequence[object]]]) -> Group:
-    """Show the answer as these columns, names and values, as they are."""
+    """Show an answer in the given columns, names and values."""
     right = [index for index, (_, values) in enumerate(columns) if all_numbers(values)]
     table = titled(*(printable(name) for name, _ in columns), right=right)
     for row in zip(*(values for _, values in columns), strict=True):

@@ -77,6 +77,6 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
 
 
 def _with_views_placed(policy: Policy, database: Path) -> Policy:
-    """Say where private states of views lie: an engine that is handed over names no file."""
+    """Set where private states of views lie: an engine that is handed over names no file."""
     place = place_beside(database, policy.views.directory)
     return replace(policy, views=replace(policy.views, directory=str(place)))

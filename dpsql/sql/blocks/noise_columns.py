@@ -66,7 +66,7 @@ class _Placer:
         self.by_position = natural or tree.find(exp.Pivot, exp.Columns) is not None
 
     def place(self, calls: list[exp.Anonymous]) -> list[Block]:
-        """Replace every call, then keep what was handed on out of the stars."""
+        """Replace every call by a column; stars leave out the columns added for it."""
         _keep_names(next(self.tree.find_all(exp.Select)), exp.Query)
         for call in calls:
             column, figure, confidence = self._read(call)
@@ -159,7 +159,7 @@ class _Placer:
         return block.noise_column(block.noise_columns.index(column))
 
     def _add(self, call: exp.Anonymous) -> int:
-        """Count a column that is added; how many there were before."""
+        """Count a column that is added, and return how many there were before."""
         self.added += 1
         if self.added > MAX_NOISE_COLUMNS:
             raise refusal(
@@ -227,7 +227,7 @@ class _Placer:
     # -- what is handed on ----------------------------------------------------------------------
 
     def _hide(self, select: exp.Select) -> None:
-        """Leave the handed-on columns of its sources out of a SELECT's stars."""
+        """Remove from a SELECT's stars the columns that were added to its sources."""
         for item in select.expressions:
             if not _is_star(item):
                 continue
