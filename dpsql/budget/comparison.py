@@ -171,7 +171,10 @@ def _composed(
 
 
 def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> float:
-    """Find the least E >= 0 whose delta(E) = sum over s > E of P(s) (1 - exp(E - s)) fits."""
+    """Find the least E >= 0 whose delta(E) fits.
+
+    delta(E) is the sum over losses s > E of P(s) (1 - exp(E - s)).
+    """
     largest = (len(chances) - 1) * width
     losses = largest - 2.0 * width * np.arange(len(chances))
     positive = losses > 0.0

@@ -146,7 +146,7 @@ class Connection(CursorConnection):
         self._answerer.interrupt()
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
-        """Report what this analyst's account has spent and left, and for how many more questions.
+        """Report what this analyst's account has spent, what is left, and for how many questions.
 
         ``compare`` adds what other composition theorems would say of all that was charged, which
         reads every entry of the account.

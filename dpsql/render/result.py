@@ -46,7 +46,7 @@ def result_panel(
 ) -> Group:
     """Show a result, what it says in plain words, what answered it and what it cost.
 
-    What EXPLAIN, SHOW and the like answer has neither, as nothing was released for it.
+    What EXPLAIN, SHOW and the like answer is shown by itself, as nothing was released for it.
     """
     if not result.released and result.plan.blocks:
         return explanation_panel(result.plan)
