@@ -23,8 +23,8 @@ import numpy as np
 
 from dpsql.accuracy.appearance import Appearance, appearance, large_enough
 from dpsql.accuracy.intervals import interval_of
+from dpsql.core.formatting import figure_above as _up
 from dpsql.core.formatting import level, ordinal, printable
-from dpsql.core.formatting import rounded_up as _up
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan
 

@@ -29,10 +29,10 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def rounded_up(value: float) -> str:
+def figure_above(value: float) -> str:
     """Round a figure up to three digits at least, so that what is said of it stays true.
 
-    >>> rounded_up(53.0), rounded_up(0.12345), rounded_up(1234.5)
+    >>> figure_above(53.0), figure_above(0.12345), figure_above(1234.5)
     ('53', '0.124', '1,235')
     """
     if float(value).is_integer():

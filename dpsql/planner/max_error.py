@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from dpsql.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp
 from dpsql.accuracy.intervals import widest_margin
-from dpsql.core.formatting import DEFAULT_CONFIDENCE, level, rounded_up, significant
+from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, level, significant
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import MaxError
 from dpsql.ir.plan import BlockPlan
@@ -254,7 +254,7 @@ def _in_words(plan: BlockPlan, targets: tuple[ErrorTarget, ...]) -> str:
     """Say how near the aggregates come that were to come nearer."""
     found = [
         f"{plan.block.aggregates[target.aggregate].text} is within ± "
-        f"{rounded_up(target.margin(plan))}"
+        f"{figure_above(target.margin(plan))}"
         for target in targets
     ]
     return f"at epsilon {significant(plan.block.parameters.epsilon)} {', '.join(found[:4])}"

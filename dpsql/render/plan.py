@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.core.formatting import ordinal, printable, rounded_up, significant
+from dpsql.core.formatting import figure_above, ordinal, printable, significant
 from dpsql.mechanisms.utility import UtilityBound
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.render.tables import indented, pairs, titled
@@ -163,10 +163,10 @@ def _rate_table(block: BlockExplanation) -> Table:
     """Draw which epsilon buys which error, the block's own among others."""
     rated = [i for i, margin in enumerate(block.rates[0].margins) if margin is not None]
     shown = rated[:MAX_RATED]
-    names = [block.columns[index].aggregate for index in shown]
+    names = [printable(block.columns[index].aggregate) for index in shown]
     table = titled("With epsilon", *names, right=range(1, len(names) + 1))
     for rate in block.rates:
-        margins = [f"± {rounded_up(rate.margins[index] or 0.0)}" for index in shown]
+        margins = [f"± {figure_above(rate.margins[index] or 0.0)}" for index in shown]
         own = rate.epsilon == block.epsilon
         note = " (this query)" if own else ""
         _row(table, f"{significant(rate.epsilon)}{note}", *margins, style="" if own else "dim")

@@ -139,13 +139,23 @@ class PrivateDuckDB(DuckDB):
                 return Parser._parse_expression(self)
             return super()._parse_expression()
 
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            start = self._curr
+            found = super()._parse_lambda(alias)
+            if isinstance(found, exp.Kwarg) and start is not None:
+                found.meta.update(start=start.start, end=self._prev.end)
+            return found
+
         def _parse_disjunction(self) -> exp.Expr | None:
             # After DISTINCT, arguments are plain expressions to the parser.
             name = self._curr
             following = self._next
             if name and following and following.token_type == TokenType.FARROW:
                 self._advance(2)
-                return exp.Kwarg(this=exp.var(name.text), expression=self._parse_disjunction())
+                value = self._parse_disjunction()
+                kwarg = exp.Kwarg(this=exp.var(name.text), expression=value)
+                kwarg.meta.update(start=name.start, end=self._prev.end)
+                return kwarg
             return super()._parse_disjunction()
 
         def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
