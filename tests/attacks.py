@@ -250,7 +250,7 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
             "bounds_not_private",
         ),
         ("select count(*, max_error => 20) from visits", ANSWERS),
-        ("select sum(n, max_error => 1e-9) from visits", "max_error_too_small"),
+        ("select sum(x, max_error => 1e-9) from visits", "max_error_too_small"),
         ("select avg(n, max_error => 0.5) from visits", "error_not_public"),
         ("select count(*, max_error => -1) from visits", "parameter_out_of_range"),
         (

@@ -7,7 +7,7 @@ rounding adds. Intervals that depend on released values (averages, spreads, quan
 width to promise; they are refused when the statement is read.
 
 An epsilon found this way is no more than one that the analyst might have given: it follows from the
-statement, the policy and the composition alone.
+statement, the policy and the composition alone. Checked by ``tests/planner/test_max_error.py``.
 """
 
 from __future__ import annotations
