@@ -293,7 +293,8 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     """Say which error what is left of the account still buys; None if none, or none was asked."""
     if error.remaining is None or error.remaining[1] < error.requested[1]:
         return None
-    within = prepared.within(error.remaining[0] / error.requested[0])
+    share = error.remaining[0] / error.requested[0]
+    within = prepared.within(share) if share < 1 else None
     if within is None:
         return None
     return f"what is left allows less: {within}. Ask for a larger max_error"

@@ -158,7 +158,7 @@ _TABLE: Final = (
     ParameterSpec(
         "max_error",
         float,
-        option="Instead of ε: the least ε that keeps counts and sums within ±.",
+        option="Instead of ε: the least that keeps 95% intervals of counts and sums within ±.",
         default="Instead of ε: a query costs the least ε that keeps each of its counts and sums "
         "within ± this, with 95% confidence. A query that gives an ε is answered with that.",
         limits=ERROR_LIMITS,
