@@ -208,11 +208,8 @@ def _ranked(build: Callable[..., _T]) -> Callable[[Sizes, float, float], _T]:
     )
 
 
-def _gaussian_top_k(sizes: Sizes, rho: float, delta: float) -> GaussianTopK | None:
-    """None if sigma is below 1: its cost is a little above that of the noise, see there."""
-    noise = gaussian(rho * (1 - 4e-7), sizes.sensitivity, sizes.groups)
-    if noise.scale < 1:
-        return None
+def _gaussian_top_k(sizes: Sizes, rho: float, delta: float) -> GaussianTopK:
+    noise = gaussian(rho, sizes.sensitivity, sizes.groups)
     return GaussianTopK(noise, sizes.groups, sizes.k_bar, delta, sizes.floor)
 
 
