@@ -34,6 +34,14 @@ def split_base(
     return scores[candidates], candidates, base
 
 
+def moved_scores(groups: int, k_bar: int) -> int:
+    """Bound how many scores, the base's included, a unit in ``groups`` groups moves in the top.
+
+    Moves by less than the most count as parts of one (``docs/mechanisms/coupling.md``, Lemma 4).
+    """
+    return min(groups, k_bar + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class GaussianTopK(AboveBase):
     """Noise on the k_bar largest scores and on the threshold; what exceeds it is released.
@@ -41,13 +49,14 @@ class GaussianTopK(AboveBase):
     score_i + Z_i against base + Δ∞ + t + Z', all discrete Gaussian with the same σ; one unit
     raises at most ``groups`` scores. The noisy scores are released too.
 
-    Guarantee: δ-approximate ρ-zCDP, by coupling, with ρ = groups*Δ∞²/(2σ²), where t is the smallest
-    integer with P[Z - Z' > t] <= δ/min(groups, k_bar), by an upper bound on the exact tail.
+    Guarantee: δ-approximate ρ-zCDP, by coupling, with ρ = min(groups, k_bar + 1)*Δ∞²/(2σ²), where t
+    is the smallest integer with P[Z - Z' > t] <= δ/min(groups, k_bar), by an upper bound on the
+    exact tail.
 
     After Rivera Cardoso & Rogers 2022, Algorithm 9 and Lemma 6.1, and Rogers 2024, Theorem 8. The
     companion of the mechanism on two neighbours ranks each group that enters the top under the
-    label of one that leaves it. At most ``groups`` squares of shifts, of Δ∞² each, are then the
-    whole difference, that of the base included, and only the groups under such labels, at most
+    label of one that leaves it. At most so many squares of shifts, of Δ∞² each, are then the whole
+    difference, that of the base included, and only the groups under such labels, at most
     min(groups, k_bar) of them on either side, have to stay hidden.
     Checked by ``tests/mechanisms/test_coupling.py`` and ``test_boundary_delta.py``.
     """
@@ -72,7 +81,7 @@ class GaussianTopK(AboveBase):
         return self.noise.sensitivity + difference_quantile_sf(sigma, sigma, tail)
 
     def rho(self, released: int | None) -> float:
-        return self.noise.rho(self.groups)
+        return self.noise.rho(moved_scores(self.groups, self.k_bar))
 
     def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:

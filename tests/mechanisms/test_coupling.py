@@ -49,9 +49,10 @@ def breaches(found: Coupling, groups: int, sensitivity: int, k_bar: int) -> list
     shifts, broken = found.shifts, []
     if not all(0 <= shift <= sensitivity for shift in shifts):
         broken.append("a shift out of range")
-    if sum(shifts) > groups * sensitivity:
+    moved = min(groups, k_bar + 1)
+    if sum(shifts) > moved * sensitivity:
         broken.append("sum of shifts")
-    if sum(shift**2 for shift in shifts) > groups * sensitivity**2:
+    if sum(shift**2 for shift in shifts) > moved * sensitivity**2:
         broken.append("sum of squares")
     if len(found.pairs) > min(groups, k_bar):
         broken.append("too many labels")

@@ -16,7 +16,7 @@ from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
+from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k, moved_scores
 
 _UP = 1 + 1e-12
 _DOWN = 1 - 1e-11
@@ -146,7 +146,7 @@ def meta_unknown(
     Costs at most ``rho`` and ``delta``.
     """
     tree = best_tree(steps)
-    noise = gaussian(rho / tree.levels * _DOWN, 1, groups)
+    noise = gaussian(rho / tree.levels * _DOWN, 1, moved_scores(groups, k_bar))
     each = delta / tree.levels * _DOWN
     return MetaHistogram(tree, GaussianTopK(noise, groups, k_bar, each, floor), None, groups)
 
