@@ -17,6 +17,8 @@ from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.mechanisms.additive import gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sampling.noise import difference_quantile_sf
+from dpsql.mechanisms.set_union import Weighting, set_union_one_shot
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK
@@ -155,6 +157,24 @@ def coupling_picks_table() -> str:
     return _table(["ε of a pick", "δ", "conditioned", "coupled", "less"], rows)
 
 
+def set_union_table() -> str:
+    """One-shot Gaussian set unions: delta in halves, as printed, and at its lowest threshold."""
+    kinds = tuple(Weighting)
+    heads = ["ε, δ", "groups per unit"]
+    heads += [f"{kind.value}: {how}" for kind in kinds for how in ("halves", "now")]
+    rows = []
+    for epsilon, delta, name in ((1.0, 1e-6, "1, 1e-06"), (3.0, math.exp(-10), "3, e^-10")):
+        for groups in (1, 10, 100):
+            unions = [
+                set_union_one_shot(kind, 2, epsilon, groups=groups, delta=delta, halves=halves)
+                for kind in kinds
+                for halves in (True, False)
+            ]
+            found = [f"{union.threshold / UNIT_WEIGHT_STEPS:.2f}" for union in unions]
+            rows.append([name, f"{groups}", *found])
+    return _table(heads, rows)
+
+
 def weighting_table() -> str:
     """What sampling and weighting came to in benchmarks/utility.py."""
     worth = json.loads(MEASURED.read_text(encoding="utf-8"))["worth"]
@@ -179,6 +199,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "accounts": accounts_table,
     "coupling_thresholds": coupling_thresholds_table,
     "coupling_picks": coupling_picks_table,
+    "set_union": set_union_table,
     "weighting": weighting_table,
 }
 
