@@ -24,6 +24,7 @@ from dpsql.continual.definition import (
     read_definition,
     read_options,
 )
+from dpsql.continual.noise import ViewNoise
 from dpsql.continual.plan import optimised
 from dpsql.continual.prepare import PreparedView, ViewPreparer
 from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
@@ -183,11 +184,15 @@ class Views:
             place, view.record.stream, prepared.shape, self._policy.limits.memory
         ) as state:
             first = self._first(view, state)
+            noise = ViewNoise(prepared.plan, state.key, state.kept_noise())
             for step in range(first, last + 1):
-                release = self._step(view, prepared, state, step, listed)
+                release = self._step(view, prepared, state, noise, step, last, listed)
                 listed, rows = release.groups, rows + len(release.groups)
                 published.append(step)
                 self._progress(100 * len(published) // (last - first + 1))
+            kept = noise.kept()
+            if kept is not None:
+                state.keep_noise(kept)
         return Refreshed(view.name, tuple(published), rows, steps.count - last)
 
     def drop(self, name: str) -> None:
@@ -285,7 +290,9 @@ class Views:
         view: View,
         prepared: PreparedView,
         state: ViewState,
+        noise: ViewNoise,
         step: int,
+        last: int,
         listed: tuple[GroupTexts, ...],
     ) -> StepRelease:
         """Use a step: mark it, read it, count it, draw what comes out, keep that.
@@ -299,7 +306,7 @@ class Views:
             with run, state.within(self._policy.limits.seconds):
                 state.absorb(step, run.pairs(sql))
                 totals = state.totals(step)
-                release = draw_step(prepared.plan, step, totals, state.key, listed)
+                release = draw_step(prepared.plan, step, totals, noise, listed, last - step)
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
@@ -406,7 +413,7 @@ class Views:
                 hint="It lies beside the database's file. For an engine without one, the policies "
                 "file names a directory: `views: {directory: …}`.",
             )
-        return self._place / f"{stream}.duckdb"
+        return self._place / stream
 
 
 def place_beside(database: object, directory: str | None) -> Path | None:
