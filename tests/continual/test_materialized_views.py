@@ -482,6 +482,8 @@ def test_a_failure_uses_the_step_and_suspends_the_account(
             connection.sql(REFRESH)
     assert caught.value.code == "engine_failed"
     assert "4711" not in f"{caught.value!r} {caught.value.__context__!r}"
+    assert "Steps 1 to 2" in str(caught.value)
+    clock(4)
     with pytest.raises(dpsql.LedgerError) as suspended:
         connection.sql(REFRESH)
     assert suspended.value.code == "account_suspended"
