@@ -14,10 +14,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import Totals
 from dpsql.errors import LedgerError
 from dpsql.ir.measures import MeasureKind
+from dpsql.ir.query import Block
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.pipeline.release import aggregate_answers
@@ -52,7 +54,7 @@ def draw_step(
     which is post-processing; of a top-k, and of a window, only what stands out now.
     Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``ViewState``.
     """
-    groups, exact = _dense(plan, totals) if plan.block.known_domain else _listed(totals)
+    groups, exact = _dense(plan.block, totals) if plan.block.known_domain else _listed(totals)
     encoded = [encode_group(group) for group in groups]
     deciding, shown = plan.histogram.release(step, exact[plan.score], encoded, key)
     noisy = [
@@ -76,10 +78,19 @@ def _listed(totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:
     return list(zip(*totals.keys, strict=True)), totals.values
 
 
-def _dense(plan: ViewPlan, totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:
+def exact_groups(block: Block, totals: Totals) -> tuple[list[GroupTexts], NDArray[np.int64]]:
+    """Return the groups of a step and the exact values of its one measure, of shape (groups,).
+
+    Of a declared domain all groups, by the positions of their keys, in its order.
+    """
+    groups, (values,) = _dense(block, totals) if block.known_domain else _listed(totals)
+    return groups, values
+
+
+def _dense(block: Block, totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:
     """All declared groups, by the positions of their keys, in the domain's order."""
-    sizes = [len(key.domain or ()) for key in plan.block.keys]
-    size = plan.block.domain_size
+    sizes = [len(key.domain or ()) for key in block.keys]
+    size = block.domain_size
     places = np.zeros(len(totals.values[0]), dtype=np.int64)
     for column, number in zip(totals.keys, sizes, strict=True):
         places = places * number + np.array([int(text or 0) - 1 for text in column], dtype=np.int64)
@@ -135,7 +146,7 @@ def packed(release: StepRelease) -> Iterator[bytes]:
         yield text.encode("utf-8", "surrogatepass")
 
 
-def unpacked(plan: ViewPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
+def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
     """The release that was packed. Raises ``LedgerError`` (``ledger_corrupt``) for anything else.
 
     Whoever can write to the ledger can put anything there, and none of it is quoted.

@@ -19,6 +19,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.continual.choices import KeptChoices
 from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream
@@ -51,15 +52,18 @@ class Contribution:
 class StateShape:
     """The columns of a state: the unit's type, the keys, and what is contributed per measure.
 
-    A unit contributes to at most ``groups`` groups over all steps. ``window`` is the number of
-    steps that a value covers, None for all of them.
+    A unit contributes to at most ``groups`` groups over all steps, None for any number of them;
+    with ``one_step`` at one step alone, the first that reads rows of it. ``window`` is the number
+    of steps that a value covers, None for all of them. ``by_step`` keeps what each step added.
     """
 
     unit_type: str
     keys: tuple[Column, ...]
     contributions: tuple[Contribution, ...]
-    groups: int
+    groups: int | None
     window: int | None = None
+    one_step: bool = False
+    by_step: bool = False
 
     @property
     def key_names(self) -> list[str]:
@@ -88,6 +92,8 @@ class ViewState:
         (key,) = connection.execute("SELECT key FROM meta").fetchall()[0]
         self.key = StreamKey(bytes(key))
         """The key of the view's noise: a secret."""
+        self.choices = KeptChoices(connection)
+        """Which groups were chosen, and when."""
 
     @classmethod
     def create(cls, place: Path, stream: str, shape: StateShape) -> None:
@@ -166,9 +172,10 @@ class ViewState:
 
         ``rows`` has the unit, the keys and, per measure, all that the unit has contributed to the
         group by the end of the step. Guarantee: over all steps a unit changes at most
-        ``shape.groups`` groups, and each measure of a group by at most its ``reach`` in l1; which
-        groups and by how much depends on its own rows alone. Groups are taken in the order of the
-        steps that first read them, then of a salted hash, and never given up.
+        ``shape.groups`` groups, with ``shape.one_step`` at a single step, and each measure of a
+        group by at most its ``reach`` in l1; which groups, when and by how much depends on its own
+        rows alone. Groups are taken in the order of the steps that first read them, then of a
+        salted hash, and never given up.
         Checked by ``tests/continual/test_state.py``.
         """
         try:
@@ -198,12 +205,20 @@ class ViewState:
 
     def totals(self, step: int) -> Totals:
         """The exact values of a step, once its rows are absorbed."""
+        window = self._shape.window
+        return self._summed(_COUNTED if window is None else _between(step - window + 1, step))
+
+    def added(self, first: int, last: int) -> Totals:
+        """Sum up what the steps from ``first`` to ``last`` added, of a state that keeps it.
+
+        What a step added never changes once a later one was absorbed.
+        """
+        return self._summed(_between(first, last))
+
+    def _summed(self, source: str) -> Totals:
         shape = self._shape
         texts = [f"CAST({name} AS VARCHAR) AS {name}" for name in shape.key_names]
         sums = [f"sum({quote(e.name)})::BIGINT AS {quote(e.name)}" for e in shape.contributions]
-        source = _COUNTED
-        if shape.window is not None:
-            source = f"(SELECT * FROM {_ADDED} WHERE step > {step - shape.window})"
         by = f" GROUP BY {', '.join(shape.key_names)}" if shape.keys else ""
         order = f" ORDER BY {', '.join(shape.key_names)}" if shape.keys else ""
         grouped = f"SELECT {', '.join([*shape.key_names, *sums])} FROM {source}{by}"
@@ -224,6 +239,7 @@ class ViewState:
             for e in shape.contributions
         ]
         some = " OR ".join(f"{quote(e.name)} <> 0" for e in shape.contributions)
+        some = "false" if shape.one_step else some
         keys = [f"old.{name}" for name in shape.key_names]
         columns = ", ".join(["old.rowid AS place", *keys, *increments])
         return (
@@ -239,13 +255,15 @@ class ViewState:
         salt = int.from_bytes(self.key.source("groups", 0).words(1).tobytes(), "little") >> 2
         order = ", ".join([f"hash(hash({', '.join([str(salt), *new])}))", *new[1:]])
         rank = f"row_number() OVER (PARTITION BY new.{UNIT} ORDER BY {order})"
+        still = " AND had IS NULL" if shape.one_step else ""
+        within = "true" if shape.groups is None else f"place <= {shape.groups}"
         had = f"SELECT {UNIT} AS owner, count(*) AS had FROM {_COUNTED} GROUP BY {UNIT}"
         return (
             f"SELECT * EXCLUDE (place) FROM (SELECT {', '.join([*new, *first])}, "
             f"{rank} + coalesce(had, 0) AS place FROM {_INCOMING} new "
             f"LEFT JOIN ({had}) ON owner = new.{UNIT} "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {_COUNTED} old WHERE {self._same()})) "
-            f"WHERE place <= {shape.groups}"
+            f"WHERE NOT EXISTS (SELECT 1 FROM {_COUNTED} old WHERE {self._same()}){still}) "
+            f"WHERE {within}"
         )
 
     def _updated(self) -> str:
@@ -267,9 +285,9 @@ class ViewState:
         return ", ".join(["*", *spent])
 
     def _logged(self, step: int) -> str:
-        """Keep the increments of a step by group, where values cover a window; and no others."""
+        """Keep the increments of a step by group, where they are asked for; and no others."""
         shape = self._shape
-        if shape.window is None:
+        if shape.window is None and not shape.by_step:
             return "SELECT 1"
         names = [*shape.key_names, *(quote(each.name) for each in shape.contributions)]
         both = " UNION ALL ".join(
@@ -283,6 +301,10 @@ class ViewState:
     def _same(self) -> str:
         keys = (f"old.{name} IS NOT DISTINCT FROM new.{name}" for name in self._shape.key_names)
         return " AND ".join([f"old.{UNIT} = new.{UNIT}", *keys])
+
+
+def _between(first: int, last: int) -> str:
+    return f"(SELECT * FROM {_ADDED} WHERE step BETWEEN {first} AND {last})"
 
 
 def _texts(column: NDArray[Any]) -> list[str | None]:

@@ -24,6 +24,8 @@ from dpsql.continual.definition import (
     read_definition,
     read_options,
 )
+from dpsql.continual.listing_plan import ListingPlan
+from dpsql.continual.listing_release import draw_listing
 from dpsql.continual.plan import optimised
 from dpsql.continual.prepare import PreparedView, ViewPreparer
 from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
@@ -131,7 +133,15 @@ class Views:
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
         buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
         definition = ViewDefinition(
-            name, text, steps, found.window, found.factoring, parameters, buffers
+            name,
+            text,
+            steps,
+            found.window,
+            found.factoring,
+            parameters,
+            buffers,
+            found.mechanism,
+            found.choices,
         )
         return self._preparer.prepare(definition, self._composition(self._payer.analyst))
 
@@ -299,7 +309,11 @@ class Views:
             with run, state.within(self._policy.limits.seconds):
                 state.absorb(step, run.pairs(sql))
                 totals = state.totals(step)
-                release = draw_step(prepared.plan, step, totals, state.key, listed)
+                release = (
+                    draw_listing(prepared.plan, step, totals, state)
+                    if isinstance(prepared.plan, ListingPlan)
+                    else draw_step(prepared.plan, step, totals, state.key, listed)
+                )
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used

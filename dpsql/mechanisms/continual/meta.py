@@ -179,7 +179,11 @@ def meta_unknown(
     tree = best_tree(steps)
     noise = gaussian(rho / tree.levels * (1 - 4e-7), sensitivity, groups)
     if noise.scale < 1:
-        raise ParameterError("rho is too large for a noisy threshold", code="noise_scale")
+        raise ParameterError(
+            "rho is too large for a noisy threshold",
+            code="noise_scale",
+            hint="Lower epsilon, or take the k largest groups of each cell.",
+        )
     each = delta / tree.levels * _DOWN
     return MetaHistogram(tree, GaussianTopK(noise, groups, k_bar, each, floor), None, groups)
 

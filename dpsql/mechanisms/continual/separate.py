@@ -15,7 +15,7 @@ from dpsql.mechanisms.continual.factorisation import Factorisation
 from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.mechanisms.continual.shared import SharedContinualNoise, shared_continual_noise
 from dpsql.mechanisms.continual.streams import ContinualNoise, continual_noise_for_rho
-from dpsql.mechanisms.sampling.numeric import rounded_up
+from dpsql.mechanisms.sampling.numeric import log_probability, rounded_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,12 @@ class SeparateContinualNoise:
     def margin(self, step: int, confidence: float) -> float:
         """Find the half-width of an interval around a noisy count, for 0 < confidence < 1."""
         return float(self.noise.margin(step, confidence))
+
+    def margins(self, confidence: float) -> NDArray[np.float64]:
+        """Find the half-widths of all steps, of shape (steps,)."""
+        log_probability(confidence)
+        quantiles = self.noise.quantiles_sf((1.0 - confidence) / 2)
+        return np.maximum(quantiles, 0).astype(np.float64)
 
     def add(
         self,
