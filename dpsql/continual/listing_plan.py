@@ -26,7 +26,7 @@ from dpsql.continual.plan import (
     factorisation_of,
     fine_measure,
     plan_view,
-    reach_of,
+    stream_reach,
     refuse_no_running_answer,
 )
 from dpsql.continual.state import Contribution
@@ -141,7 +141,7 @@ class ListingSelection(Usual):
     @property
     def source(self) -> str:
         """Where the mechanism and its guarantee come from."""
-        return _SOURCES[kind_of(self.mechanism)]
+        return _SOURCES[listing_kind(self.mechanism)]
 
     @property
     def delta(self) -> float:
@@ -278,7 +278,7 @@ class _Listing:
     def plan(self) -> ListingPlan:
         _refuse_options(self.definition.choices, self.kind)
         measure = self._measure()
-        self.sensitivity = reach_of(measure, self.block.parameters.max_rows_contributed)
+        self.sensitivity = stream_reach(measure, self.block.parameters.max_rows_contributed)
         self._refuse_sizes()
         known = self.block.known_domain
         split = self.budget.whole() if known else self.budget.halved()
@@ -412,7 +412,7 @@ class _Listing:
         return meta_unknown_top_k(rho, split.delta, steps, k=self.k, **named)
 
 
-def kind_of(mechanism: ChoosingMechanism) -> ContinualMechanism:
+def listing_kind(mechanism: ChoosingMechanism) -> ContinualMechanism:
     """Name the kind of a mechanism, as it can be asked for."""
     match mechanism:
         case ScheduledTopK():
@@ -424,7 +424,7 @@ def kind_of(mechanism: ChoosingMechanism) -> ContinualMechanism:
 
 def mechanism_name(mechanism: ChoosingMechanism) -> str:
     """Name a mechanism with the selection that it repeats."""
-    return f"{kind_of(mechanism)}_{mechanism.selection.name}"
+    return f"{listing_kind(mechanism)}_{mechanism.selection.name}"
 
 
 def noise_std(mechanism: ChoosingMechanism, step: int) -> float:

@@ -229,7 +229,7 @@ def plan_view(definition: ViewDefinition, block: Block, composition: Composition
     split = budget.whole() if known else budget.halved()
     rows = block.parameters.max_rows_contributed
     factorisation = factorisation_of(definition)
-    reaches = [reach_of(measure, rows) for measure in measures]
+    reaches = [stream_reach(measure, rows) for measure in measures]
     if budget.one_shot and len(measures) == 1:
         # All of delta for the noise where keys are declared, else half of it for the names.
         delta = budget.delta if known else budget.delta / 2
@@ -357,7 +357,7 @@ def fine_measure(measure: Measure) -> Measure:
     return replace(measure, weights=None, lattice=replace(lattice, coarsening=1))
 
 
-def reach_of(measure: Measure, rows: int) -> int:
+def stream_reach(measure: Measure, rows: int) -> int:
     """Bound what a unit adds to a group over all steps, in steps of the measure.
 
     Raises ``QueryRefused`` (``no_view``) for more than a running sum can hold.
