@@ -17,6 +17,7 @@ import math
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from dpsql.errors import ParameterError
 
@@ -313,6 +314,7 @@ def _rho_at_order(epsilon: float, log_inverse_delta: float, order: float) -> flo
     return (epsilon + gain - tail) / (1.0 + order)
 
 
+@lru_cache(1024)
 def _best_order(rho: float, log_inverse_delta: float) -> float:
     """alpha - 1 of the tightest conversion: the root t of ``rho t^2 + ln(1 + t) = ln(1/delta)``.
 

@@ -128,11 +128,15 @@ def generated_column(name: str) -> exp.Column:
 
 def _mentioned(tree: exp.Query) -> frozenset[str] | None:
     """The names that a statement mentions, folded; None if it means columns without their names."""
-    natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
-    starred = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
-    if natural or starred:
-        return None
-    return frozenset(fold(identifier.name) for identifier in tree.find_all(exp.Identifier))
+    names = set()
+    for node in tree.walk():
+        natural = isinstance(node, exp.Join) and node.method == "NATURAL"
+        starred = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+        if natural or starred:
+            return None
+        if isinstance(node, exp.Identifier):
+            names.add(fold(node.name))
+    return frozenset(names)
 
 
 def _point_to(node: exp.Column, field: Field) -> None:

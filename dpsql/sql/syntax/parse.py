@@ -102,9 +102,10 @@ def parse(text: str) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise _not_a_query(text)
     refuse_deep(tree)
-    _refuse_large(tree, text)
-    _refuse_without_columns(tree, text)
-    _refuse_odd_numbers(tree, text)
+    nodes = list(tree.walk())
+    _refuse_large(nodes, text)
+    _refuse_without_columns(nodes, text)
+    _refuse_odd_numbers(nodes, text)
     return tree
 
 
@@ -198,9 +199,9 @@ def refuse_deep(tree: exp.Expr) -> None:
         level = [child for node in level for child in node.iter_expressions()]
 
 
-def _refuse_large(tree: exp.Query, text: str) -> None:
+def _refuse_large(nodes: Sequence[exp.Expr], text: str) -> None:
     selects = aggregates = 0
-    for node in tree.walk():
+    for node in nodes:
         selects += isinstance(node, exp.Select)
         aggregates += isinstance(node, exp.AggFunc)
         lists = [value for value in node.args.values() if isinstance(value, list)]
@@ -208,29 +209,29 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
         plain = isinstance(node, _LONG_LISTS) and not row
         long = not plain and any(len(v) > MAX_SIDE_BY_SIDE for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
-            raise _too_large(place_of(text, node) if long and node is not tree else None)
+            raise _too_large(place_of(text, node) if long and node is not nodes[0] else None)
 
 
-def _refuse_without_columns(tree: exp.Query, text: str) -> None:
+def _refuse_without_columns(nodes: Sequence[exp.Expr], text: str) -> None:
     """Refuse ``SELECT FROM t``, which the parser takes and the engine does not."""
-    for select in tree.find_all(exp.Select):
-        if not select.expressions:
+    for node in nodes:
+        if isinstance(node, exp.Select) and not node.expressions:
             raise SQLSyntaxError(
                 "a SELECT lists no columns",
                 code="syntax_error",
-                place=place_of(text, select.find(exp.Table)),
+                place=place_of(text, node.find(exp.Table)),
                 hint="Name columns or aggregates between SELECT and FROM.",
             )
 
 
-def _refuse_odd_numbers(tree: exp.Query, text: str) -> None:
+def _refuse_odd_numbers(nodes: Sequence[exp.Expr], text: str) -> None:
     """Refuse ``0.5ELSE``, which the tokenizer takes for the number ``0.5E`` and a word.
 
     And integers that only BIGNUM holds: of those the engine cannot tell before it computes them
     whether what is made of them can be computed.
     """
-    for node in tree.find_all(exp.Literal):
-        if node.is_string:
+    for node in nodes:
+        if not isinstance(node, exp.Literal) or node.is_string:
             continue
         if len(node.this) > MAX_DIGITS and _is_larger_than_integers(node.this):
             raise number_too_long(text, node)
