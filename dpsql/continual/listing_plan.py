@@ -26,8 +26,8 @@ from dpsql.continual.plan import (
     factorisation_of,
     fine_measure,
     plan_view,
-    stream_reach,
     refuse_no_running_answer,
+    stream_reach,
 )
 from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
