@@ -50,12 +50,15 @@ def _presented(
 ) -> StepRelease:
     """What is shown of the released groups, in the order of their keys: post-processing."""
     block = plan.block
-    places = np.arange(len(groups))
+    # First of all by key: groups may come in the order of their exact counts, and ties would tell.
+    order = sorted(range(len(groups)), key=lambda i: _key_order(plan, groups[i]))
+    places = np.array(order, dtype=np.intp)
     if block.hides_small_groups:
-        places = places[noisy >= block.parameters.min_units_per_group]
+        places = places[noisy[places] >= block.parameters.min_units_per_group]
     if block.top_k is not None:
-        places = places[np.argsort(-noisy[places], kind="stable")][: block.top_k.limit]
-    shown = sorted(places.tolist(), key=lambda i: _key_order(plan, groups[i]))
+        largest = np.argsort(-noisy[places], kind="stable")[: block.top_k.limit]
+        places = places[np.sort(largest)]
+    shown = places.tolist()
     with np.errstate(all="ignore"):
         answers = aggregate_answers(plan.at(step), [noisy[shown]], {})
     columns = {name: answers[name] for name in drawn_columns(block)}
