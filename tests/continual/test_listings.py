@@ -29,6 +29,8 @@ from dpsql.core.periods import Period
 from dpsql.ledger import Ledger
 from dpsql.mechanisms.continual.separate import SeparateContinualNoise
 from dpsql.mechanisms.continual.shared import SharedContinualNoise
+from dpsql.mechanisms.known_topk import KnownDomainTopK
+from dpsql.mechanisms.topk import GumbelTopK
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
@@ -337,8 +339,16 @@ def exact_of(
     return found
 
 
-def moved(place: Path, kind: Kind, clock: Callable[[int], None]) -> np.ndarray:
-    """What a nasty unit adds to the counts: of shape (steps, groups), the groups that it moves."""
+def moved(
+    place: Path,
+    kind: Kind,
+    clock: Callable[[int], None],
+    before: Callable[[], None] = lambda: None,
+) -> np.ndarray:
+    """What a nasty unit adds to the counts, of shape (steps, groups).
+
+    ``before`` is called before each of the two databases is refreshed.
+    """
     change(
         place,
         "INSERT INTO plays SELECT 7777, 'a' || (range // 15 + range % 3) % 9, "
@@ -349,7 +359,10 @@ def moved(place: Path, kind: Kind, clock: Callable[[int], None]) -> np.ndarray:
     other = place.parent / "without"
     shutil.copytree(place, other)
     change(other, "DELETE FROM plays WHERE user_id = 7777")
-    one, two = exact_of(place, kind, clock), exact_of(other, kind, clock)
+    before()
+    one = exact_of(place, kind, clock)
+    before()
+    two = exact_of(other, kind, clock)
     groups = sorted({group for step in one for group in step})
     difference = np.array(
         [[a.get(g, 0) - b.get(g, 0) for g in groups] for a, b in zip(one, two, strict=True)]
@@ -390,6 +403,98 @@ def test_a_state_that_forgets_who_was_counted_is_noticed(
     monkeypatch.setattr(ViewState, "_taken", forgetful)
     added = moved(place, KINDS["schedule, one step"], clock)
     assert (added.any(axis=1)).sum() > 1
+
+
+def cells_moved(place: Path, clock: Callable[[int], None]) -> dict[int, set[int]]:
+    """The cells of a tree that a nasty unit changes, by level."""
+    kind = KINDS["cells, top"]
+    found: list[dict[tuple[int, int], dict[Any, int]]] = []
+    original = ViewState.added
+
+    def recorded(self: ViewState, first: int, last: int) -> Any:
+        totals = original(self, first, last)
+        groups = zip(*totals.keys, strict=True)
+        counts = dict(zip(groups, totals.values[0].tolist(), strict=True))
+        assert found[-1].setdefault((first, last), counts) == counts  # the same whenever asked
+        return totals
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ViewState, "added", recorded)
+        moved(place, kind, clock, before=lambda: found.append({}))
+    one, two = found
+    changed: dict[int, set[int]] = {}
+    for (first, last), counts in one.items():
+        if counts != two[first, last]:
+            changed.setdefault(last - first + 1, set()).add(first)
+    return changed
+
+
+def test_a_unit_changes_one_cell_of_a_level_and_keeps_to_it(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    changed = cells_moved(place, clock)
+    assert changed
+    assert all(len(cells) == 1 for cells in changed.values())
+
+
+def test_units_in_many_cells_of_a_level_are_noticed(
+    place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin: cells of a stream in which a unit may add at every step."""
+    original = ViewState._taken
+
+    def forgetful(self: ViewState) -> str:
+        return original(self).replace(" AND had IS NULL", "")
+
+    monkeypatch.setattr(ViewState, "_taken", forgetful)
+    assert any(len(cells) > 1 for cells in cells_moved(place, clock).values())
+
+
+def selections(
+    kind: Kind, place: Path, clock: Callable[[int], None], patch: pytest.MonkeyPatch
+) -> tuple[int, float]:
+    """How often groups were chosen in eleven steps, and what all that cost by the mechanism."""
+    calls: list[int] = []
+    for owner in (GumbelTopK, KnownDomainTopK):
+        original = owner.select
+
+        def counted(self: Any, *given: Any, original: Any = original) -> Any:
+            calls.append(1)
+            return original(self, *given)
+
+        patch.setattr(owner, "select", counted)
+    with closing(connect(place, kind)) as opened:
+        opened.sql(create(kind))
+        clock(12)
+        opened.sql(REFRESH)
+        mechanism = plan_of(opened).mechanism
+    return len(calls), len(calls) * mechanism.selection.rho(None)
+
+
+@pytest.mark.parametrize("name", ["schedule", "sparse"])
+def test_choices_cost_no_more_than_was_paid(
+    name: str, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = KINDS[name]
+    chosen, cost = selections(kind, place, clock, monkeypatch)
+    most = 4 if name == "schedule" else 5  # steps 1, 2, 4 and 8; the first one and 4 changes
+    assert 1 < chosen <= most
+    with closing(connect(place, kind)) as opened:
+        assert cost < spent(opened)
+
+
+@pytest.mark.parametrize("name", ["schedule", "sparse"])
+def test_choices_that_are_forgotten_are_noticed(
+    name: str, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin: groups are chosen again at every step."""
+    monkeypatch.setattr(KeptChoices, "keep", lambda *_: None)
+    kind = Kind(KINDS[name].options.replace("4", "1"), KINDS[name].declared)
+    chosen, cost = selections(kind, place, clock, monkeypatch)
+    assert chosen == 11
+    with closing(connect(place, kind)) as opened:
+        plan = plan_of(opened)
+    assert cost > plan.mechanism.loss.rho - plan.mechanism.counts.rho(3)  # type: ignore[union-attr]
 
 
 # -- crashes and restarts -------------------------------------------------------------------------
