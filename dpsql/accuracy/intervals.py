@@ -75,7 +75,7 @@ def noise_scale(plan: BlockPlan, index: int) -> float:
 def _margin(
     plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
 ) -> float:
-    """Half the interval's width: the noise's margin, and what rounding can add."""
+    """Compute half the interval's width: the noise's margin, and what rounding can add."""
     measure = plan.measures[index].measure
     margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))
     whole = plan.is_whole(aggregate)

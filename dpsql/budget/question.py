@@ -67,7 +67,7 @@ class LoggedQuery:
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
-        """Tables and mechanisms: what questions of one kind have in common."""
+        """The tables and mechanisms: what questions of one kind have in common."""
         return tuple((block.table, block.mechanism) for block in self.blocks)
 
     @property

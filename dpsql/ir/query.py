@@ -117,7 +117,7 @@ class Block:
 
     @property
     def domain_size(self) -> int:
-        """Number of groups of a known domain (1 without keys)."""
+        """The number of groups of a known domain (1 without keys)."""
         size = 1
         for key in self.keys:
             assert key.domain is not None
@@ -141,8 +141,10 @@ class Block:
         return f"{INTERNAL_PREFIX}e{index}"
 
     def support_columns(self, index: int) -> tuple[str, ...]:
-        """The released columns that an aggregate computed from several measures needs for its
-        interval: these measures, in the units of the answer."""
+        """List the released columns that the interval of a composed aggregate needs.
+
+        They are the measures it is computed from, in the units of the answer.
+        """
         aggregate = self.aggregates[index]
         parts = range(len(aggregate.measures)) if aggregate.kind.composed else ()
         return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in parts)

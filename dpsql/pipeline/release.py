@@ -98,7 +98,7 @@ def release(
 
 
 def _large_enough(plan: BlockPlan, released: ReleasedRows, units: Steps | None) -> ReleasedRows:
-    """The declared groups whose noisy number of units reaches the minimum.
+    """Keep the declared groups whose noisy number of units reaches the minimum.
 
     Post-processing of numbers that are paid for: what it costs stays what it was.
     """
@@ -113,7 +113,7 @@ def _large_enough(plan: BlockPlan, released: ReleasedRows, units: Steps | None) 
 def _dense(
     block: Block, exact: ExactRows, columns: list[NDArray[np.int64]]
 ) -> list[NDArray[np.int64]]:
-    """The measures of all declared groups, in the domain's order; zero for those without rows."""
+    """Return all declared groups' measures, in the domain's order; zero for those without rows."""
     positions = np.zeros(len(exact.row_ids), dtype=np.int64)
     for index, key in enumerate(block.keys):
         assert key.domain is not None
@@ -127,7 +127,7 @@ def _dense(
 def _quantiles(
     plan: BlockPlan, ids: NDArray[np.int64], histograms: HistogramsOf, source: EntropySource
 ) -> dict[Quantile, NDArray[np.int64]]:
-    """A point for each quantile and group. Quantiles of the same values are put in order."""
+    """Draw a point for each quantile and group. Quantiles of the same values are put in order."""
     drawn: dict[Quantile, NDArray[np.int64]] = {}
     for ranked in dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles):
         counted = histograms(ranked, ids)
@@ -141,7 +141,7 @@ def _quantiles(
 def aggregate_answers(
     plan: BlockPlan, noisy: Sequence[Steps], quantiles: Mapping[Quantile, NDArray[np.int64]]
 ) -> dict[str, NumericArray]:
-    """The aggregates as the analyst asked for them: post-processing of what was drawn."""
+    """Compute the aggregates the analyst asked for: post-processing of what was drawn."""
     found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
@@ -180,7 +180,7 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
-    """What the points of a grid stand for, within the bounds."""
+    """Return what the points of a grid stand for, within the bounds."""
     lattice = quantile.ranked.lattice
     values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
     return np.rint(values).astype(np.int64) if quantile.whole else values

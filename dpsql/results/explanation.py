@@ -151,7 +151,7 @@ def _utility_bound(plan: BlockPlan, step: float) -> UtilityBound | None:
 
 
 def _score(plan: BlockPlan) -> str | None:
-    """What the figures on who appears count."""
+    """Name what the figures on who appears count."""
     if plan.selection.divided_norm is not None:
         return f"units of {plan.groups} groups each"
     return None if plan.score is None else plan.measures[plan.score].measure.name
@@ -182,7 +182,7 @@ def _bounding(plan: BlockPlan) -> str:
 
 
 def _per_group(plan: BlockPlan) -> str:
-    """What a unit may add to a group where an aggregate has no bounds of its own."""
+    """Say what a unit may add to a group where an aggregate has no bounds of its own."""
     most = plan.block.parameters.max_rows_contributed
     distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
     return f"{most} rows and {most} distinct values" if distinct else f"{most} rows"

@@ -133,14 +133,14 @@ def check_text(text: str) -> None:
 
 
 def not_text() -> SQLSyntaxError:
-    """The error for a query that is no text."""
+    """Build the error for a query that is no text."""
     return SQLSyntaxError(
         "a query must be a string", code="syntax_error", hint="Pass the text of a SELECT."
     )
 
 
 def after_blanks(text: str, start: int = 0) -> int:
-    """Where a text goes on after blanks and comments, which nest."""
+    """Find where a text goes on after blanks and comments, which nest."""
     while True:
         start = _end_of(_BLANKS, text, start)
         if not text.startswith("/*", start):
@@ -156,13 +156,13 @@ def after_blanks(text: str, start: int = 0) -> int:
 
 
 def word_at(text: str, start: int = 0) -> tuple[int, int]:
-    """Where the word stands that follows blanks and comments; of no length if none does."""
+    """Find the word that follows blanks and comments; of no length if none does."""
     start = after_blanks(text, start)
     return start, _end_of(_WORD, text, start)
 
 
 def several_statements(place: Place | None = None) -> QueryRefused:
-    """The error for a text of more than one statement."""
+    """Build the error for a text of more than one statement."""
     return QueryRefused(
         "only one statement can be run at a time",
         code="several_statements",
@@ -249,7 +249,7 @@ def _is_larger_than_integers(number: str) -> bool:
 
 
 def number_too_long(text: str, node: exp.Expr) -> QueryRefused:
-    """The error for a number with more digits than the engine's integers have."""
+    """Build the error for a number with more digits than the engine's integers have."""
     return QueryRefused(
         f"numbers have at most {MAX_DIGITS} digits",
         code="number_too_long",
@@ -270,7 +270,7 @@ def _too_large(place: Place | None = None) -> QueryRefused:
 
 
 def place_of(text: str, node: exp.Expr | None) -> Place | None:
-    """Where a node stands in the query text, from the positions its tokens carry."""
+    """Find where a node stands in the query text, from the positions its tokens carry."""
     if node is None:
         return None
     spans = [
@@ -288,7 +288,7 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
 
 
 def _closed(text: str, start: int, end: int) -> int:
-    """The end of a span, after the brackets that open in it; nodes do not know their brackets."""
+    """Find the end of a span and of brackets that open in it; nodes do not know theirs."""
     inside = text[start:end]
     missing = sum(map(inside.count, _OPENERS)) - sum(map(inside.count, _CLOSERS))
     for position in range(end, len(text)):
@@ -334,13 +334,13 @@ def _placed(tree: exp.Expr | None) -> exp.Expr | None:
 
 
 def _pivoted(tokens: Sequence[Token]) -> int:
-    """The columns that the lists of the largest PIVOT make together: the parser names them all."""
+    """Count the columns that the lists of the largest PIVOT make: the parser names them all."""
     starts = [i for i, token in enumerate(tokens) if token.token_type == TokenType.PIVOT]
     return max((_listed(tokens, start + 1) for start in starts), default=0)
 
 
 def _listed(tokens: Sequence[Token], start: int) -> int:
-    """The product of the lengths of the lists after IN, in the brackets that begin there."""
+    """Multiply the lengths of the lists after IN, in the brackets that begin there."""
     columns, items, depth, before = 1, 0, 0, None
     for token in islice(tokens, start, None):
         if token.token_type == TokenType.L_PAREN:
