@@ -117,7 +117,7 @@ def calibrate_listing(request: Request) -> ListingCalibration:
 
 
 def _figures_of_steps(found: ScheduledTopK) -> Iterator[ListedStepFigures]:
-    """Those of the first step, the last, and a few between at equal ratios."""
+    """Yield those of the first step, the last, and a few between at equal ratios."""
     last, counts = found.steps, found.counts
     margins = counts.margins(_CONFIDENCE)
     for step in sorted({round(last ** (i / (_SHOWN - 1))) for i in range(_SHOWN)}):
@@ -150,7 +150,7 @@ class _Ways:
         )
 
     def all(self) -> Iterator[ChoiceFigures]:
-        """All ways that this budget can pay for."""
+        """Yield all ways that this budget can pay for."""
         found = [
             self._on_schedule("doubling", doubling_steps(self.steps)),
             self._on_schedule("doubling, units of one step", doubling_steps(self.steps), one=True),
@@ -174,7 +174,7 @@ class _Ways:
         return self._figures(name, len(schedule), mechanism, mechanism.counts.std)
 
     def _sparse(self) -> ChoiceFigures:
-        """As many declared groups as a choice of unknown ones looks at."""
+        """Return those of as many declared groups as a choice of unknown ones looks at."""
         mechanism = sparse_top_k(
             self.rho,
             self.steps,

@@ -150,7 +150,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
 
 
 def _read_choices(found: Mapping[str, Any]) -> ChoiceOptions:
-    """What was written of them; nothing by views that are older."""
+    """Read what was written of them; older views have written nothing."""
     schedule, unit_steps = found.get("schedule"), found.get("unit_steps")
     return ChoiceOptions(
         None if schedule is None else tuple(schedule),
@@ -228,7 +228,7 @@ def _window(given: object, period: Period, count: int) -> int | None:
 
 
 def _continual(given: object) -> tuple[Factoring, ContinualMechanism | None]:
-    """How noise is factored, and the mechanism asked for: ``continual`` names one or the other."""
+    """Tell how noise is factored and which mechanism is asked for: ``continual`` names either."""
     if given is None:
         return Factoring.TOEPLITZ, None
     text = _text("continual", given).lower()
@@ -245,7 +245,7 @@ def _continual(given: object) -> tuple[Factoring, ContinualMechanism | None]:
 
 
 def _schedule(given: object, period: Period, count: int) -> tuple[int, ...] | None:
-    """The steps of a schedule: the doubling ones, one in so much time, or those that are listed."""
+    """Read the steps of a schedule: the doubling ones, one in so much time, or those listed."""
     if given is None or not 1 <= count <= MAX_STEPS:  # such a count is refused with the steps
         return None
     text = _text("schedule", given).strip().lower()

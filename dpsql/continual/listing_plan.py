@@ -103,21 +103,21 @@ class ListingNoise:
         return noise_std(self.mechanism, self.step)
 
     def rho(self, groups: int) -> float:
-        """What the noise costs: a part of one charge, made when the view was created."""
+        """Return what the stream costs: one charge, made when the view was created."""
         return self.mechanism.loss.rho
 
     def std(self, groups: int) -> float:
-        """Its standard deviation, in counts."""
+        """Return its standard deviation, in counts."""
         return self.scale
 
     def margin(self, confidence: float, groups: int) -> float:
-        """The smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved."""
+        """Find the smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved."""
         if isinstance(self.mechanism, MetaHistogram):
             return self.mechanism.margin(self.step, confidence) or math.inf
         return self.mechanism.counts.margin(self.step, confidence)
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> NoisySteps:
-        """Nothing: the noise of a view comes from its key."""
+        """Refuse to draw: the noise of a view comes from its key."""
         raise AssertionError("the noise of a view comes from its key")
 
 
@@ -154,11 +154,11 @@ class ListingSelection(Usual):
         return self.domain
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """How large a score must be to be chosen with this probability, at one choice."""
+        """Tell how large a score must be to be chosen with this probability, at one choice."""
         return self.mechanism.selection.score_for_inclusion(probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Nothing: what a view draws comes from its key."""
+        """Refuse to draw: what a view draws comes from its key."""
         raise AssertionError("what a view draws comes from its key")
 
 
@@ -182,7 +182,7 @@ class ListingPlan:
 
     @property
     def groups(self) -> int | None:
-        """How many groups one unit may contribute to over all steps; None for any number."""
+        """The number of groups that one unit may contribute to over all steps; None for any."""
         return self.block.parameters.max_groups_contributed
 
     @property
@@ -196,7 +196,7 @@ class ListingPlan:
         return (Contribution(self.block.measure_column(0), self.sensitivity, grows=True),)
 
     def of_block(self, block: Block) -> ListingPlan:
-        """The same plan over other rows: those of a later step."""
+        """Return the same plan over other rows: those of a later step."""
         return replace(self, block=block)
 
     def figures(self, aggregate: int, confidence: float | None) -> list[float] | None:
@@ -217,7 +217,7 @@ class ListingPlan:
         return [mechanism.margin(step, confidence) or 0.0 for step in steps]
 
     def at(self, step: int) -> BlockPlan:
-        """The plan of one step, as one of a query: for its SQL, its intervals and its words."""
+        """Return the plan of one step as one of a query: for its SQL, intervals and words."""
         declared = self.block.domain_size if self.block.known_domain else None
         return BlockPlan(
             block=replace(self.block, measures=(self.measure,)),
@@ -301,7 +301,7 @@ class _Listing:
         )
 
     def _measure(self) -> Measure:
-        """The count that ranks the groups, which is all that is asked."""
+        """Return the count that ranks the groups, which is all that may be asked."""
         refuse_no_running_answer(self.block)
         (measure, *others) = self.block.measures
         if others or measure.kind not in _RANKED:
@@ -441,7 +441,7 @@ def _refuse_options(choices: ChoiceOptions, kind: ContinualMechanism) -> None:
 
 
 def _usual_margin(mechanism: SparseTopK) -> int:
-    """A margin that noise alone hardly exceeds: 25% for any count at any step, 25% a threshold.
+    """Compute a margin that noise alone hardly exceeds: of all counts, and of a threshold, 25%.
 
     P[X > m] <= exp(-m/b)/2 for Laplace noise of scale b, of one threshold and of all counts.
     """

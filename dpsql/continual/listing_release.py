@@ -48,7 +48,7 @@ def draw_listing(plan: ListingPlan, step: int, totals: Totals, state: ViewState)
 def _presented(
     plan: ListingPlan, step: int, groups: Sequence[GroupTexts], noisy: NoisySteps
 ) -> StepRelease:
-    """What is shown of the released groups, in the order of their keys: post-processing."""
+    """Select what is shown of the released groups, in the order of their keys: post-processing."""
     block = plan.block
     # First of all by key: groups may come in the order of their exact counts, and ties would tell.
     order = sorted(range(len(groups)), key=lambda i: _key_order(plan, groups[i]))
@@ -148,7 +148,7 @@ def _of_cells(plan: ListingPlan, mechanism: MetaHistogram, step: int, state: Vie
 def _in_order(
     needed: int | None, groups: Sequence[GroupTexts], exact: NDArray[np.int64]
 ) -> NDArray[np.intp]:
-    """The places of the ``needed`` largest groups, ties by their keys; of all, as they are."""
+    """Sort the places of the ``needed`` largest groups, ties by their keys; not those of all."""
     if needed is None:
         return np.arange(len(groups))
     least = np.sort(exact)[-needed] if len(exact) > needed else exact.min(initial=0)
@@ -160,7 +160,7 @@ def _in_order(
 def _counts_of(
     chosen: ChosenGroups, groups: Sequence[GroupTexts], exact: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The exact counts of chosen groups; 0 for one that a window has left behind."""
+    """Look up the exact counts of chosen groups; 0 for one that a window has left behind."""
     wanted = set(chosen)
     found = {group: int(exact[i]) for i, group in enumerate(groups) if group in wanted}
     return np.array([found.get(group, 0) for group in chosen], dtype=np.int64)
