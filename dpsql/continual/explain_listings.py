@@ -7,6 +7,7 @@ from typing import Final
 
 from dpsql.continual.listing_plan import ListingPlan, mechanism_name, noise_std
 from dpsql.core.formatting import ordinal, significant
+from dpsql.mechanisms.additive import correlated_gaussian
 from dpsql.mechanisms.continual.meta import MetaHistogram
 from dpsql.mechanisms.continual.separate import SeparateContinualNoise
 from dpsql.mechanisms.continual.sparse import SparseTopK
@@ -34,6 +35,18 @@ def listing_lines(plan: ListingPlan) -> Iterator[str]:
     yield f"  noise of {plan.measure.name}: standard deviation by step"
     for step in few_steps(plan.definition.steps.count):
         yield f"    step {step:,}: {significant(noise_std(mechanism, step))}"
+    yield from _repeated(plan)
+
+
+def _repeated(plan: ListingPlan) -> Iterator[str]:
+    """Compare with a top-k that is asked once, half of its price for its counts; and T times."""
+    if plan.block.top_k is None:
+        return
+    k, half = plan.block.top_k.limit, plan.mechanism.loss.rho / 2
+    prices = half, half / plan.definition.steps.count
+    once, each = (correlated_gaussian(rho, plan.sensitivity, k).std(k) for rho in prices)
+    yield f"    one answer at this price: {significant(once)};"
+    yield f"    asked again at every step: {significant(each)}"
 
 
 def few_steps(count: int) -> list[int]:

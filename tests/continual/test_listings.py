@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -559,7 +561,7 @@ def test_a_step_that_was_stopped_leaves_the_choices_as_they_are(
     with closing(connect(place, kind)) as opened:
         opened.sql(REFRESH)
         found = {step: set(groups) for step, groups in listed(opened).items()}
-        (state,) = (place / "x.views").iterdir()
+        (state,) = (place / "x.views").rglob("*.duckdb")
         assert sorted(found) == [1, 3, 4, 5]
     with duckdb.connect(str(state)) as inside:
         kept = KeptChoices(inside).all()
@@ -567,6 +569,55 @@ def test_a_step_that_was_stopped_leaves_the_choices_as_they_are(
     assert found[3] == {group[0] for group in kept[2]} == found[5]
     with Ledger.open(place / "l.db") as ledger:
         assert ledger.verify().sound
+
+
+KILLED = """
+import os, sys
+from datetime import UTC, datetime
+from pathlib import Path
+sys.path[:0] = {paths!r}
+import test_listings as here
+from dpsql.continual import views
+from dpsql.continual.choices import KeptChoices
+from dpsql.ledger import Ledger
+views._now = lambda: datetime(2026, 1, 3, 0, 30, tzinfo=UTC)
+owner, name, at = (KeptChoices if sys.argv[2] == "keep" else Ledger), sys.argv[2], [0]
+original = getattr(owner, name)
+def killing(*given):
+    at[0] += 1
+    if at[0] == 2 and name == "publish_step":
+        os.kill(os.getpid(), 9)
+    found = original(*given)
+    if at[0] == 2:
+        os.kill(os.getpid(), 9)
+    return found
+setattr(owner, name, killing)
+with here.connect(Path(sys.argv[1]), here.KINDS["schedule"]) as opened:
+    opened.sql(here.REFRESH)
+"""
+
+
+@pytest.mark.parametrize("moment", ["keep", "publish_step"])
+def test_a_choice_outlives_the_process_that_drew_it(
+    moment: str, place: Path, clock: Callable[[int], None]
+) -> None:
+    """Groups are chosen at steps 1 and 2; the process is killed with the second choice made."""
+    kind = KINDS["schedule"]
+    with closing(connect(place, kind)) as opened:
+        opened.sql(create(kind))
+    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    command = [sys.executable, "-c", KILLED.format(paths=paths), str(place), moment]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == -9
+    clock(4)
+    with closing(connect(place, kind)) as opened:
+        opened.sql(REFRESH)
+        found = {step: set(groups) for step, groups in listed(opened).items()}
+    assert sorted(found) == [1, 3]
+    (state,) = (place / "x.views").rglob("*.duckdb")
+    with duckdb.connect(str(state)) as inside:
+        kept = KeptChoices(inside).all()
+    assert sorted(kept) == [1, 2]
+    assert found[3] == {group[0] for group in kept[2]}
 
 
 def test_cells_of_steps_that_were_stopped_have_what_their_steps_added(
@@ -598,7 +649,7 @@ def test_choices_that_are_damaged_stop_the_view(place: Path, clock: Callable[[in
         opened.sql(create(kind))
         clock(2)
         opened.sql(REFRESH)
-    (state,) = (place / "x.views").iterdir()
+    (state,) = (place / "x.views").rglob("*.duckdb")
     with duckdb.connect(str(state)) as inside:
         inside.execute("UPDATE chosen SET groups = '[1, 2'")
     clock(3)
