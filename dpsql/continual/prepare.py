@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpsql.accounting.zcdp import Composition
@@ -25,13 +25,13 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.policy.model import Policy, TablePolicy, TimeColumn
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
-from dpsql.sql.blocks.time_bounds import bound_time, no_view, timed_table
+from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.relations.from_clause import from_clause
-from dpsql.sql.rewrite.rewrite import unit_contributions
+from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
 from dpsql.sql.syntax.parse import MISREAD, parse
 
 AS_OF: Final = "as_of"
@@ -145,10 +145,22 @@ class ViewPreparer:
         same = fold(unit.per.column) == fold(time.column)
         return same and definition.steps.consist_of(unit.per.every)
 
+    def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
+        """The SQL that computes the contributions of several steps, and reads private rows once."""
+        (block,) = self._query(view.plan.definition, last, first).blocks
+        *keys, number = block.keys
+        plan = view.plan.of_block(replace(block, keys=tuple(keys))).at(last)
+        table, count = block.source.table, last - first + 1
+        return stepped_contributions(plan, table, number.expression, count, self._dialect)
+
     def _contributions(self, plan: BlockPlan) -> str:
         return unit_contributions(plan, plan.block.source.table, self._dialect)
 
-    def _query(self, definition: ViewDefinition, step: int) -> Query:
+    def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
+        """The query over the rows up to the end of a step.
+
+        With ``first``, its last key says in which step from that one on a row counts first.
+        """
         text = definition.text
         with understood():
             tree = parse(text)
@@ -157,6 +169,9 @@ class ViewPreparer:
             type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
             between = steps.end(0), steps.end(step)
             bound_time(tree, alias, table.time.column, type_, steps.zone, between)
+            if first is not None:
+                ends = [steps.end(each) for each in range(first, step)]
+                number_steps(tree, alias, table.time.column, type_, steps.zone, ends)
             query = validate(
                 tree,
                 text,

@@ -288,7 +288,7 @@ def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
     connection.sql(CREATE)
     paid = spent(connection)
     (state,) = (place / "x.views").iterdir()
-    state.with_name(f"{state.name}.wal").write_bytes(b"what a killed process left")
+    (state / "state.duckdb.wal").write_bytes(b"what a killed process left")
     connection.sql("DROP MATERIALIZED VIEW v")
     assert list((place / "x.views").iterdir()) == []
     assert spent(connection) == paid
@@ -310,7 +310,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[GroupTexts, list[int]]
     def recorded(self: ViewState, step: int) -> Totals:
         totals = original(self, step)
         groups = zip(*totals.keys, strict=True)
-        values = np.array(totals.values).T.tolist()
+        values = np.array(totals.values).T.tolist()  # of all groups so far
         found.append(dict(zip(groups, values, strict=True)))
         return totals
 
@@ -460,7 +460,7 @@ def test_a_ledger_or_a_state_that_was_put_back_repeats_no_step(
         opened.sql(REFRESH)
         assert rows(opened, "SELECT DISTINCT step FROM v") == [(4,)]
     (state,) = (place.parent / "before" / "x.views").iterdir()
-    shutil.copy(state, place.parent / "other" / "x.views" / state.name)
+    shutil.copytree(state, place.parent / "other" / "x.views" / state.name, dirs_exist_ok=True)
     opened = connect(place.parent / "other")
     with closing(opened), pytest.raises(dpsql.EngineError) as caught:
         opened.sql(REFRESH)
@@ -482,6 +482,8 @@ def test_a_failure_uses_the_step_and_suspends_the_account(
             connection.sql(REFRESH)
     assert caught.value.code == "engine_failed"
     assert "4711" not in f"{caught.value!r} {caught.value.__context__!r}"
+    assert "Steps 1 to 2" in str(caught.value)
+    clock(4)
     with pytest.raises(dpsql.LedgerError) as suspended:
         connection.sql(REFRESH)
     assert suspended.value.code == "account_suspended"
@@ -585,7 +587,7 @@ def test_a_state_that_is_missing_stops_the_view(
     connection.sql(CREATE)
     clock(3)
     (state,) = (place / "x.views").iterdir()
-    state.unlink()
+    shutil.rmtree(state)
     with pytest.raises(dpsql.EngineError) as caught:
         connection.sql(REFRESH)
     assert caught.value.code == "state_missing"
