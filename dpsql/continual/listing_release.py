@@ -151,7 +151,8 @@ def _in_order(
     """Sort the places of the ``needed`` largest groups, ties by their keys; not those of all."""
     if needed is None:
         return np.arange(len(groups))
-    least = np.sort(exact)[-needed] if len(exact) > needed else exact.min(initial=0)
+    # Groups of no count do not exist: some that were counted may lie outside of what is summed.
+    least = max(1, int(np.sort(exact)[-needed]) if len(exact) > needed else 1)
     near = np.flatnonzero(exact >= least).tolist()
     near.sort(key=lambda i: (-int(exact[i]), encode_group(groups[i])))
     return np.array(near[:needed], dtype=np.intp)
