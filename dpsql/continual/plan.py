@@ -70,7 +70,7 @@ class StepNoise:
 
     def std(self, groups: int) -> float:
         """Its standard deviation, in steps of the measure."""
-        return self.noise.std(self.step)
+        return self.scale
 
     def margin(self, confidence: float, groups: int) -> float:
         """The smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved."""

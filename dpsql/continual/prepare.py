@@ -7,7 +7,6 @@ anew for every step from the definition alone, so that nothing of it depends on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +18,6 @@ from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment
 from dpsql.engines.base import Engine
-from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
@@ -32,7 +30,7 @@ from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
-from dpsql.sql.syntax.parse import MISREAD, parse
+from dpsql.sql.syntax.parse import parse, understood
 
 AS_OF: Final = "as_of"
 """The column of every view that holds the wall time at which a step ended."""
@@ -256,16 +254,3 @@ def _columns(
         names.add(fold(name))
         key_index, aggregate_index, type_ = places[column]
         yield ViewColumn(name, type_, key_index, aggregate_index)
-
-
-@contextmanager
-def understood() -> Iterator[None]:
-    """Refuse a statement that the parser or the generator of SQL stumbles over."""
-    try:
-        yield
-    except MISREAD:
-        stumbled = True
-    else:
-        stumbled = False
-    if stumbled:
-        raise QueryRefused("a part of the query cannot be understood", code="not_understood")

@@ -38,7 +38,6 @@ from dpsql.core.schema import Table, fold
 from dpsql.engines.base import ArrowStream, Engine, Run, Scratch
 from dpsql.errors import (
     EngineError,
-    Error,
     InterfaceError,
     ParameterError,
     QueryRefused,
@@ -209,9 +208,9 @@ class Views:
         """
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
-        # First what can fail and costs nothing: a state without a charge is nobody's.
-        ViewState.create(place, stream, view.shape)
         try:
+            # First what can fail and costs nothing: a state without a charge is nobody's.
+            ViewState.create(place, stream, view.shape)
             self._ledger().create_stream(
                 self._payer.path,
                 Amount.charge(view.plan.loss),
@@ -221,7 +220,8 @@ class Views:
                 limits=self._payer.limits,
             )
         except BaseException:
-            ViewState.remove(place)
+            if not self._may_be_paid(stream):
+                ViewState.remove(place)
             raise
         _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
         return self.named(definition.name)
@@ -256,6 +256,13 @@ class Views:
                 published.append(release.step)
                 self._progress(100 * len(published) // len(numbers))
         return Refreshed(view.name, tuple(published), rows, steps.count - last)
+
+    def _may_be_paid(self, stream: str) -> bool:
+        """Tell whether a stream may have been charged: whoever was interrupted cannot know."""
+        try:
+            return any(each.stream == stream for each in self._ledger().streams(self._payer.path))
+        except Exception:  # noqa: BLE001 - the ledger cannot be asked, and something else is raised
+            return True
 
     def drop(self, name: str) -> None:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
@@ -309,7 +316,7 @@ class Views:
         for view in self.all():
             try:
                 shown = self._planned(view).shown
-            except Error:  # the policy or the tables are others now
+            except (QueryRefused, UnknownName, ParameterError):  # the policy is another now
                 continue
             found[fold(view.name)] = Table(view.name, shown)
         return found
@@ -474,16 +481,10 @@ class Views:
             composition = self._composition(view.record.account)
             try:
                 found = self._preparer.prepare(view.definition, composition)
-                changed = found.fingerprint != view.fingerprint
-            except QueryRefused:  # it could be created then, and cannot now
-                changed = True
-            if changed:
-                raise QueryRefused(
-                    f"the policy or the tables of the view {view.name} have changed",
-                    code="view_changed",
-                    hint="What it promises was priced under the former ones: drop it, and create "
-                    "another.",
-                )
+            except QueryRefused as refusal:  # it could be created then, and cannot now
+                raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
+            if found.fingerprint != view.fingerprint:
+                raise _changed(view, "")
             self._prepared[stream] = found
         return self._prepared[stream]
 
@@ -511,6 +512,14 @@ def place_beside(database: object, directory: str | None) -> Path | None:
         stem = path.stem if path.suffix.lower() in _DATABASES else path.name
         return path.with_name(f"{stem}{_SUFFIX}")
     return None
+
+
+def _changed(view: View, why: str) -> QueryRefused:
+    return QueryRefused(
+        f"the policy or the tables of the view {view.name} have changed",
+        code="view_changed",
+        hint=f"{why}What it promises was priced under the former ones: drop it, create another.",
+    )
 
 
 def _now() -> datetime:

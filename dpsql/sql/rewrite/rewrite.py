@@ -82,7 +82,7 @@ class SteppedSQL:
 def stepped_contributions(
     plan: BlockPlan, table: Table, number: exp.Expr, steps: int, dialect: Dialect
 ) -> SteppedSQL:
-    """The SQL of :func:`unit_contributions` for ``steps`` steps at once.
+    """Write the SQL of :func:`unit_contributions` for ``steps`` steps at once.
 
     ``number`` is computed of a row and says in which of them it counts first, 0 to ``steps`` - 1.
     """
@@ -155,7 +155,7 @@ class _Rewriter:
         return f"SELECT {columns} FROM {self.dialect.derived(self._per_unit(rows))}"
 
     def stepped(self, number: exp.Expr, steps: int) -> SteppedSQL:
-        """What :meth:`contributions` computes, by the end of each of some steps."""
+        """Write what :meth:`contributions` computes, by the end of each of some steps."""
         table, column = f"{INTERNAL_PREFIX}rows", self.rows.internal("number")
         stored = self.dialect.quote(table)
         rows = self._steps([(total_sql(number, self.rows.table, self.dialect), column)])
