@@ -8,6 +8,7 @@ whatever stopped a step, the next one goes on with the same choices and the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -131,10 +132,11 @@ def _of_cells(plan: ListingPlan, mechanism: MetaHistogram, step: int, state: Vie
     """Add up what the cells of a step release, each the same whenever it is asked."""
     released: dict[Cell, CellRelease] = {}
     texts: dict[bytes, GroupTexts] = {}
+    encoded = cache(encode_group)
     for cell in mechanism.tree.nodes(step):
         groups, exact = exact_groups(plan.block, state.added(*mechanism.steps_of(cell)))
         order = _in_order(mechanism.selection.top_rows_needed, groups, exact)
-        names = [encode_group(groups[i]) for i in order.tolist()]
+        names = [encoded(groups[i]) for i in order.tolist()]
         part = released[cell] = mechanism.release_cell(cell, exact[order], names, state.key)
         known = dict(zip(names, order.tolist(), strict=True))
         texts |= {name: groups[known[name]] for name in part.groups}

@@ -199,6 +199,9 @@ def test_the_price_is_paid_once_and_stated_before(
         clock(9)
         opened.sql(REFRESH)
         assert spent(opened) == paid
+        assert "v" in str(opened.sql("SHOW MATERIALIZED VIEWS").fetchall())
+        described = [name for name, *_ in opened.sql("DESCRIBE v").fetchall()]
+        assert described == ["step", "as_of", "artist", "users"]
     text = "\n".join(told)
     assert "mechanism: " in text
     assert "standard deviation by step" in text
