@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -251,10 +251,11 @@ class Views:
             if isinstance(prepared.plan, ViewPlan):
                 noise = ViewNoise(prepared.plan, state.key, state.kept_noise())
             work = _Work(view, prepared, state, noise, last)
-            for release in self._published(work, numbers, listed):
-                rows += len(release.groups)
-                published.append(release.step)
-                self._progress(100 * len(published) // len(numbers))
+            with closing(self._published(work, numbers, listed)) as releases:
+                for release in releases:
+                    rows += len(release.groups)
+                    published.append(release.step)
+                    self._progress(100 * len(published) // len(numbers))
         return Refreshed(view.name, tuple(published), rows, steps.count - last)
 
     def _may_be_paid(self, stream: str) -> bool:
@@ -358,7 +359,7 @@ class Views:
 
     def _published(
         self, work: _Work, steps: range, listed: tuple[GroupTexts, ...]
-    ) -> Iterator[StepRelease]:
+    ) -> Generator[StepRelease, None, None]:
         """Use steps, some at a time: mark them, read their rows, publish one after the other."""
         ledger, record = self._ledger(), work.view.record
         try:
