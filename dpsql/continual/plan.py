@@ -284,6 +284,11 @@ def factorisation_of(definition: ViewDefinition) -> Factorisation:
 
 def refuse_no_running_answer(block: Block) -> None:
     """Refuse a block that no view answers. Raises ``QueryRefused`` (``no_view``)."""
+    if block.parameters.max_error is not None or any(a.max_error for a in block.aggregates):
+        raise no_view(
+            "the error of a view grows from step to step, so max_error has no one epsilon",
+            "Give epsilon; EXPLAIN CREATE MATERIALIZED VIEW tells the error of each step.",
+        )
     if not block.aggregates:
         raise no_view("a view counts or sums", "Add an aggregate such as COUNT(*).")
     if any(aggregate.quantile is not None for aggregate in block.aggregates):

@@ -12,6 +12,7 @@ from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan, Candidate, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Query
 from dpsql.mechanisms.utility import UtilityBound
+from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import ContributionBounding
 
@@ -48,7 +49,10 @@ class BlockExplanation:
     ``least_units`` is the noisy number of units below which a declared group is left out, None if
     none is; one of ``units_95`` units comes out with probability 95%. ``utility_bound`` says how
     good the first ``limit`` groups of a top-k are, in the units of the answer. All scores are those
-    of bounded contributions. ``sql`` holds a random salt, which no run uses.
+    of bounded contributions. ``epsilon`` is the most it may cost: as was asked for, or the least
+    that keeps a maximum error. ``rates`` say which margins of 95% intervals which epsilons buy,
+    this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
+    uses.
     """
 
     table: str
@@ -69,6 +73,8 @@ class BlockExplanation:
     utility_bound: UtilityBound | None
     reserved: PrivacyLoss
     least: PrivacyLoss
+    epsilon: float = 0.0
+    rates: tuple[ExchangeRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,9 @@ class Explanation:
         return display.text(self)
 
 
-def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
+def explain_block(
+    plan: BlockPlan, sql: str, rates: tuple[ExchangeRate, ...] = ()
+) -> BlockExplanation:
     """Return the figures of one block plan."""
     block, selection = plan.block, plan.selection
     half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
@@ -125,15 +133,25 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         utility_bound=_utility_bound(plan, step),
         reserved=plan.loss(None),
         least=plan.loss(0),
+        epsilon=block.parameters.epsilon,
+        rates=rates,
     )
 
 
-def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) -> Explanation:
-    """Return the explanation of a planned statement."""
+def explain(
+    query: Query,
+    plan: PrivacyPlan,
+    blocks: Sequence[PreparedBlock],
+    rates: Sequence[tuple[ExchangeRate, ...]],
+) -> Explanation:
+    """Return the explanation of a planned statement, with the exchange rates of each block."""
     return Explanation(
         query=query.text,
         tail=query.tail,
-        blocks=tuple(explain_block(block.plan, block.statement) for block in blocks),
+        blocks=tuple(
+            explain_block(block.plan, block.statement, rate)
+            for block, rate in zip(blocks, rates, strict=True)
+        ),
         reserved=plan.reserved,
         reserved_epsilon=plan.epsilon(plan.reserved),
         conversion_delta=plan.conversion_delta,
