@@ -100,7 +100,7 @@ def calibrate_listing(request: Request) -> ListingCalibration:
     ways = _Ways(request, rho, own)
     found = ways.scheduled(doubling_steps(request.steps), one_step=False)
     if found is None:
-        raise refused("the budget is too small for so many choices at so small a delta")
+        raise refused("the budget is too small for so many choices")
     loss, asked = found.loss, request.given()
     return ListingCalibration(
         mechanism="scheduled_top_k",

@@ -285,7 +285,7 @@ class _Listing:
         mechanism = self._mechanism(split)
         if mechanism is None:
             raise no_view(
-                "epsilon is too small for so many choices at so small a delta",
+                "epsilon is too small for so many choices",
                 "Raise epsilon, or choose at fewer steps.",
             )
         basic = self.budget.basic

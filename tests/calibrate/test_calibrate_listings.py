@@ -52,7 +52,7 @@ def test_more_choices_cost_more_and_units_of_one_step_less() -> None:
 
 def test_a_budget_that_pays_for_no_choice_is_refused() -> None:
     with pytest.raises(ParameterError, match="too small"):
-        ask(steps=9000, rho=1e-9, delta=0.1, k=10)
+        ask(steps=9000, rho=1e-18, delta=0.1, k=10)
 
 
 @pytest.mark.parametrize(

@@ -684,8 +684,6 @@ REFUSED = [
     (Kind(", continual = 'unk_base'", declared=True, cap=3), "no_view", "unk_base"),
     (Kind(", continual = 'gumbel'"), "unknown_factorisation", "scheduled_top_k"),
     (Kind(", k_bar = 2"), "no_view", "k_bar"),
-    (Kind(", schedule = '1', epsilon = 0.0001", select=TOP.replace("3", "100")),
-     "no_view", "epsilon"),
     (Kind(", max_groups_contributed = 2, unit_contributes = 'first step'"), "no_view", "unit"),
     (Kind("", select=TOP.replace("AS users", "AS users, COUNT(*) AS n")), "no_view", "one count"),
     (Kind("", select="SELECT artist, SUM(score) AS s FROM plays GROUP BY artist "
@@ -702,8 +700,6 @@ def test_what_is_refused_says_why_and_costs_nothing(
     kind: Kind, code: str, word: str, place: Path
 ) -> None:
     given = create(kind)
-    if ", epsilon = 0.0001" in kind.options:
-        given = given.replace("delta = 1e-4", "delta = 0.09")
     with closing(connect(place, kind)) as opened:
         with pytest.raises(dpsql.Error) as caught:
             opened.sql(given)
