@@ -293,13 +293,13 @@ def _refuse(block: Block) -> None:
 
 def _groups(block: Block) -> int:
     """How many groups a unit may contribute to; with declared keys at most all there are."""
-    cap = block.parameters.max_groups_contributed
+    cap = block.parameters.groups_limit
     if block.known_domain:
         return block.domain_size if cap is None else min(cap, block.domain_size)
-    if cap is None:
+    if cap is None or block.parameters.automatic:
         raise no_view(
             "a unit may contribute to any number of groups",
-            "Set max_groups_contributed: it bounds the groups of a unit over all steps.",
+            "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
         )
     return cap
 

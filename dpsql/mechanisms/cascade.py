@@ -279,7 +279,7 @@ class Cascade(Usual):
     # -- drawing ------------------------------------------------------------------------------
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Not possible from scores alone: a cascade reads rows anew in each round."""
+        """Not possible from an array of shape (groups,) alone: each round reads rows anew."""
         raise NotImplementedError
 
     def name_groups(self, rows: CascadeRows, source: EntropySource) -> NamedGroups:
