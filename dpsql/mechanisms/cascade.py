@@ -255,6 +255,10 @@ class Cascade(Usual):
             for share in shares.rounds
         )
 
+    def naming_rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+        """Build the rounds: one where nothing is to be divided, however many keys are kept."""
+        return (self.only_round,) if self.single else self.rounds(kept)
+
     @property
     def only_round(self) -> WeightedPositiveCounts:
         """Build the one round where units have one key each: all but the first look's share."""
@@ -270,7 +274,7 @@ class Cascade(Usual):
     @property
     def last_round(self) -> WeightedPositiveCounts:
         """The round that decides which keys are named, keeping as many keys as it ever may."""
-        return self.only_round if self.single else self.rounds(KEPT_CHOICES[-1])[-1]
+        return self.naming_rounds(KEPT_CHOICES[-1])[-1]
 
     def score_for_inclusion(self, probability: float) -> float | None:
         """Tell what weight in the last round, in steps, is named with this probability at least."""
