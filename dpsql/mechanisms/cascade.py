@@ -362,8 +362,9 @@ def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> N
     """Average counts of units with what the rounds say of them, in steps: of shape (groups,).
 
     Post-processing of released values. A round's weights are too small by a factor that depends on
-    how many keys the units of a group have. That of the round as a whole is estimated; how far
-    single groups are from it widens what the round is trusted with.
+    how many keys the units of a group have. That of the round as a whole is estimated. So is how
+    far single groups are from it, as a variance in proportion to their size, by which the round is
+    trusted less.
     """
     found = counted.copy()
     for number, scale in enumerate(named.scales):
@@ -372,9 +373,10 @@ def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> N
         if len(weights) == 0 or weights.sum() <= 0:
             continue
         ratio = max(_LEAST_RATIO, float(counts.sum() / weights.sum()))
-        noise = (ratio * scale) ** 2
-        spread = float(np.mean((counts - ratio * weights) ** 2)) - noise - counted_scale**2
-        variance = noise + max(0.0, spread)
+        noise, sizes = (ratio * scale) ** 2, np.maximum(ratio * weights, scale)
+        excess = (counts - ratio * weights) ** 2 - noise - counted_scale**2
+        spread = max(0.0, float(excess @ sizes / (sizes @ sizes)))
+        variance = noise + spread * sizes
         trust = counted_scale**2 / (variance + counted_scale**2)
         found[mine] = counts + trust * (ratio * weights - counts)
     return found

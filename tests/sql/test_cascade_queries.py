@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -25,7 +26,7 @@ from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.duckdb import DuckDBScratch
-from dpsql.errors import ParameterError, QueryRefused
+from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, GroupWeights, UnitSizes
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
@@ -33,8 +34,10 @@ from dpsql.pipeline.cascade import draw_cascade, read_cascade
 from dpsql.pipeline.exact import ExactCascade
 from dpsql.pipeline.release import aggregate_answers
 from dpsql.planner import plan_block
+from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import AutomaticGroups, Maxima, Parameters
+from dpsql.policy.parameters import AutomaticGroups, Maxima, Overrides, Parameters, check_value
+from dpsql.policy.resolve import resolve
 from dpsql.results.explanation import explain_block
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
@@ -636,3 +639,75 @@ def test_settings_and_options_take_the_word(connection: dpsql.Connection) -> Non
     rounds = connection.explain(f"SELECT {again} a, count(*) FROM r GROUP BY a")
     assert len(rounds.blocks[0].steps) == 5
     assert NAMED_ALONE not in CAP_CHOICES
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+POLICY_TEXT = """
+version: 1
+dataset: rounds
+defaults: {{epsilon: 3.0, delta: 1e-6, max_groups_contributed: {default}}}
+maxima: {{max_groups_contributed: {maximum}}}
+accounts:
+  ana: {{epsilon: 100.0, delta: 1e-3}}
+tables:
+  r:
+    privacy_unit: {{name: unit, column: u}}
+"""
+
+
+def test_a_policy_may_have_the_word_as_its_default_and_not_as_a_maximum() -> None:
+    rules = parse_policy(POLICY_TEXT.format(default="AUTO", maximum="unlimited"))
+    assert rules.defaults.max_groups_contributed == AutomaticGroups()
+    assert resolve(rules).max_groups_contributed == AutomaticGroups()
+    limited = parse_policy(POLICY_TEXT.format(default="auto", maximum=12))
+    assert resolve(limited).max_groups_contributed == AutomaticGroups(12)
+    assert resolve(limited, Overrides(max_groups_contributed=5)).max_groups_contributed == 5
+    with pytest.raises(PolicyError, match="number, or `unlimited`"):
+        parse_policy(POLICY_TEXT.format(default=3, maximum="auto"))
+
+
+def test_the_word_is_none_of_any_other_parameter() -> None:
+    for name in ("epsilon", "delta", "max_rows_contributed", "k_bar", "min_units_per_group"):
+        with pytest.raises(ParameterError):
+            check_value(name, "auto")
+        with pytest.raises(ParameterError):
+            check_value(name, AutomaticGroups())
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks, rounds and counting: what had been reserved for all of them stays spent."""
+    calls: list[float] = []
+    integers = DuckDBScratch.integers
+
+    def failing(scratch: DuckDBScratch, sql: str, *given: int | list[int]) -> Any:
+        calls.append(con.budget().rho_spent)
+        if len(calls) == step + 1:
+            raise EngineError(code="engine_failed")
+        return integers(scratch, sql, *given)
+
+    rules = replace(RULES, defaults=Parameters(epsilon=3.0, delta=1e-6))
+    with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
+        writer.execute(WORLD)
+    with dpsql.connect(
+        tmp_path / "r.duckdb", rules, tmp_path / "b.db", "ana", max_groups_contributed="auto"
+    ) as con:
+        price = con.explain(QUERY).reserved.rho
+        monkeypatch.setattr(DuckDBScratch, "integers", failing)
+        with pytest.raises(EngineError) as caught:
+            con.sql(QUERY)
+        assert caught.value.__context__ is None
+        assert len(calls) == step + 1
+        # All of it was reserved before the first step was read.
+        assert all(spent == pytest.approx(price, rel=1e-6) for spent in calls)
+        monkeypatch.undo()
+        with pytest.raises(LedgerError) as refused:
+            con.sql(QUERY)
+        assert refused.value.code == "account_suspended"
+        assert con.budget().rho_spent == pytest.approx(price, rel=1e-6)
