@@ -247,7 +247,7 @@ CROWD: list[Row] = [
 ]
 SOME = frozenset({(1,), (2,), (5,)})
 WITHOUT_LEFT = (
-    'FROM "__dpsql_staged" s ANTI JOIN "__dpsql_named" n ON (s."__dpsql_rid" = n."__dpsql_rid")'
+    'FROM "__dpsql_staged" p ANTI JOIN "__dpsql_named" g ON (p."__dpsql_rid" = g."__dpsql_rid")'
 )
 WITHOUT_COUNTED = WITHOUT_LEFT.replace("ANTI", "SEMI")
 
@@ -258,7 +258,7 @@ def swapped(old: str, new: str) -> Change:
 
 TWINS: dict[str, Change] = {
     "a round forgets to leave out what has a name": swapped(
-        WITHOUT_LEFT, 'FROM "__dpsql_staged" s'
+        WITHOUT_LEFT, 'FROM "__dpsql_staged" p'
     ),
     "a round caps anew with a salt of its own": swapped(
         'ORDER BY "__dpsql_order"', 'ORDER BY hash(random(), "__dpsql_order")'
@@ -287,7 +287,7 @@ def test_the_audit_notices(name: str) -> None:
 
 def test_a_counting_over_a_key_without_a_name_is_noticed() -> None:
     plan = asked(QUESTIONS[0]).plans[0]
-    for change in (same, swapped(WITHOUT_COUNTED, 'FROM "__dpsql_staged" s')):
+    for change in (same, swapped(WITHOUT_COUNTED, 'FROM "__dpsql_staged" p')):
         with staged(plan, CROWD, change) as mine:
             try:
                 (counted,) = mine.totals(SOME, 7)

@@ -135,9 +135,9 @@ def _of_named(rows: PrivateRows, *, negated: bool) -> str:
     """The pairs whose group has a name, or has none."""
     row_id, quote = rows.row_id, rows.dialect.quote
     joined = rows.dialect.semi_join(
-        f"{quote(STAGED_PAIRS)} s",
-        f"{quote(NAMED_IDS)} n",
-        f"s.{row_id} = n.{row_id}",
+        f"{quote(STAGED_PAIRS)} p",
+        f"{quote(NAMED_IDS)} g",
+        f"p.{row_id} = g.{row_id}",
         negated=negated,
     )
     columns = [rows.unit, row_id, rows.internal("order"), *_value_columns(rows.plan, rows)]
