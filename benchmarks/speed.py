@@ -5,7 +5,8 @@ Run with ``make bench`` or ``python benchmarks/speed.py [--rows N]``. Generates 
 
 * capped COUNT(DISTINCT unit) per item with LIMIT k_bar+1, against the plain query;
 * unrestricted top-k, against the plain top-k;
-* the whole overhead of a small query; the time of ``import dpsql``; noise draws per second.
+* the whole overhead of a small query; the examination of a new condition before it may read
+  private rows; the time of ``import dpsql``; noise draws per second.
 
 Each figure is the median of alternating runs, with the smallest and largest beside it.
 """
@@ -207,6 +208,21 @@ def join_overheads(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection) -> d
     }
 
 
+def examination_ms(database: Path) -> float:
+    """Median milliseconds to look up and try what a new statement computes of private rows."""
+    engine = dpsql.DuckDBEngine(database)
+    try:
+        numbers = count()
+
+        def examine() -> object:
+            return engine.examine('"few"', ['"item"', f'"item" > {next(numbers)}'])
+
+        examine()
+        return 1000 * statistics.median(seconds(examine) for _ in range(201))
+    finally:
+        engine.close()
+
+
 def import_seconds(then: str = "None") -> float:
     """Median time of ``import dpsql`` (and one more thing) in a fresh interpreter."""
     code = "import time; t = time.perf_counter(); import dpsql; {0}; print(time.perf_counter() - t)"
@@ -245,10 +261,12 @@ def main() -> None:
             ratios = big_queries(con, plain, options.runs)
             overheads = small_overheads(con, plain) | join_overheads(con, plain)
         plain.close()
+        examination = examination_ms(database)
     report = {
         "rows": options.rows,
         "ratios": [asdict(ratio) for ratio in ratios],
         "small_query_overhead_ms": overheads,
+        "examination_ms": examination,
         "import_seconds": import_seconds(),
         "import_and_load_seconds": import_seconds("dpsql.connect"),
         "gaussian_draws_millions_per_second": draws_per_second(),
@@ -269,6 +287,7 @@ def show(report: dict[str, object], ratios: list[Ratio]) -> None:
         )
     for name, value in report["small_query_overhead_ms"].items():  # type: ignore[attr-defined]
         print(f"{value:5.1f} ms overhead  {name}  (aim <= {10 if 'join' in name else 8})")
+    print(f"{report['examination_ms']:5.1f} ms to examine a new condition  (aim <= 1.5)")
     print(f"{report['import_seconds']:5.2f} s  import dpsql  (aim <= 0.5)")
     print(f"{report['import_and_load_seconds']:5.2f} s  import dpsql and everything it loads later")
     for scale, rate in report["gaussian_draws_millions_per_second"].items():  # type: ignore[attr-defined]

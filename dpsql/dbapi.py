@@ -73,17 +73,17 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> Date:  # noqa: N802
-    """The local date at this many seconds after the epoch."""
+    """Return the local date at this many seconds after the epoch."""
     return Date.fromtimestamp(ticks)
 
 
 def TimeFromTicks(ticks: float) -> Time:  # noqa: N802
-    """The local time of day at this many seconds after the epoch."""
+    """Return the local time of day at this many seconds after the epoch."""
     return Timestamp.fromtimestamp(ticks).time()
 
 
 def TimestampFromTicks(ticks: float) -> Timestamp:  # noqa: N802
-    """The local date and time at this many seconds after the epoch."""
+    """Return the local date and time at this many seconds after the epoch."""
     return Timestamp.fromtimestamp(ticks)
 
 

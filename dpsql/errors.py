@@ -42,7 +42,7 @@ class Place:
 
     @classmethod
     def in_text(cls, text: str, start: int, end: int) -> Place:
-        """The place of ``text[start:end]`` (end exclusive)."""
+        """Find the place of ``text[start:end]`` (end exclusive)."""
         start = max(0, min(start, len(text)))
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", start)
@@ -56,7 +56,7 @@ class Place:
         )
 
     def after(self, text: str) -> Place:
-        """The same place where ``text`` comes before the whole of the old text."""
+        """Move a place to where it is once ``text`` comes before the whole of the old text."""
         if self.line > 1 or not text:
             return replace(self, line=self.line + text.count("\n"))
         line = text[text.rfind("\n") + 1 :]
@@ -68,7 +68,7 @@ class Place:
         )
 
     def pointer(self, width: int = 100) -> str:
-        """The line with the offending part underlined, cut to about ``width`` characters."""
+        """Underline the offending part of the line, cut to about ``width`` characters."""
         first = max(0, self.column - 1 - width // 2)
         cut = self.excerpt[first : first + width]
         offset = self.column - 1 - first

@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 def _groups(text: str) -> int | str:
-    """A whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
+    """Read a whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
     if text.lower() in ("unlimited", AUTO):
         return text
     try:
@@ -68,7 +68,7 @@ def _name(text: str) -> str:
 
 
 def _parameters(method: _Method) -> _Method:
-    """The privacy parameters of a connection or of one query."""
+    """Add the privacy parameters of a connection or of one query."""
     for spec in reversed(tuple(PARAMETERS.values())):
         attributes: dict[str, Any] = {"type": spec.type}
         if spec.words:
@@ -164,7 +164,7 @@ class DpsqlMagics(Magics):
                 display(_picture(result))
 
     def close(self) -> None:
-        """Let go of the connection, and close it if it was opened here."""
+        """Drop the connection, and close it if it was opened here."""
         if self._connection is not None and self._opened:
             self._connection.close()
         self._connection, self._opened = None, False
@@ -202,7 +202,7 @@ class DpsqlMagics(Magics):
         return self._connection
 
     def _values(self, text: str) -> dict[str, object]:
-        """The notebook's values of the parameters that the query names, and of no others."""
+        """Collect the notebook's values of the parameters that the query names, and no others."""
         statement = read_statement(text)
         if not isinstance(statement, Select | Explain):
             return {}
@@ -215,12 +215,12 @@ class DpsqlMagics(Magics):
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What ``%load_ext dpsql.notebook`` does."""
+    """Register the magics, for ``%load_ext dpsql.notebook``."""
     shell.register_magics(DpsqlMagics(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """What ``%unload_ext dpsql.notebook`` does: closes the connection and forgets the magics."""
+    """Close the connection and forget the magics, for ``%unload_ext dpsql.notebook``."""
     magics = shell.magics_manager.registry.pop(DpsqlMagics.__name__, None)
     if isinstance(magics, DpsqlMagics):
         magics.close()
@@ -238,13 +238,13 @@ def _panels() -> Iterator[None]:
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The arguments that were given; the connection and the policy decide the others."""
+    """Return the arguments that were given; the connection and the policy decide the others."""
     values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _show_budget(connection: Connection) -> None:
-    """One line on where the account stands."""
+    """Show one line on where the account stands."""
     report = connection.budget()
     line = printable(f"{report.analyst}: {headline(report)}")
     small = f'<div style="opacity:.7;font-size:90%">{escape(line)}</div>'
@@ -252,7 +252,7 @@ def _show_budget(connection: Connection) -> None:
 
 
 def _picture(result: Result) -> Image:
-    """A plot that belongs to no window and to no backend."""
+    """Draw a plot that belongs to no window and to no backend."""
     require_package("matplotlib", "plot")
     from matplotlib.figure import Figure
 

@@ -118,7 +118,7 @@ def compare(epsilon: float, queries: int, delta: float) -> tuple[Composed, ...]:
 def comparisons(
     epsilons: Iterable[float], queries: Iterable[int], delta: float
 ) -> tuple[Comparison, ...]:
-    """:func:`compare` on a grid, epsilons outside, numbers of queries inside."""
+    """Call :func:`compare` on a grid, epsilons outside, numbers of queries inside."""
     counts = tuple(queries)
     return tuple(
         Comparison(epsilon, count, delta, compare(epsilon, count, delta))
@@ -233,7 +233,7 @@ def queries_that_fit(limit: PrivacyLoss, reserved: PrivacyLoss, settled: Privacy
 
 
 def _that_fit(limit: float, held: float, paid: float) -> int:
-    """The last query must still find what it reserves."""
+    """Count the queries that fit: the last must still find what it reserves."""
     if held > limit:
         return 0
     return MAX_QUERIES if paid == 0.0 else 1 + (Fraction(limit) - Fraction(held)) // Fraction(paid)

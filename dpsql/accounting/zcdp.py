@@ -17,6 +17,7 @@ import math
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from dpsql.errors import ParameterError
 
@@ -33,7 +34,7 @@ _SLACK = 2.0**-48
 
 
 def _log_inverse(delta: float) -> float:
-    """ln(1/delta), for a delta strictly between 0 and 1."""
+    """Compute ln(1/delta), for a delta strictly between 0 and 1."""
     if not _is_number(delta) or not 0.0 < delta < 1.0:
         raise _bad_parameter("delta", "must be greater than 0 and less than 1", delta)
     return -math.log(delta)
@@ -91,7 +92,7 @@ class PrivacyLoss:
         _require_cost("epsilon", self.epsilon)
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        """Adaptive sequential composition (Bun & Steinke 2016, Lemma 8.2; basic for epsilon)."""
+        """Compose adaptively in sequence (Bun & Steinke 2016, Lemma 8.2; basic for epsilon)."""
         return PrivacyLoss(
             self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
         )
@@ -254,7 +255,7 @@ class Budget:
 
     @classmethod
     def zcdp(cls, epsilon: float, delta: float) -> Budget:
-        """Half of delta pays for the conversion, half for what mechanisms charge beside rho.
+        """Limit by zCDP: half of delta converts, half pays for what mechanisms charge beside rho.
 
         Raises as :meth:`of`.
         """
@@ -266,7 +267,7 @@ class Budget:
 
     @classmethod
     def basic(cls, epsilon: float, delta: float) -> Budget:
-        """Queries add their own epsilon and delta up to these. Raises as :meth:`of`."""
+        """Limit the sums of the queries' own epsilon and delta. Raises as :meth:`of`."""
         _require_positive("epsilon", epsilon)
         _require_delta_of_units(delta, 1)
         most = PrivacyLoss(0.0, delta, epsilon)
@@ -297,7 +298,7 @@ def _require_delta_of_units(delta: float, units: int) -> None:
 
 
 def _epsilon_at_order(rho: float, log_inverse_delta: float, order: float) -> float:
-    """The conversion at alpha = 1 + ``order``, rounded up."""
+    """Compute the conversion at alpha = 1 + ``order``, rounded up."""
     log_order = math.log1p(order)
     divergence = (1.0 + order) * rho
     gain = math.log1p(1.0 / order)  # -ln(1 - 1/alpha), without cancellation
@@ -307,17 +308,19 @@ def _epsilon_at_order(rho: float, log_inverse_delta: float, order: float) -> flo
 
 
 def _rho_at_order(epsilon: float, log_inverse_delta: float, order: float) -> float:
-    """The rho whose conversion at alpha = 1 + ``order`` is epsilon."""
+    """Find the rho whose conversion at alpha = 1 + ``order`` is epsilon."""
     gain = math.log1p(1.0 / order)
     tail = (log_inverse_delta - math.log1p(order)) / order
     return (epsilon + gain - tail) / (1.0 + order)
 
 
+@lru_cache(1024)
 def _best_order(rho: float, log_inverse_delta: float) -> float:
-    """alpha - 1 of the tightest conversion: the root t of ``rho t^2 + ln(1 + t) = ln(1/delta)``.
+    """Find alpha - 1 of the tightest conversion.
 
-    In u = ln t the left side is convex and increasing, and each of its terms alone bounds the root
-    from above: Newton's method started at the smaller bound descends to the root.
+    It is the root t of ``rho t^2 + ln(1 + t) = ln(1/delta)``. In u = ln t the left side is convex
+    and increasing, and each of its terms alone bounds the root from above: Newton's method started
+    at the smaller bound descends to the root.
     """
     log_order = log_inverse_delta + math.log(-math.expm1(-log_inverse_delta))
     if rho > 0.0:
@@ -333,7 +336,7 @@ def _best_order(rho: float, log_inverse_delta: float) -> float:
 
 
 def _rho_simple(epsilon: float, log_inverse_delta: float) -> float:
-    """The inverse of :func:`epsilon_simple`: a rho that is certainly small enough."""
+    """Invert :func:`epsilon_simple`: a rho that is certainly small enough."""
     root = epsilon / (math.sqrt(log_inverse_delta + epsilon) + math.sqrt(log_inverse_delta))
     return root * root
 

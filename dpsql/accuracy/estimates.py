@@ -35,7 +35,7 @@ class PlausibleRange:
 
     @classmethod
     def around(cls, values: FloatArray, margin: float) -> PlausibleRange:
-        """Take in all values within ``margin``."""
+        """Return the range of all values within ``margin`` of these."""
         return cls(values - margin, values + margin)
 
     def clip(self, low: float, high: float) -> PlausibleRange:
@@ -94,7 +94,7 @@ def _variance(lattices: Lattices, parts: Parts) -> PlausibleRange:
 
 
 def _variance_of_sample(lattices: Lattices, parts: Parts) -> PlausibleRange:
-    """The unbiased estimate, which divides by one less."""
+    """Compute the unbiased estimate, which divides by one less."""
     variance, number = _variance(lattices, parts), _at_least(parts[1], 2)
     return PlausibleRange(
         variance.low * number.high / (number.high - 1),

@@ -73,7 +73,7 @@ def interval_of(
 def _counted_interval(
     plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], confidence: float
 ) -> Interval:
-    """Intervals of what a cascade counted, by the cap of each row."""
+    """Compute intervals of what a cascade counted, by the cap of each row."""
     *values, caps = columns
     all_counted = values[-len(aggregate.measures) :]
     all_counted = values[-len(aggregate.measures) :]
@@ -99,7 +99,7 @@ def _counted_interval(
 
 
 def _caps_in(caps: FloatArray) -> list[int]:
-    """The caps that rows were counted at, of those that there are."""
+    """List the caps that rows were counted at, of those that there are."""
     return [cap for cap in (NAMED_ALONE, *CAP_CHOICES) if (caps == cap).any()]
 
 
@@ -121,7 +121,7 @@ def noise_scales(plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> 
 def _margin(
     plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
 ) -> float:
-    """Half the interval's width: the noise's margin, and what rounding can add."""
+    """Compute half the interval's width: the noise's margin, and what rounding can add."""
     margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))
     return _with_rounding(plan, aggregate, index, margin)
 

@@ -82,7 +82,7 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
 
 
 def _accuracy(part: Part, confidence: float) -> Iterator[str]:
-    """How close values are to those without noise."""
+    """Yield how close values are to those without noise."""
     plan = part.plan
     shown = part.shown or tuple(
         ShownAggregate(index, aggregate.text)
@@ -112,13 +112,13 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
 
 
 def _says_something(part: Part, shown: ShownAggregate) -> bool:
-    """Quantiles have a sentence of their own; averages and spreads have intervals where shown."""
+    """Tell whether a sentence is due: quantiles have their own, averages shown have intervals."""
     aggregate = part.plan.block.aggregates[shown.aggregate]
     return aggregate.quantile is None and (bool(part.shown) or not aggregate.kind.composed)
 
 
 def _selected(part: Part, shown: Sequence[ShownAggregate]) -> str:
-    """The condition under which selected values have their interval."""
+    """State the condition under which selected values have their interval."""
     plan = part.plan
     selected = [_name(one.name) for one in shown if _is_selected(plan, one.aggregate)]
     large, found = large_enough(plan), appearance(plan)
@@ -133,21 +133,21 @@ def _selected(part: Part, shown: Sequence[ShownAggregate]) -> str:
 
 
 def _before(part: Part) -> str:
-    """What the true values are those of."""
+    """Say what the true values are those of."""
     if not part.shown:
         return "after bounding, before the outer query"
     return "after bounding, before rows were chosen" if _chosen(part) else "after bounding"
 
 
 def _chosen(part: Part) -> bool:
-    """Whether some groups may have been left out by their noisy values."""
+    """Tell whether some groups may have been left out by their noisy values."""
     top_k = part.plan.block.top_k
     full = top_k is not None and part.released >= top_k.limit
     return part.rows < part.released or (full and part.plan.selection.leaves_out)
 
 
 def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
-    """How far quantiles are from the rank asked for; their values can be far off in thin data."""
+    """Yield how far quantiles are from the rank asked for; in thin data values can be far off."""
     if not plan.quantiles:
         return
     texts = {a.quantile: _name(a.text) for a in plan.block.aggregates if a.quantile is not None}
@@ -162,15 +162,18 @@ def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
 
 
 def _rank_margin(plan: BlockPlan, quantile: Quantile, confidence: float) -> int:
-    """A distance in ranks. Quantiles of the same values are put in order, which keeps all of them
-    within the largest of their margins if they were within their own."""
+    """Return a distance in ranks.
+
+    Quantiles of the same values are put in order, which keeps all of them within the largest of
+    their margins if they were within their own.
+    """
     alike = [q.mechanism for q in plan.quantiles if q.quantile.ranked == quantile.ranked]
     each = 1 - (1 - confidence) / len(alike)
     return math.ceil(max(mechanism.margin(each) for mechanism in alike))
 
 
 def _groups(part: Part) -> Iterator[str]:
-    """Which groups appear."""
+    """Yield which groups appear."""
     plan, selection = part.plan, part.plan.selection
     large = large_enough(plan)
     if plan.answers_all:
@@ -205,7 +208,7 @@ def _groups(part: Part) -> Iterator[str]:
 
 
 def _histogram(part: Part, found: Appearance) -> str:
-    """A threshold on the number of units."""
+    """State a threshold on the number of units."""
     plan = part.plan
     text = (
         f"A group that keeps {_up(found.half)} {_score(plan)} appears at least half the time, one "
@@ -222,7 +225,7 @@ def _histogram(part: Part, found: Appearance) -> str:
 
 
 def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
-    """A threshold on weights that units divide among the keys that have no name yet."""
+    """Write of a threshold on weights that units divide among keys without a name."""
     unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
     return (
         f"Groups are named in rounds, in which a unit divides itself among what has no name yet. "
@@ -232,7 +235,7 @@ def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
 
 
 def _left_out(part: Part, large: Appearance) -> str:
-    """A minimum of units that declared groups must reach, noise included."""
+    """State a minimum of units that declared groups must reach, noise included."""
     plan, least = part.plan, part.plan.block.parameters.min_units_per_group
     text = (
         f"Declared groups are left out where the noisy number of {_units(plan)} is below "
@@ -247,7 +250,7 @@ def _left_out(part: Part, large: Appearance) -> str:
 
 
 def _top_k(plan: BlockPlan, found: Appearance) -> str:
-    """A threshold that counts from the first group that cannot come out."""
+    """State a threshold that counts from the first group that cannot come out."""
     assert plan.block.top_k is not None
     assert plan.base_rank is not None
     floor = plan.block.parameters.min_units_per_group - 1
@@ -261,7 +264,7 @@ def _top_k(plan: BlockPlan, found: Appearance) -> str:
 
 
 def _union(plan: BlockPlan, found: Appearance) -> str:
-    """A threshold on weights that units divide among their keys."""
+    """State a threshold on weights that units divide among their keys."""
     unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
     if plan.selection.estimated:
         return (
@@ -278,13 +281,13 @@ def _union(plan: BlockPlan, found: Appearance) -> str:
 
 
 def _margin(part: Part, aggregate: int, confidence: float) -> float:
-    """Half the width of every interval of an aggregate that is one noisy measure."""
+    """Compute half the width of the intervals of an aggregate that is one noisy measure."""
     around_zero = interval_of(part.plan, part.released, aggregate, [np.zeros(1)], confidence)
     return float(around_zero.high[0])
 
 
 def _is_selected(plan: BlockPlan, index: int) -> bool:
-    """Whether the noise on an aggregate also decided which groups appear."""
+    """Tell whether the noise on an aggregate also decided which groups appear."""
     measures = plan.block.aggregates[index].measures
     if plan.units_measure is not None and measures == (plan.units_measure,):
         return True
@@ -293,7 +296,7 @@ def _is_selected(plan: BlockPlan, index: int) -> bool:
 
 
 def _if_bounded(plan: BlockPlan) -> str:
-    """What to add where a group's size may be less than that of the group in the table."""
+    """Say what to add where a group's size may be less than that of the group in the table."""
     whole = plan.bounding is None and plan.measures[plan.score or 0].measure.kind in _UNBOUNDED
     return "" if whole else " (after bounding)"
 
@@ -303,7 +306,7 @@ def _is_weighted(plan: BlockPlan) -> bool:
 
 
 def _score(plan: BlockPlan) -> str:
-    """What a group's size is measured in."""
+    """Name what a group's size is measured in."""
     kind = MeasureKind.UNITS if plan.score is None else plan.measures[plan.score].measure.kind
     if kind is MeasureKind.UNITS:
         return _units(plan)
@@ -318,7 +321,7 @@ def _units(plan: BlockPlan) -> str:
 
 
 def _up(value: float) -> str:
-    """A figure rounded up to three digits at least, so that what is said of it stays true."""
+    """Round a figure up to three digits at least, so that what is said of it stays true."""
     if float(value).is_integer():
         return f"{value:,.0f}"
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -327,10 +330,10 @@ def _up(value: float) -> str:
 
 
 def _name(text: str) -> str:
-    """A column or an expression as it is called, safe for a terminal."""
+    """Name a column or an expression, safe for a terminal."""
     return printable(text, 40)
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names in a row, with "and" before the last."""
+    """List names in a row, with "and" before the last."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

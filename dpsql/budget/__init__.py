@@ -120,12 +120,12 @@ class BudgetReport:
 
     @property
     def composition(self) -> Composition:
-        """How costs add up."""
+        """The composition: how costs add up."""
         return self.own.composition
 
     @property
     def epsilon(self) -> float:
-        """What all queries together may amount to, at ``delta``."""
+        """The epsilon that all queries together may amount to, at ``delta``."""
         return self._budget.epsilon
 
     @property
@@ -135,24 +135,24 @@ class BudgetReport:
 
     @property
     def rho_limit(self) -> float:
-        """zCDP that queries may spend."""
+        """The zCDP that queries may spend."""
         return self._budget.limit.loss.rho
 
     @property
     def delta_limit(self) -> float:
-        """Delta that queries may spend."""
+        """The delta that queries may spend."""
         limit = self.own.delta_limit
         assert limit is not None
         return limit
 
     @property
     def rho_spent(self) -> float:
-        """zCDP spent."""
+        """The zCDP that was spent."""
         return self.own.spent.loss.rho
 
     @property
     def delta_spent(self) -> float:
-        """Delta spent by queries."""
+        """The delta that queries have spent."""
         return self.own.spent.loss.delta
 
     @property
@@ -162,28 +162,30 @@ class BudgetReport:
 
     @property
     def queries(self) -> int:
-        """Queries charged."""
+        """The number of queries that were charged."""
         return self.own.spent.queries
 
     @property
     def unsettled(self) -> int:
-        """Queries that hold their whole reservation."""
+        """The number of queries that hold their whole reservation."""
         return self.own.spent.unsettled
 
     @property
     def epsilon_remaining(self) -> float:
-        """How far ``epsilon_spent`` may still rise. Under zCDP, queries buy more with it than
-        their own epsilons add up to."""
+        """The epsilon by which ``epsilon_spent`` may still rise.
+
+        Under zCDP, queries buy more with it than their own epsilons add up to.
+        """
         return max(0.0, self.epsilon - self.epsilon_spent)
 
     @property
     def rho_remaining(self) -> float:
-        """zCDP still available."""
+        """The zCDP that is still available."""
         return max(0.0, self.rho_limit - self.rho_spent)
 
     @property
     def delta_remaining(self) -> float:
-        """Delta still available to queries."""
+        """The delta that is still available to queries."""
         return max(0.0, self.delta_limit - self.delta_spent)
 
     @property
@@ -239,7 +241,7 @@ def budget_report(
 def _reports(
     account: OwnAccount, standing: OwnStanding, budgets: Mapping[str, Budget]
 ) -> tuple[AccountReport, ...]:
-    """The analyst's own accounts, the one that pays first."""
+    """Return the analyst's own accounts, the one that pays first."""
     budget = budgets[account.payer.analyst]
     return tuple(
         account_report(
@@ -259,7 +261,7 @@ def _promise(
     budgets: Mapping[str, Budget],
     periods: tuple[str, ...],
 ) -> Guarantee | None:
-    """What the limits guarantee: those of all analysts together, if there are any.
+    """Return what the limits guarantee: those of all analysts together, if there are any.
 
     Others decide then whether there is room left, and so what the analyst sees.
     """
@@ -284,13 +286,13 @@ def _promise(
 def _last(
     entries: Iterable[tuple[Entry, LoggedQuery]], path: str
 ) -> list[tuple[Entry, LoggedQuery]]:
-    """The latest entry of an account or one below it, if there is one."""
+    """Return the latest entry of an account or one below it, if there is one."""
     mine = ((e, asked) for e, asked in entries if f"{e.account}/".startswith(f"{path}/"))
     return list(islice(mine, 1))
 
 
 def _compared(own: AccountReport, account: OwnAccount) -> tuple[Analysis, ...]:
-    """What the ledger has charged the account in all, and what other theorems would say."""
+    """Compare what the ledger has charged the account in all with other theorems."""
     total = own.total
     if not 0 < total.queries <= MAX_COMPARED or own.binding is None:
         return ()

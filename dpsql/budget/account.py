@@ -107,7 +107,7 @@ def stream_report(found: StreamRecord) -> StreamReport:
 
 
 def _binding(limits: Sequence[Limit]) -> Limit | None:
-    """The limit that leaves least rho or epsilon; None without limits."""
+    """Return the limit that leaves least rho or epsilon; None without limits."""
     return min(limits, key=lambda limit: limit.budget.limit.units, default=None)
 
 
@@ -203,7 +203,7 @@ def _limits(
 
 
 def _written(terms: str, limit: Amount) -> Budget | None:
-    """The budget that the owner wrote beside a limit, if the limit is really that."""
+    """Read the budget that the owner wrote beside a limit, if the limit is really that."""
     try:
         record = json.loads(terms)
         epsilon, delta = float(record["epsilon"]), float(record["delta"])
@@ -214,7 +214,7 @@ def _written(terms: str, limit: Amount) -> Budget | None:
 
 
 def _composition(standing: Standing) -> Composition:
-    """How costs add up in an account, by its charges or else its limits; zCDP if none tell."""
+    """Tell how costs add up in an account, by its charges or else its limits; zCDP by default."""
     amounts = (standing.total.amount, *standing.limits)
     basic = any(amount.epsilon for amount in amounts) and not any(a.rho for a in amounts)
     return Composition.BASIC if basic else Composition.ZCDP

@@ -89,7 +89,7 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
 
 
 def analyses(questions: Charged, slack: float) -> tuple[Analysis, ...]:
-    """Simple addition, advanced, optimal and zCDP composition of unequal questions.
+    """Compare simple, advanced, optimal and zCDP composition of unequal questions.
 
     All but the first spend ``slack``, between 0 and 1, of delta beside the questions' own. What is
     optimal is so for questions of which no more than epsilon and delta are known: zCDP knows more.
@@ -116,7 +116,7 @@ def basic_of(epsilons: Mapping[float, int]) -> float:
 
 
 def advanced_of(epsilons: Mapping[float, int], slack: float) -> float:
-    """``sum e tanh(e/2) + sqrt(2 ln(1/slack) sum e^2)``, or the sum of the e where that is less.
+    """Compute ``sum e tanh(e/2) + sqrt(2 ln(1/slack) sum e^2)``, or ``sum e`` if that is less.
 
     The first summand bounds the mean of the privacy loss, the second its deviation (Azuma).
     """
@@ -154,7 +154,7 @@ def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
 def _composed(
     chances: NDArray[np.float64], step: int, width: float, count: int, slack: float
 ) -> NDArray[np.float64]:
-    """The chances of each total loss after ``count`` more responses of loss ``step * width``.
+    """Compute the chances of total losses after ``count`` more responses of ``step * width``.
 
     ``chances[i]`` is that of a loss of ``i`` widths, twice, below the largest.
     """
@@ -171,7 +171,10 @@ def _composed(
 
 
 def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> float:
-    """The least E >= 0 whose delta(E) = sum over losses s > E of P(s) (1 - exp(E - s)) fits."""
+    """Find the least E >= 0 whose delta(E) fits.
+
+    delta(E) is the sum over losses s > E of P(s) (1 - exp(E - s)).
+    """
     largest = (len(chances) - 1) * width
     losses = largest - 2.0 * width * np.arange(len(chances))
     positive = losses > 0.0

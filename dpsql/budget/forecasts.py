@@ -140,7 +140,7 @@ def _mean(costs: Sequence[Amount]) -> Amount | None:
 
 
 def _about(left: Sequence[Amount], reserved: Amount, usual: Amount) -> int | None:
-    """How many questions fit where each finds what it reserves and then pays what is usual."""
+    """Count the questions that fit if each finds what it reserves and pays what is usual."""
     return _least(
         _that_fit(room, held, paid)
         for amount in left
@@ -149,7 +149,7 @@ def _about(left: Sequence[Amount], reserved: Amount, usual: Amount) -> int | Non
 
 
 def _that_fit(room: int, held: int, paid: int | None = None) -> int | None:
-    """The last question must still find what it reserves. None if any number fits."""
+    """Count the questions that fit: the last must still find what it reserves. None if any."""
     if held == 0:
         return None
     if held > room:

@@ -49,7 +49,7 @@ class OwnStanding:
 
     @property
     def binding(self) -> tuple[Standing, ...]:
-        """All that a question must fit, so far as the analyst may know it."""
+        """The limits that a question must fit, so far as the analyst may know them."""
         return self.own if self.total is None else (self.total.alone, *self.own)
 
 
@@ -89,7 +89,7 @@ class OwnAccount:
         return tuple(sorted(chain(*found), key=lambda stream: stream.entry))
 
     def _line(self) -> tuple[Standing, ...]:
-        """From the dataset down."""
+        """Return the accounts from the dataset down."""
         if self.ledger is not None:
             return self.ledger.standing(self.payer.path, self.payer.limits)
         limits = {account.path: (account.limit,) for account in self.payer.limits}
@@ -108,7 +108,7 @@ class OwnAccount:
 
 
 def _alone(dataset: Standing, own: Standing) -> Standing:
-    """The dataset's account as if only one analyst had asked, of which ``own`` is the account.
+    """Return the dataset's account as if only the owner of the account ``own`` had asked.
 
     What that spent counts if it was all spent in the dataset's present window.
     """

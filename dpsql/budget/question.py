@@ -68,7 +68,7 @@ class LoggedQuery:
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
-        """Tables and mechanisms: what questions of one kind have in common."""
+        """The tables and mechanisms: what questions of one kind have in common."""
         return tuple((block.table, block.mechanism) for block in self.blocks)
 
     @property
@@ -134,7 +134,7 @@ def _block(plan: BlockPlan) -> dict[str, Any]:
 
 
 def _logged(parameters: Parameters, name: str) -> object:
-    """The value of a privacy parameter as it is kept: a number, a word, or None for unlimited."""
+    """Return the value of a privacy parameter to keep: a number, a word, None for unlimited."""
     value = getattr(parameters, name)
     return str(value) if isinstance(value, AutomaticGroups) else value
 

@@ -72,7 +72,7 @@ CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
 
 
 def calibrate(request: Request) -> Calculated:
-    """Answer a request.
+    """Calibrate what a request asks for.
 
     Raises :class:`ParameterError` for an unknown mechanism, an option it needs and lacks or does
     not take, and values out of range; the message names the option.
@@ -101,7 +101,7 @@ def answer_json(answer: Calculated) -> str:
 
 
 def _resolved(request: Request, mechanism: Mechanism) -> Request:
-    """With --k put where the mechanism means it."""
+    """Put --k where the mechanism means it."""
     if not mechanism.k_is_groups or request.k is None:
         return request
     if request.groups is not None:
@@ -118,7 +118,7 @@ def _check(request: Request, mechanism: Mechanism) -> None:
 
 
 def _analysis(request: Request, mechanism: Mechanism) -> str:
-    """The name of the analysis to use: the one asked for, or the mechanism's usual one."""
+    """Name the analysis to use: the one asked for, or the mechanism's usual one."""
     possible = [*mechanism.one_shot, *(["zcdp"] if mechanism.zcdp else [])]
     hint = f"See {mechanism.instead}." if mechanism.instead else None
     if request.rho is not None:
@@ -162,7 +162,7 @@ def _one_shot(request: Request, mechanism: Mechanism, analysis: str, sizes: Size
 
 
 def _through_zcdp(request: Request, mechanism: Mechanism, sizes: Sizes) -> Calibration:
-    """The mechanism's own delta comes first, then what converts its rho to epsilon."""
+    """Calibrate by zCDP: the mechanism's own delta first, then what converts its rho."""
     assert mechanism.zcdp is not None
     budget = _zcdp_budget(request, mechanism.thresholded)
     found = mechanism.zcdp(sizes, budget.rho, budget.delta)

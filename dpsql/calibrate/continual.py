@@ -84,7 +84,7 @@ class ContinualCalibration:
 
 
 def calibrate_stream(request: Request) -> ContinualCalibration:
-    """The noise of a stream of ``steps`` refreshes for one guarantee of all of them.
+    """Calibrate the noise of ``steps`` refreshes of a stream for one guarantee of them all.
 
     Raises ParameterError for options that do not fit or are out of range.
     """
@@ -186,7 +186,7 @@ def _through_zcdp(request: Request, factorisation: Factorisation) -> _Found:
 
 
 def _step_figures(histogram: ContinualHistogram) -> Iterator[StepFigures]:
-    """Those of the first step, the last, and a few between at equal ratios."""
+    """Yield the figures of the first step, the last, and a few between at equal ratios."""
     last = histogram.noise.steps
     thresholds = histogram.thresholds()
     assert thresholds is not None
@@ -197,7 +197,7 @@ def _step_figures(histogram: ContinualHistogram) -> Iterator[StepFigures]:
 
 
 def _compared(steps: int, window: int | None) -> Iterator[FactorisationFigures]:
-    """Repetition gives each step an answer of its own at a T-th of the budget."""
+    """Yield the figures of repetition, a T-th of the budget per step, and of factorisations."""
     repeated = math.sqrt(steps)
     yield FactorisationFigures("repetition", repeated, repeated)
     if window is not None:

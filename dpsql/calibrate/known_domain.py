@@ -50,10 +50,11 @@ def _correlated_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
 
 
 def _correlated_known_domain_exact(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    """A unit moves value_i by v_i: by v_i - Δ∞/2 in its own noise, by Δ∞/2 in the shared one.
+    """Calibrate correlated noise on declared groups for one publication, exactly.
 
-    With Var Z_i = σ² and Var Z = σ²/√d that is at most Δ∞ sqrt(d + √d)/(2σ) standard deviations
-    in l2: one Gaussian mechanism.
+    A unit moves value_i by v_i: by v_i - Δ∞/2 in its own noise, by Δ∞/2 in the shared one. With Var
+    Z_i = σ² and Var Z = σ²/√d that is at most Δ∞ sqrt(d + √d)/(2σ) standard deviations in l2: one
+    Gaussian mechanism.
     """
     groups, allowed = sizes.groups, one_shot_distance(epsilon, delta)
     noise = one_shot_correlated_gaussian(allowed, sizes.sensitivity, groups)

@@ -94,7 +94,7 @@ class Mechanism:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name it answers to."""
+        """All names of the mechanism, by any of which it is found."""
         pairs = (f"{self.noise}-{self.family}", f"{self.family}-{self.noise}")
         return (self.name, *self.aliases, *(pairs if self.noise else ()))
 

@@ -116,7 +116,7 @@ class Answerer:
         return self._answered(prepared, self._present(prepared, found.blocks, cost), began)
 
     def explain(self, question: Question) -> Explanation:
-        """The plan, and whether the ledger has a release of it to give again."""
+        """Explain the plan, and whether the ledger has a release of it to give again."""
         prepared = self.preparer.prepare(question)
         explanation = self._explained(prepared)
         if self._ledger is None or prepared.fresh or not prepared.blocks:
@@ -125,11 +125,11 @@ class Answerer:
         return explanation if stored is None else replace(explanation, answered=stored[1])
 
     def describe(self, question: Question) -> tuple[Column, ...]:
-        """The columns of the answer. Reads nothing private and costs nothing."""
+        """Return the columns of the answer. Reads nothing private and costs nothing."""
         return self.preparer.prepare(question).shown
 
     def types_of(self, values: PlaceholderValues) -> dict[str, str | None]:
-        """The types that the values of query parameters have in a statement; None for NULL."""
+        """Return the types of query parameters' values in a statement; None for NULL."""
         written = literals(values)
         if not written:
             return {}
@@ -138,7 +138,10 @@ class Answerer:
         return {name: None if sql == "NULL" else column.type for (name, sql), column in named}
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
-        """What the account has spent and has left. Raises ``InterfaceError`` without a ledger."""
+        """Report what the account has spent and has left.
+
+        Raises ``InterfaceError`` without a ledger.
+        """
         ledger = self.paying_ledger()
         return budget_report(self.policy, self._analyst, ledger, self._session, compare=compare)
 
@@ -151,7 +154,7 @@ class Answerer:
         self.tails.interrupt()
 
     def close(self) -> None:
-        """Leave the room of the tails; answers that are still referred to stay readable."""
+        """Give back the room of the tails; answers that are still referred to stay readable."""
         self.tails.tenant.close()
 
     @property
@@ -160,7 +163,7 @@ class Answerer:
         return self._ledger is not None
 
     def paying_ledger(self) -> Ledger:
-        """The ledger. Raises ``InterfaceError`` if there is none."""
+        """Return the ledger. Raises ``InterfaceError`` if there is none."""
         if self._ledger is None:
             raise InterfaceError(
                 "the connection has no ledger, so it can only explain",
@@ -172,7 +175,7 @@ class Answerer:
     # -- the steps, in order ------------------------------------------------------------------
 
     def stored(self, prepared: Prepared) -> tuple[tuple[ReleasedBlock, ...], str] | None:
-        """The release that was given for this question, in any session, and when it was paid."""
+        """Find the release given for this question, in any session, and when it was paid."""
         kept = self.paying_ledger().stored(self.payer.analyst, prepared.fingerprint)
         if kept is None:
             return None
@@ -222,7 +225,7 @@ class Answerer:
     def present_stored(
         self, prepared: Prepared, released: tuple[ReleasedBlock, ...], answered: str
     ) -> Result:
-        """The answer from a release that was paid for at some time."""
+        """Present the answer from a release that was paid for at some time."""
         return self._present(prepared, released, replace(FREE, answered=answered))
 
     def _present(
@@ -250,7 +253,7 @@ class Answerer:
         return result
 
     def _explained(self, prepared: Prepared) -> Explanation:
-        """The plan, and how much work it may be."""
+        """Return the plan, and how much work it may be."""
         explanation = prepared.explain()
         return replace(explanation, limits=self.policy.limits if explanation.blocks else None)
 
@@ -264,7 +267,7 @@ class Answerer:
     # -- failures -----------------------------------------------------------------------------
 
     def _failed(self, charge: Charge, failure: _Failure) -> EngineError:
-        """What the analyst is told of a failure, once the ledger knows of it."""
+        """Build what the analyst is told of a failure, once the ledger knows of it."""
         cause = suspending_cause(self.policy, failure.code)
         if cause is not None:
             self._failures.append((charge, cause))
@@ -283,5 +286,5 @@ class Answerer:
 
 
 def _short(prepared: Prepared) -> str:
-    """What a log calls a question: the start of its fingerprint."""
+    """Name a question in a log: by the start of its fingerprint."""
     return prepared.fingerprint[:12] if prepared.blocks else "from public tables"

@@ -117,14 +117,14 @@ class Connection(CursorConnection):
         mechanism: str | None = None,
         **parameters: Unpack[PrivacyParameters],
     ) -> Explanation:
-        """How the query would be answered, and its price. Reads no data and costs nothing."""
+        """Explain how a query would be answered, and its price. Reads no data and costs nothing."""
         text, asked = statement_text(query), Arguments.of(values, mechanism, dict(parameters))
         with self._turn, self._tenant:
             self.refuse_closed()
             return self._statements.explanation(text, asked)
 
     def describe(self, query: str, values: PlaceholderValues | None = None) -> Description:
-        """The columns that a statement's answer would have, and its query parameters.
+        """Describe the columns of a statement's answer, and its query parameters.
 
         Any statement that ``sql`` takes can be described: nothing private is read, nothing is set,
         nothing is paid. ``values`` are those of its query parameters, as in ``sql``; None if they
@@ -146,7 +146,7 @@ class Connection(CursorConnection):
         self._answerer.interrupt()
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
-        """What this analyst's account has spent and has left, and for how many more questions.
+        """Report what this analyst's account has spent, what is left, and for how many questions.
 
         ``compare`` adds what other composition theorems would say of all that was charged, which
         reads every entry of the account.
@@ -187,7 +187,7 @@ class Connection(CursorConnection):
 
 
 def _ignore_progress(percent: int) -> None:
-    """Progress that nobody asked for."""
+    """Ignore progress that nobody asked for."""
 
 
 def connect(
@@ -263,7 +263,7 @@ def _policy(policies: str | Path | Policy) -> Policy:
 
 
 def _wrong_type(name: str, kinds: str, value: object) -> ParameterError:
-    """The error for an argument of a type that it cannot have."""
+    """Build the error for an argument of a type that it cannot have."""
     return ParameterError(f"{name} must be {kinds}, not {type_name(value)}", code="bad_parameter")
 
 

@@ -62,7 +62,7 @@ class CursorConnection(ABC):
         """Raise ``InterfaceError`` if the connection is closed."""
 
     def cursor(self) -> Cursor:
-        """A new cursor. Raises ``InterfaceError`` if the connection is closed."""
+        """Open a new cursor. Raises ``InterfaceError`` if the connection is closed."""
         self.refuse_closed()
         return Cursor(self)
 
@@ -131,12 +131,12 @@ class Cursor:
         )
 
     def fetchone(self) -> Row | None:
-        """The next row, or None after the last."""
+        """Return the next row, or None after the last."""
         rows = self.fetchmany(1)
         return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next ``size`` rows (``arraysize`` unless given), fewer at the end."""
+        """Return the next ``size`` rows (``arraysize`` unless given), fewer at the end."""
         count = plain_whole(self.arraysize if size is None else size)
         if count is None or count < 0:
             raise errors.ProgrammingError(
@@ -145,7 +145,7 @@ class Cursor:
         return self._take(count)
 
     def fetchall(self) -> list[Row]:
-        """All rows that have not been read."""
+        """Return all rows that have not been read."""
         return self._take(None)
 
     def __iter__(self) -> Cursor:
@@ -177,7 +177,7 @@ class Cursor:
 
     @property
     def messages(self) -> list[tuple[type[Exception], Exception]]:
-        """Empty: what an engine says is withheld, because it may quote data."""
+        """No messages: what an engine says is withheld, because it may quote data."""
         return []
 
     def setinputsizes(self, sizes: object) -> None:
@@ -199,16 +199,16 @@ class Cursor:
 
     @property
     def cost(self) -> Cost:
-        """What the answer reserved and was charged."""
+        """The cost of the answer: what was reserved and charged."""
         return self.result.cost
 
     @property
     def explanation(self) -> Explanation:
-        """How the answer was made and priced."""
+        """The explanation of how the answer was made and priced."""
         return self.result.plan
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
-        """Confidence intervals for all rows of the answer, by column: ``Result.intervals``."""
+        """Compute confidence intervals for all rows of the answer, as ``Result.intervals``."""
         return self.result.intervals(confidence)
 
     def close(self) -> None:

@@ -69,12 +69,12 @@ class Layer:
 
 
 def plan_listing(text: str) -> Listing:
-    """The text of an explanation as one column, line by line."""
+    """List the text of an explanation as one column, line by line."""
     return Listing(PLAN_COLUMNS, [(line,) for line in text.split("\n")])
 
 
 def budget_listing(report: BudgetReport) -> Listing:
-    """What each of the analyst's accounts counts, one row each, and what is promised.
+    """List what each of the analyst's accounts counts, one row each, and what is promised.
 
     The account that pays comes first, the analyst's above it follows. What is promised of all
     analysts together has the dataset's name.
@@ -92,7 +92,7 @@ def budget_listing(report: BudgetReport) -> Listing:
 
 
 def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
-    """The quantities of one account: what was spent, what remains, the limit; NULL without."""
+    """Yield the quantities of one account: spent, remaining, the limit; NULL without."""
     loss, bound = account.spent.loss, account.binding
     limit = None if bound is None else bound.budget.limit.loss.rho
     yield _row("epsilon", account.spent.epsilon, None if bound is None else bound.budget.epsilon)
@@ -110,7 +110,7 @@ def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
 
 
 def table_listing(policy: Policy) -> Listing:
-    """The tables an analyst may use: those of the policy, no others exist."""
+    """List the tables an analyst may use: those of the policy, no others exist."""
     listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
     return Listing(TABLE_COLUMNS, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
 
@@ -144,7 +144,7 @@ def view_column_listing(view: PreparedView) -> Listing:
 
 
 def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None = None) -> Listing:
-    """The privacy parameters in force, where each comes from, and the policy's limit to it.
+    """List the privacy parameters in force, where each comes from, and the policy's limit to it.
 
     ``layers`` are in order from far to near; what none of them gives is the policy's default.
     """
@@ -159,7 +159,7 @@ def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None 
 
 
 def column_listing(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
-    """The columns of a table and what the policy declares about each.
+    """List the columns of a table and what the policy declares about each.
 
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
     """
@@ -195,7 +195,7 @@ def _access(table: TablePolicy) -> str:
 
 
 def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
-    """What a column is to privacy: the unit, the way to it, or merely private or public."""
+    """Say what a column is to privacy: the unit, the way to it, or merely private or public."""
     unit, link = table.privacy_unit, table.link
     if unit is not None and unit.per is not None:
         if fold(column.name) in (fold(unit.column), fold(unit.per.column)):
@@ -213,7 +213,7 @@ def _value_text(value: object) -> str:
 
 
 def _limit(policy: Policy, name: str) -> str | None:
-    """The bound the policy sets to a parameter, or None if there is none."""
+    """Write the bound the policy sets to a parameter, or None if there is none."""
     if name == "min_units_per_group":
         return f"at least {policy.defaults.min_units_per_group}"
     most = getattr(policy.maxima, name, None)

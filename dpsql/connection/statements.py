@@ -59,7 +59,7 @@ class Arguments:
         parameters: Mapping[str, object],
         fresh: object = False,
     ) -> Arguments:
-        """What a program passed, as values of built-in types. Raises what ``sql`` does."""
+        """Turn what a program passed into values of built-in types. Raises what ``sql`` does."""
         return cls(
             plain_values(values),
             None if mechanism is None else plain_text("mechanism", mechanism),
@@ -68,7 +68,7 @@ class Arguments:
         )
 
     def refuse(self) -> None:
-        """Refuse to be given to a statement that has no use for it."""
+        """Refuse arguments to a statement that has no use for them."""
         if self.values or self.mechanism is not None or self.parameters or self.fresh:
             raise ProgrammingError(
                 "this statement takes no values and no privacy parameters",
@@ -125,7 +125,7 @@ class Statements:
                 return Description(_answer_columns(self._listed_columns(statement)), ())
 
     def question(self, text: str, asked: Arguments) -> Question:
-        """What a query asks under the privacy parameters in force."""
+        """Build what a query asks under the privacy parameters in force."""
         given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
         settings = resolve(self._policy, *given)
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
@@ -147,7 +147,7 @@ class Statements:
         return Description(_answer_columns(columns), parameters)
 
     def _listed_columns(self, statement: Command) -> tuple[Column, ...]:
-        """The columns of what a statement lists, after the checks it would make."""
+        """Return the columns of what a statement lists, after the checks it would make."""
         match statement:
             case Set(name, value, place):
                 _checked(self._policy, name, value, place)
@@ -178,7 +178,10 @@ class Statements:
         return Result(rows, lambda: explanation)
 
     def _listing(self, statement: Command) -> Listing:
-        """Obey or look up; nothing here reads a row or costs anything."""
+        """Run a command and return what it lists.
+
+        Only those on views read rows or cost anything.
+        """
         match statement:
             case Set(name, value, place):
                 self._set[name] = _checked(self._policy, name, value, place)
@@ -213,7 +216,7 @@ class Statements:
         raise AssertionError("every statement has been answered")
 
     def _is_view(self, name: str) -> bool:
-        """True for a view that may be read, and that no table of the policy hides."""
+        """Tell whether a name is of a view that may be read, and hidden by no table."""
         if self._policy.table(name) is not None or not self._answerer.has_ledger:
             return False
         return any(fold(view.name) == fold(name) for view in self._answerer.views.all())
@@ -235,7 +238,7 @@ class Statements:
             )
 
     def _layers(self) -> tuple[Layer, ...]:
-        """What was given to the connection, from far to near."""
+        """Return what was given to the connection, from far to near."""
         return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
 
 
@@ -251,13 +254,13 @@ def _at(place: Place) -> Iterator[None]:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """The wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
+    """Read the wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
     return None if text is None else read_wall_time("UNTIL", text)
 
 
 @contextmanager
 def _placed_after(before: str) -> Iterator[None]:
-    """Have the places of errors count from the start of a text of which only the end is read."""
+    """Shift the places of errors in the end of a text, to count from the start of it."""
     try:
         yield
     except Error as error:
@@ -271,7 +274,7 @@ def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
 
 
 def statement_text(text: object) -> str:
-    """The text of a statement as a built-in one. Raises ``SQLSyntaxError`` for what is no text."""
+    """Return a statement's text as a built-in one. Raises ``SQLSyntaxError`` for other things."""
     try:
         found = plain(text)
     except NotPlain:
@@ -294,7 +297,7 @@ def _boolean(name: str, value: object) -> bool:
 
 
 def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
-    """The value of a parameter, checked as an argument of ``connect`` is; errors have a place."""
+    """Check a parameter's value as an argument of ``connect`` is; errors have a place."""
     try:
         return check_setting(policy, name, value)
     except ParameterError as error:

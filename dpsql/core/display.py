@@ -27,7 +27,7 @@ _loaders: list[Callable[[], Renderer]] = []
 
 
 def use(load: Callable[[], Renderer]) -> None:
-    """Name what loads the renderer."""
+    """Register what loads the renderer."""
     _loaders[:] = [load]
 
 

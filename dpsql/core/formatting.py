@@ -40,7 +40,7 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def decimals_for(half_width: float) -> int:
-    """Decimals that show an uncertainty to two significant digits: more would be noise.
+    """Count the decimals that show an uncertainty to two significant digits: more would be noise.
 
     >>> decimals_for(54.0), decimals_for(8.1), decimals_for(0.03)
     (0, 1, 3)
@@ -91,7 +91,7 @@ def ordinal(number: int) -> str:
 
 
 def printable(text: str, width: int | None = None) -> str:
-    """Text from data or a catalog, safe for a terminal: one line, control characters escaped.
+    """Make text of data or a catalog fit for a terminal: one line, control characters escaped.
 
     >>> printable("two\\nlines"), printable("a long title", 7)
     ('two\\\\nlines', 'a long…')
@@ -124,7 +124,7 @@ def cell(value: object, width: int | None = 60) -> str:
 
 
 def _float(value: float) -> str:
-    """Six significant digits; thousands are separated where it cannot be a year."""
+    """Write six significant digits; thousands are separated where it cannot be a year."""
     if 1e4 <= abs(value) < 1e15:
         text = f"{value:,.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
@@ -132,18 +132,18 @@ def _float(value: float) -> str:
 
 
 def common_decimals(lows: Iterable[float], highs: Iterable[float]) -> int:
-    """Decimals for a noisy column: those its narrowest interval deserves."""
+    """Count the decimals that the narrowest interval of a noisy column deserves."""
     widths = [(high - low) / 2 for low, high in zip(lows, highs, strict=True)]
     return max((decimals_for(width) for width in widths), default=0)
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """JSON of a value; NaN and infinities as null, dates in ISO 8601, bytes in hexadecimal."""
+    """Write JSON; NaN and infinities as null, dates in ISO 8601, bytes in hexadecimal."""
     return json.dumps(_json_value(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _json_value(value: Any) -> Any:
-    """A value JSON can hold: NaN and infinities as null, dates in ISO 8601, exact decimals."""
+    """Turn a value into one JSON can hold: NaN and infinities null, dates in ISO 8601."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -159,7 +159,7 @@ def _json_value(value: Any) -> Any:
 
 
 def plain_cell(value: object) -> object:
-    """A value as text: dates in ISO 8601, bytes in hexadecimal; numbers and None as they are."""
+    """Write a value as text: dates in ISO 8601, bytes in hex; numbers and None stay as they are."""
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, bytes):

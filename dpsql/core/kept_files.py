@@ -30,7 +30,7 @@ def refuse_kept(
 
 
 def _same(target: str | os.PathLike[str], file: str, end: str) -> bool:
-    """Whether a target is the file that has this end added to its name."""
+    """Tell whether a target is the file that has this end added to its name."""
     if "://" in file:
         return False
     try:

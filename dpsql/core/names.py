@@ -23,7 +23,7 @@ _UNSEEN: Final = re.compile(
 
 
 def is_account_name(name: object) -> bool:
-    """True for what may be one part of an account's path: a dataset, an analyst or a session.
+    """Tell whether a name may be part of an account's path: a dataset, analyst or session.
 
     In Unicode's normal form C, of at most ``MAX_ACCOUNT_NAME`` characters that can be seen, with
     single spaces between them.
@@ -37,7 +37,7 @@ def is_account_name(name: object) -> bool:
 
 
 def look_alikes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of different names that differ by letter case or Unicode's forms alone, in order."""
+    """Find, in order, pairs of names that differ by letter case or Unicode's forms alone."""
     known: dict[str, str] = {}
     for name in dict.fromkeys(names):
         first = known.setdefault(_looks(name), name)
@@ -46,6 +46,6 @@ def look_alikes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _looks(name: str) -> str:
-    """What is common to names that look alike."""
+    """Return what is common to names that look alike."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded)

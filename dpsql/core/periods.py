@@ -43,7 +43,7 @@ class Period:
         )
 
     def after(self, start: datetime, times: int) -> datetime:
-        """The wall time so many periods after ``start``; the last day of shorter months."""
+        """Return the wall time so many periods after ``start``; the last day of shorter months."""
         if not self.months:
             return start + timedelta(seconds=self.seconds * times)
         month = start.month - 1 + self.months * times
@@ -51,7 +51,7 @@ class Period:
         return start.replace(year=year, month=month, day=min(start.day, _days(year, month)))
 
     def times_in(self, other: Period) -> int | None:
-        """How many of these periods make the ``other``; None if no whole number does."""
+        """Count how many of these periods make the ``other``; None if no whole number does."""
         for one, all_ in ((self.seconds, other.seconds), (self.months, other.months)):
             if one and all_ and not (self.seconds and other.months):
                 return all_ // one if all_ % one == 0 else None
@@ -71,7 +71,7 @@ class Period:
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """The time zone of that name. Raises ``ParameterError`` (``unknown_zone``)."""
+    """Return the time zone of that name. Raises ``ParameterError`` (``unknown_zone``)."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -153,7 +153,7 @@ def _bad_values() -> ProgrammingError:
 
 
 def _of_subclass(value: object) -> Plain:
-    """The value of an object of a class that derives from a built-in one."""
+    """Return the value of an object of a class that derives from a built-in one."""
     kind = type(value)
     if issubclass(kind, int):
         return int.__index__(value)  # type: ignore[arg-type]
@@ -173,12 +173,12 @@ def _of_subclass(value: object) -> Plain:
 
 
 def _parts(value: object, parts: Sequence[Any]) -> list[Any]:
-    """What descriptors of a built-in class say of an object, whatever its own class defines."""
+    """Read what descriptors of a built-in class say of an object, whatever its class defines."""
     return [part.__get__(value) for part in parts]
 
 
 def _of_numpy(value: Any, numpy: Any) -> Plain:
-    """The value of a numpy scalar, where a built-in type holds exactly the same."""
+    """Return the value of a numpy scalar, where a built-in type holds exactly the same."""
     kind = type(value)
     if issubclass(kind, numpy.datetime64):
         return _of_datetime64(value, numpy)
@@ -192,7 +192,7 @@ def _of_numpy(value: Any, numpy: Any) -> Plain:
 
 
 def _of_datetime64(value: Any, numpy: Any) -> Plain:
-    """A date or a timestamp. Python's end at microseconds and in the year 9999."""
+    """Return a date or a timestamp. Python's end at microseconds and in the year 9999."""
     given = numpy.asarray(value)
     unit, _ = numpy.datetime_data(given.dtype)
     moment = given.astype("datetime64[D]" if unit in _DAYS else "datetime64[us]")
@@ -203,7 +203,7 @@ def _of_datetime64(value: Any, numpy: Any) -> Plain:
 
 
 def _of_pandas(value: object, pandas: Any) -> Plain:
-    """A timestamp of pandas', to the nanosecond; NaT is none."""
+    """Return a timestamp of pandas', to the nanosecond; NaT is none."""
     if not issubclass(type(value), pandas.Timestamp):
         raise NotPlain
     if datetime.tzinfo.__get__(value) is not None:

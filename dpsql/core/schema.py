@@ -144,47 +144,47 @@ def base_type(type_text: str) -> str:
 
 
 def is_integer(type_text: str) -> bool:
-    """True for the fixed-width integer types, signed or not."""
+    """Tell whether a type is an integer of fixed width, signed or not."""
     return base_type(type_text) in INTEGER_BITS
 
 
 def is_huge_integer(type_text: str) -> bool:
-    """True for the integer types of more than 64 bits, signed or not."""
+    """Tell whether a type is an integer of more than 64 bits, signed or not."""
     return INTEGER_BITS.get(base_type(type_text), (True, 0))[1] > 64
 
 
 def is_float(type_text: str) -> bool:
-    """True for FLOAT and DOUBLE, the types that can hold NaN and infinities."""
+    """Tell whether a type is FLOAT or DOUBLE, which can hold NaN and infinities."""
     return base_type(type_text) in _FLOATS
 
 
 def is_decimal(type_text: str) -> bool:
-    """True for DECIMAL of any width and scale."""
+    """Tell whether a type is DECIMAL, of any width and scale."""
     return base_type(type_text) == "DECIMAL"
 
 
 def is_numeric(type_text: str) -> bool:
-    """True for integers, floats and decimals: the types that can carry bounds."""
+    """Tell whether a type is an integer, float or decimal: one that can carry bounds."""
     return is_integer(type_text) or is_float(type_text) or is_decimal(type_text)
 
 
 def is_text(type_text: str) -> bool:
-    """True for VARCHAR and ENUM, whose values are written as text."""
+    """Tell whether a type is VARCHAR or ENUM, whose values are written as text."""
     return base_type(type_text) in _TEXTS
 
 
 def is_temporal(type_text: str) -> bool:
-    """True for dates, times and timestamps (INTERVAL is a duration, not a moment)."""
+    """Tell whether a type is a date, time or timestamp (INTERVAL is a duration, no moment)."""
     return base_type(type_text) in _TEMPORALS
 
 
 def is_moment(type_text: str) -> bool:
-    """True for dates and timestamps, which say when: a time alone does not."""
+    """Tell whether a type is a date or timestamp, which says when: a time alone does not."""
     return base_type(type_text) in _MOMENTS
 
 
 def same_values(one: str, other: str) -> bool:
-    """True if values of the two types are compared as what they are.
+    """Tell whether values of the two types are compared as what they are.
 
     Otherwise one is cast, which can fail, or make two values equal: 2^53 and 2^53 + 1 are the same
     DOUBLE, and HUGEINT meets UHUGEINT there.
@@ -224,5 +224,5 @@ def spellings_of(type_text: str) -> Spellings:
 
 
 def has_one_spelling(type_text: str) -> bool:
-    """False for nested types whose values have several, of which no dialect can make one."""
+    """Tell whether a dialect can give equal values one spelling; nested types may have several."""
     return spellings_of(type_text) is not Spellings.NESTED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a text, in its order. ``words("a b c")`` is ``("a", "b", "c")``."""
+    """Split a text into its words, in order. ``words("a b c")`` is ``("a", "b", "c")``."""
     return tuple(text.split())
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """What stands between the commas of a text, on however many lines it does."""
+    """Split a text at its commas, on however many lines it is."""
     return tuple(" ".join(phrase.split()) for phrase in text.split(","))

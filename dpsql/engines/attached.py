@@ -27,7 +27,7 @@ _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL.
 
 
 def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:
-    """A database of ours with a file attached for reading, or with tables yet to be loaded.
+    """Open a database of ours with a file attached for reading, or with tables yet to be loaded.
 
     Raises ``InterfaceError`` if the file is missing, cannot be read, or is being written to.
     """
@@ -88,7 +88,7 @@ def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:
 
 
 def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, bool]]:
-    """The owner's tables and views, by name, with whether it is a view."""
+    """List the owner's tables and views, by name, with whether it is a view."""
     return connection.execute(
         "SELECT table_name, false FROM duckdb_tables() "
         f"WHERE database_name = '{DATA}' AND schema_name = 'main' UNION ALL "
@@ -106,7 +106,7 @@ class _Source:
     plain: str | None
 
     def selected(self, position: int) -> str:
-        """The column as our view selects it, by its position in the table."""
+        """Write the column as our view selects it, by its position in the table."""
         column = quote(_place(position))
         same = is_scalar(self.type) and str(self.type) == self.plain
         cast = column if same else f"CAST({column} AS {self.plain})"
@@ -146,7 +146,10 @@ def _sources(connection: duckdb.DuckDBPyConnection, name: str) -> list[_Source]:
 
 
 def _view_sql(name: str, sources: Sequence[_Source], used: Sequence[tuple[int, _Source]]) -> str:
-    """Our view. Columns are named by position, so that no name of the owner's means another."""
+    """Write our view.
+
+    Columns are named by position, so that no name of the owner's means another.
+    """
     places = ", ".join(quote(_place(position)) for position in range(len(sources)))
     selected = ", ".join(source.selected(position) for position, source in used)
     return (
@@ -156,7 +159,7 @@ def _view_sql(name: str, sources: Sequence[_Source], used: Sequence[tuple[int, _
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Column, ...]:
-    """The columns of our view as the engine understands it."""
+    """Return the columns of our view as the engine understands it."""
     sql = f"SELECT * FROM {quote(name)}"
     found = connection.sql(sql)
     collated = _collated(plan_of(connection, sql), len(found.columns))
@@ -167,7 +170,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Column, 
 
 
 def _collated(plan: Plan | None, columns: int) -> list[bool]:
-    """Which columns of a plan have a collation. What has no plan has none: it is files."""
+    """Tell which columns of a plan have a collation. What has no plan has none: it is files."""
     return [False] * columns if plan is None else list(plan.collated)
 
 

@@ -83,10 +83,10 @@ class Scratch(Protocol):
         """Run a generated query over stored rows."""
 
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        """The columns of a generated query that returns integers and no NULL."""
+        """Read the columns of a generated query that returns integers and no NULL."""
 
     def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        """The key columns of a generated query with one parameter, a list of row ids."""
+        """Read the key columns of a generated query with one parameter, a list of row ids."""
 
 
 class PrivateReader(Protocol):
@@ -100,13 +100,13 @@ class PrivateReader(Protocol):
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
     def pairs(self, sql: str) -> ArrowStream:
-        """Run a generated query over private rows, whose rows go on to a place as private.
+        """Stream what a generated query reads, into a store that is as private as the rows.
 
         Raises ``EngineError`` with a fixed text.
         """
 
     def scratch(self) -> Scratch:
-        """Scratch space for a query that reads private rows in several steps."""
+        """Make scratch space for a query that reads private rows in several steps."""
 
 
 class Run(PrivateReader, Protocol):
@@ -132,7 +132,7 @@ class Run(PrivateReader, Protocol):
         """End the watch over the time."""
 
     def stream(self, table: str) -> ArrowStream:
-        """All rows of a public table. Raises ``EngineError`` with a fixed text."""
+        """Stream all rows of a public table. Raises ``EngineError`` with a fixed text."""
 
 
 class Engine(Protocol):
@@ -150,13 +150,13 @@ class Engine(Protocol):
         """
 
     def schema(self) -> Schema:
-        """The tables of the database."""
+        """Return the tables of the database."""
 
     def definition(self, table: str) -> Definition:
-        """What a table or view of the schema is made of."""
+        """Describe what a table or view of the schema is made of."""
 
     def bind(self, sql: str) -> tuple[Column, ...]:
-        """The columns a query would return, found without reading any row.
+        """Find the columns a query would return, without reading any row.
 
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
@@ -168,7 +168,7 @@ class Engine(Protocol):
         """
 
     def run(self, seconds: float | None = None) -> Run:
-        """A run of one query, which may take so long: the only way to rows."""
+        """Begin a run of one query, of up to ``seconds``: the only way to rows."""
 
     def close(self) -> None:
         """Release the connection."""

@@ -48,7 +48,7 @@ class FailingConstant:
 
 
 def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> FailingConstant | None:
-    """The first part of a query that fails wherever it is computed, or None.
+    """Find the first part of a query that fails wherever it is computed, or None.
 
     Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
     statement that does not bind, or whose plan the engine cannot write down.
@@ -64,7 +64,7 @@ def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> Failing
 
 
 def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingConstant | None:
-    """The same for a plan that was written down before optimization."""
+    """Find the same in a plan that was written down before optimization."""
     parts = list(_parts(plan))
     constants = [part for part in parts if isinstance(part, _Constant)]
     for first in range(0, len(constants), _AT_ONCE):
@@ -119,7 +119,7 @@ def _failure(connection: duckdb.DuckDBPyConnection, expressions: Sequence[str]) 
 
 
 def _parts(plan: _Node) -> Iterator[_Constant | _Cast]:
-    """The largest constant parts of a plan, and the casts between types that may not have one."""
+    """Yield a plan's largest constant parts, and the casts between types that may have none."""
     todo: list[Any] = [plan]
     while todo:
         node = todo.pop()
@@ -144,7 +144,7 @@ def _is_cast(node: _Node) -> bool:
 
 
 def _is_sure(node: _Node) -> bool:
-    """True for casts of single constants that nothing can go wrong with, which are most."""
+    """Tell whether a cast of a constant is one with which nothing can go wrong, as most are."""
     child = node["children"][0]
     if not _is_cast(node) or child["expression_class"] != "BOUND_CONSTANT":
         return False
@@ -165,7 +165,7 @@ def _doubtful(node: _Node) -> Iterator[_Cast]:
 
 
 def _written(node: _Node) -> _Constant | None:
-    """A constant expression as SQL, with its constants; None if it is no such thing."""
+    """Write a constant expression as SQL, with its constants; None if it is no such thing."""
     if node["expression_class"] == "BOUND_CONSTANT":
         text = _value(node["value"])
         if text is None:
@@ -194,7 +194,7 @@ def _written(node: _Node) -> _Constant | None:
 
 
 def _value(value: _Node) -> str | None:
-    """A constant as SQL, of the types that can be written in a statement."""
+    """Write a constant as SQL, of the types that can be written in a statement."""
     id_, info = value["type"]["id"], value["type"]["type_info"]
     if value["is_null"]:
         return None
@@ -215,7 +215,7 @@ def _value(value: _Node) -> str | None:
 
 
 def type_text(type_: _Node | None) -> str | None:
-    """A type as SQL; None for types that have no short name."""
+    """Write a type as SQL; None for types that have no short name."""
     if type_ is None:
         return None
     info = type_["type_info"]

@@ -33,7 +33,7 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """True once the time was over before this was left."""
+        """True once the time was over before the deadline was left."""
         return self._watch.expired
 
     def __enter__(self) -> Deadline:
@@ -48,7 +48,7 @@ class Deadline:
 
 
 def _nobody() -> None:
-    """Stands for the owner of a deadline that was left."""
+    """Stand for the owner of a deadline that was left."""
 
 
 class _Watch:
@@ -68,7 +68,7 @@ class _Watch:
         return self.interrupt is not None and self.owner() is not None
 
     def leave(self) -> None:
-        """Let go of ``interrupt``; the thread need not be told when the owner goes."""
+        """Drop ``interrupt``; the thread need not be told when the owner goes."""
         self.interrupt = None
         self.owner = _nobody
 
@@ -89,7 +89,7 @@ class _Watcher:
 
     @property
     def told(self) -> Callable[[ReferenceType[Deadline]], object]:
-        """What to call when an owner is gone."""
+        """The callback of a reference to an owner, for when it is gone."""
         return self._news.put
 
     def add(self, watch: _Watch) -> None:
@@ -99,7 +99,7 @@ class _Watcher:
             threading.Thread(target=self._run, daemon=True, name=__name__).start()
 
     def wait_for(self, watch: _Watch) -> None:
-        """Return when an interrupt of a deadline that was left is not, or no longer, under way."""
+        """Wait until no interrupt of a deadline that was left is under way."""
         while self._interrupting is watch:
             time.sleep(_LEAVES_EVERY)
 

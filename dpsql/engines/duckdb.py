@@ -314,7 +314,7 @@ class DuckDBScratch:
 
 
 def numpy_safe(columns: Sequence[Column]) -> bool:
-    """True if the values of these columns are the same after a trip through NumPy and Python."""
+    """Tell whether values of these columns come back the same from NumPy and Python."""
     return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
 
 
@@ -325,7 +325,7 @@ def raise_if_interrupted(error: Exception) -> None:
 
 
 def discreetly(run: Callable[[], _T]) -> _T:
-    """The outcome of ``run``; its errors become one with a fixed text, by their kind."""
+    """Run something; replace its errors by one with a fixed text, by their kind."""
     try:
         return run()
     except (duckdb.Error, MemoryError, RuntimeError) as error:
@@ -336,7 +336,7 @@ def discreetly(run: Callable[[], _T]) -> _T:
 
 
 def _code(error: Exception) -> str:
-    """What happened, told by the kind of the error: texts depend on rows."""
+    """Tell what happened by the kind of the error: texts depend on rows."""
     if isinstance(error, duckdb.InterruptException):
         return "interrupted"
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
@@ -362,7 +362,7 @@ def _exact(
 
 
 def open_database(path: str | Path) -> DuckDBEngine:
-    """An engine over a DuckDB file, or over one Parquet or CSV file named after its table."""
+    """Open a DuckDB file, or one Parquet or CSV file, which is a table named after it."""
     path = Path(path)
     if path.suffix.lower() not in (".parquet", ".csv"):
         return DuckDBEngine(path)
@@ -403,7 +403,7 @@ class MaterializedStream:
 
 
 def _array(values: object) -> NDArray[Any]:
-    """A column as an array DuckDB can scan: text as objects, not as fixed-width strings."""
+    """Return a column as an array DuckDB can scan: text as objects, not as fixed-width strings."""
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "US" else array
 

@@ -35,7 +35,7 @@ def _decimals(kind: str) -> list[str]:
 
 
 def _edges() -> dict[str, tuple[str, ...]]:
-    """The extremes of each type, as texts that are cast to it."""
+    """List the extremes of each type, as texts that are cast to it."""
     huge = ["9223372036854775808", "1.7014118346046923e38", "3.4e38", "127.5", "2147483647.5"]
     floats = ["nan", "inf", "-inf", "-0.0", "0", "0.5", "-1.5", "2.5"]
     dates = ["infinity", "-infinity", "5877642-06-25 (BC)", "5881580-07-10", "1970-01-01"]
@@ -95,12 +95,12 @@ SCALARS: Final = tuple(
 
 
 def edge_sql(edge: str, type_: str) -> str:
-    """An edge value as SQL of its type."""
+    """Write an edge value as SQL of its type."""
     if edge.startswith(_SQL):
         return f"({edge.removeprefix(_SQL)})"
     return f"CAST({literal(edge)} AS {type_})"
 
 
 def edges_of(type_: str) -> Sequence[str]:
-    """The edge values of a type, of decimals of any width too; none for types that have none."""
+    """Return the edge values of a type, of decimals of any width too; none for types without."""
     return _decimals(type_) if type_.startswith("DECIMAL(") else EDGES.get(type_, ())

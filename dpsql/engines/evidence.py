@@ -56,7 +56,7 @@ class Evidence:
     verdicts: Mapping[str, str]
 
     def objection(self, plan: object) -> str | None:
-        """The first call in a plan that may fail where it stands; None if there is none.
+        """Find the first call in a plan that may fail where it stands; None if there is none.
 
         What fails into NULL must stand inside TRY. Anything that is not known is an objection.
         """
@@ -97,7 +97,7 @@ class Evidence:
 
 
 def evidence_for(version: str, directory: Path | None = None) -> Evidence:
-    """The evidence for a version of DuckDB: the package's own, or one that the owner has made.
+    """Load the evidence for a version of DuckDB: the package's own, or one the owner has made.
 
     ``directory`` is where the owner's tables are, by default ``owners_directory()``. Raises
     ``InterfaceError`` (``engine_not_surveyed``) for versions without a table.
@@ -117,19 +117,19 @@ def evidence_for(version: str, directory: Path | None = None) -> Evidence:
 
 
 def owners_directory() -> Path:
-    """Where the owner's tables are kept: ``dpsql/surveys`` among this user's data."""
+    """Return where the owner's tables are: ``dpsql/surveys`` among this user's data."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "dpsql" / "surveys"
 
 
 def file_name(version: str) -> str:
-    """The name of the table's file for a version of DuckDB."""
+    """Name the file of the table for a version of DuckDB."""
     return f"duckdb-{version}.json"
 
 
 @cache
 def read_table(text: str) -> Evidence:
-    """The evidence in a table's text."""
+    """Read the evidence in a table's text."""
     table = json.loads(text)
     return Evidence(table["version"], table["calls"])
 
@@ -141,7 +141,7 @@ def _packaged(version: str) -> str | None:
 
 
 def _changes_nothing(node: _Node) -> bool:
-    """True for casts from a type to itself, and of NULL."""
+    """Tell whether a node casts a type to itself, or NULL."""
     if node["type"] != "OPERATOR_CAST":
         return False
     (child,) = node["children"]
@@ -159,7 +159,7 @@ def _is_constant(node: _Node) -> bool:
 
 
 def calls(plan: object) -> Iterator[_Node]:
-    """All calls of functions in a serialized plan."""
+    """Yield all calls of functions in a serialized plan."""
     todo = [plan]
     while todo:
         node = todo.pop()
@@ -172,7 +172,7 @@ def calls(plan: object) -> Iterator[_Node]:
 
 
 def call_of(node: _Node) -> str:
-    """The name of a call in a plan, ``week(DATE)`` or ``CAST(VARCHAR AS DATE)``.
+    """Name a call in a plan, as ``week(DATE)`` or ``CAST(VARCHAR AS DATE)``.
 
     DECIMAL stands for any width and scale, LIST and the like for any element.
     """

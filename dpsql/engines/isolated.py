@@ -21,7 +21,7 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 
 
 def isolated(path: str = ":memory:", *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """A locked connection to a database in memory, or to a file of our own."""
+    """Open a locked connection to a database in memory, or to a file of our own."""
     connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
     lock_down(connection)
     return connection

@@ -91,7 +91,7 @@ def lock_down(connection: duckdb.DuckDBPyConnection, without: Sequence[str] = ()
 
 
 def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The values that a connection has for ``LOCKDOWN_SETTINGS``."""
+    """Read the values that a connection has for ``LOCKDOWN_SETTINGS``."""
     names = ", ".join(map(literal, LOCKDOWN_SETTINGS))
     rows = connection.execute(
         f"SELECT lower(name), lower(value) FROM duckdb_settings() WHERE lower(name) IN ({names})"

@@ -28,7 +28,7 @@ class Plan:
 
 
 def read_plan(text: str) -> PlanNode:
-    """The object in what ``json_serialize_plan`` returns. Raises ``RecursionError`` if too deep.
+    """Parse what ``json_serialize_plan`` returns. Raises ``RecursionError`` if too deep.
 
     DuckDB writes some constants as bare words that JSON does not have: nan, inf and -inf.
     """
@@ -48,7 +48,7 @@ def _as_python_writes(match: re.Match[str]) -> str:
 
 
 def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
-    """The plan of a query; None where the engine cannot write it down."""
+    """Ask the engine for the plan of a query; None where it cannot write it down."""
     try:
         ((text,),) = connection.execute(
             "SELECT json_serialize_plan(?, optimize := false)", [sql]
@@ -65,7 +65,7 @@ def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
 
 
 def nodes(plan: PlanNode) -> Iterator[PlanNode]:
-    """Every object in a plan: operators, expressions, types, values."""
+    """Yield every object in a plan: operators, expressions, types, values."""
     todo: list[object] = [plan]
     while todo:
         each = todo.pop()
@@ -77,7 +77,7 @@ def nodes(plan: PlanNode) -> Iterator[PlanNode]:
 
 
 def has_collation(node: object) -> bool:
-    """True if a type, or anything else in a plan, names a collation."""
+    """Tell whether a type, or anything else in a plan, names a collation."""
     if not isinstance(node, dict):
         return False
     return any(each.get("collation") for each in nodes(node))

@@ -22,7 +22,7 @@ MAX_DOMAIN_VALUES: Final = 12
 
 
 def look(database: Path) -> Mapping[tuple[str, str], str]:
-    """The range of each column of numbers, and the values of those of text that have few.
+    """Describe each column by the range of its numbers, or by its texts where they are few.
 
     Keyed by folded names of table and column. Raises ``InterfaceError`` and ``EngineError``.
     """

@@ -51,7 +51,7 @@ class Apart:
     def failing_constant(
         self, statements: Sequence[str], query: str, limits: SandboxLimits
     ) -> FailingConstant | None:
-        """:func:`failing_constant` for a query over tables that ``statements`` create.
+        """Run :func:`failing_constant` for a query over tables that ``statements`` create.
 
         Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within
         limits.
@@ -70,7 +70,7 @@ class Apart:
             child.kill()
 
     def _ask(self, task: Mapping[str, object], limits: SandboxLimits) -> str:
-        """What the child says to a task."""
+        """Return what the child says to a task."""
         path = [entry or os.getcwd() for entry in sys.path]
         try:
             child = subprocess.Popen(  # noqa: S603 (this interpreter, with this program)

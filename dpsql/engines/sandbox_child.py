@@ -24,7 +24,7 @@ _THREADS = 4
 
 
 def run_task() -> None:
-    """Do the task, and end with 0 if it could be done."""
+    """Run the task, and end with 0 if it could be done."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     answer = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # DuckDB may write there
@@ -69,6 +69,6 @@ def _resident_bytes() -> int:
 
 
 def _be_the_first_to_go() -> None:
-    """Where memory ends before the limit does, Linux ends this process rather than its parent."""
+    """Let Linux end this process rather than its parent where memory ends before the limit."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")

@@ -23,7 +23,7 @@ class Spill:
 
     @property
     def directory(self) -> str:
-        """What DuckDB calls its temp_directory; it makes it, others cannot look into it."""
+        """The path of DuckDB's temp_directory, which DuckDB makes and others cannot look into."""
         return str(self._parent / "spill")
 
     def make(self) -> None:

@@ -81,7 +81,7 @@ class _Form:
 
 
 def survey() -> dict[str, Any]:
-    """The table of this process's DuckDB: its version, and a verdict for each call it can bind.
+    """Survey this process's DuckDB: its version, and a verdict for each call it can bind.
 
     Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.call_of` names them.
     """
@@ -129,7 +129,7 @@ def _made() -> Path:
 
 
 def evidence_text(table: dict[str, Any]) -> str:
-    """A table as the text that is checked in."""
+    """Write a table as the text that is checked in."""
     return json.dumps(table, indent=0, ensure_ascii=True) + "\n"
 
 
@@ -189,7 +189,7 @@ def _catalog() -> dict[str, list[tuple[list[str], str | None]]]:
 def _signatures(
     name: str, overloads: Iterable[tuple[list[str], str | None]]
 ) -> Iterator[tuple[str, ...]]:
-    """The argument types to try: those of each overload, ANY and T being every type in turn."""
+    """Yield the argument types to try: each overload's, ANY and T being every type in turn."""
     seen: set[tuple[str, ...]] = set()
     for parameters, varargs in overloads:
         shapes = [parameters]
@@ -235,7 +235,7 @@ class _Surveyor:
     def verdict(
         self, form: _Form, known: Mapping[str, str], *, beside: bool = False
     ) -> dict[str, str]:
-        """The verdict on the call that a form is bound to; nothing if it is not bound at all.
+        """Judge the call that a form is bound to; nothing if it is not bound at all.
 
         ``beside``: on the one call of several that is not known yet; else nothing for several.
         """
@@ -268,7 +268,7 @@ class _Surveyor:
         return alone or (TOTAL if sure else NULL)
 
     def _alone(self, types: Sequence[str], rows: list[str], bare: str, *, sure: bool) -> str | None:
-        """What is wrong with single rows, whose statistics are their values."""
+        """Find what is wrong with single rows, whose statistics are their values."""
         forms = [f"TRY({bare})"] if not sure else [bare]
         for row in rows[:40]:
             self._create(types, [row])
@@ -280,7 +280,7 @@ class _Surveyor:
         return None
 
     def _with_constants(self, form: _Form, types: Sequence[str]) -> list[str]:
-        """The call with one of several arguments a constant, which every edge value is in turn."""
+        """Write the call with one of several arguments constant: every edge value in turn."""
         found = []
         for place in range(len(form.types)) if len(form.types) > 1 else ():
             for value in EDGES[types[place]]:
@@ -290,7 +290,7 @@ class _Surveyor:
         return found
 
     def _failure_of_any(self, expressions: Sequence[str]) -> str | None:
-        """The first error of expressions, computed together if they do not fail, else one by one.
+        """Find the first error of expressions, computed together, or one by one if that fails.
 
         Together they are refused if one cannot be bound; that one is left out.
         """
@@ -321,7 +321,7 @@ class _Surveyor:
         return None if plan["error"] else plan
 
     def _failure(self, sql: str) -> str | None:
-        """The kind of error that a statement ends with; None for none, or one of binding."""
+        """Find the kind of error that a statement ends with; None for none, or one of binding."""
         try:
             self._connection.execute(sql).fetchall()
         except _REFUSED_FREE:
@@ -344,7 +344,7 @@ def _severity(verdict: str) -> int:
 
 
 def _rows(types: Sequence[str]) -> list[str]:
-    """Rows of all combinations of edge values and NULL, the extremes first where there are many."""
+    """Combine all edge values and NULL into rows, the extremes first where there are many."""
     lists = [[*EDGES[kind], None] for kind in types]
     combined = list(itertools.islice(itertools.product(*lists), 200_000))
     if len(combined) > _MOST_ROWS:

@@ -57,7 +57,7 @@ class Twin:
         lock_down(self._connection, _REORDERING)
 
     def bind(self, sql: str) -> tuple[Column, ...]:
-        """The columns a query would return. Raises ``QueryRefused`` if it does not bind."""
+        """Find the columns a query would return. Raises ``QueryRefused`` if it does not bind."""
         with self._lock:
             try:
                 found = self._connection.sql(sql)
@@ -143,7 +143,7 @@ def _too_involved(hint: str) -> QueryRefused:
 
 
 def first_line(error: duckdb.Error) -> str:
-    """The first line of an engine message: what is wrong, without the generated SQL."""
+    """Return the first line of an engine's message: what is wrong, without the generated SQL."""
     return str(error).strip().split("\n", 1)[_FIRST].replace(INTERNAL_PREFIX, "")
 
 
@@ -153,7 +153,7 @@ def _edge_list(type_: str) -> str:
 
 
 def _value(type_: str, place: int) -> str:
-    """What a column at this place holds: the edge values of its type in turn, and NULL.
+    """Write what a column at this place holds: its type's edge values in turn, and NULL.
 
     Columns of one type go through them out of step.
     """

@@ -24,7 +24,7 @@ _MAX_DEPTH: Final = 32
 
 
 def plain_type(type_: DuckDBPyType, depth: int = 0) -> str | None:
-    """The built-in type that holds the values of a column, as SQL; None where there is none."""
+    """Return, as SQL, the built-in type that holds a column's values; None where there is none."""
     if depth > _MAX_DEPTH:
         return None
     if type_.id == "enum":
@@ -39,7 +39,7 @@ def plain_type(type_: DuckDBPyType, depth: int = 0) -> str | None:
 
 
 def has_enum(type_: DuckDBPyType) -> bool:
-    """True for an ENUM, and for nested types with one somewhere."""
+    """Tell whether a type is an ENUM, or is nested and has one somewhere."""
     if type_.id == "enum":
         return True
     parts = type_.children if type_.id in _NESTED else []
@@ -47,7 +47,7 @@ def has_enum(type_: DuckDBPyType) -> bool:
 
 
 def is_scalar(type_: DuckDBPyType) -> bool:
-    """True for built-in types without parts, or an alias of one."""
+    """Tell whether a type is built-in and without parts, or an alias of such a type."""
     return type_.id in _SCALARS
 
 

@@ -72,7 +72,7 @@ _TABLES_BELOW = "List the tables below it instead, or store its rows as a table.
 def definition(
     connection: duckdb.DuckDBPyConnection, name: str, is_view: bool, evidence: Evidence
 ) -> Definition:
-    """What reading one of the owner's tables or views comes to."""
+    """Describe what reading one of the owner's tables or views comes to."""
     source = f"{DATA}.main.{quote(name)}"
     plan = plan_of(connection, f"SELECT * FROM {source}")
     if plan is not None:
@@ -117,7 +117,7 @@ def _refusal(
 
 
 def _passing(plan: PlanNode) -> PlanNode:
-    """The plan where calls that never fail are not told as calls; their arguments are."""
+    """Remove calls that never fail from a plan, but not their arguments."""
     for node in nodes(plan):
         kind, name = node.get("expression_class"), (node.get("qname") or {"path": [""]})["path"][-1]
         if (
@@ -143,7 +143,7 @@ def _operator(node: PlanNode) -> Remark | None:
 
 
 def _scan(node: PlanNode) -> Remark | None:
-    """What is wrong with a leaf of a plan: a table, or a function that makes rows."""
+    """Find what is wrong with a leaf of a plan: a table, or a function that makes rows."""
     path = _path(node)
     if path == ["seq_scan"]:
         read = node["function_data"]
@@ -159,7 +159,7 @@ def _scan(node: PlanNode) -> Remark | None:
 
 
 def _function(node: PlanNode) -> Remark | None:
-    """What is wrong with a call in a plan, if it is one."""
+    """Find what is wrong with a call in a plan, if it is one."""
     if "expression_class" not in node or node.get("qname") is None:
         return None
     path = _path(node)
@@ -184,7 +184,7 @@ def _path(node: PlanNode) -> list[str]:
 
 @cache
 def _consistent() -> frozenset[str]:
-    """The engine's functions that depend on their arguments alone, in all their forms.
+    """List the engine's functions that depend on their arguments alone, in all their forms.
 
     Asked of an engine without anything of the owner's, once for all databases.
     """
@@ -198,7 +198,7 @@ def _consistent() -> frozenset[str]:
 
 
 def _compares_collated(plan: Plan) -> bool:
-    """True if a collation is more than handed on, from a table's column to a column of the view."""
+    """Tell whether a collation is more than handed on from a table's to a view's column."""
     operators = [node for node in nodes(plan.root) if _is_operator(node)]
     handed = False
     for node in operators:
@@ -222,7 +222,7 @@ def _is_operator(node: PlanNode) -> bool:
 
 
 def _over_several(plan: Plan) -> Iterator[Remark]:
-    """What a view does to rows of several units, each once."""
+    """Yield what a view does to rows of several units, each once."""
     kinds = (node["type"] for node in nodes(plan.root) if _is_operator(node))
     for said in dict.fromkeys(_OVER_SEVERAL[kind] for kind in kinds if kind in _OVER_SEVERAL):
         yield Remark(
@@ -231,7 +231,7 @@ def _over_several(plan: Plan) -> Iterator[Remark]:
 
 
 def _enums(connection: duckdb.DuckDBPyConnection, source: str) -> Iterator[Remark]:
-    """What becomes of columns of types whose values are listed in the schema."""
+    """Yield what becomes of columns of types whose values are listed in the schema."""
     found = connection.sql(f"SELECT * FROM {source}")
     names = [n for n, type_ in zip(found.columns, found.types, strict=True) if has_enum(type_)]
     if names:
@@ -268,14 +268,14 @@ def _over_parquet(connection: duckdb.DuckDBPyConnection, patterns: list[str]) ->
 
 
 def _directory(pattern: str) -> str:
-    """The directory that has all files of a pattern somewhere below it."""
+    """Return the directory that has all files of a pattern somewhere below it."""
     found = _GLOB.search(pattern)
     assert found is not None
     return os.path.dirname(pattern[: found.start()]) + "/"
 
 
 def _is_uniform(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> bool:
-    """True if there are such files, and all have the same columns of the same types."""
+    """Tell whether there are such files, all with the same columns of the same types."""
     listed = ", ".join(map(literal, patterns))
     try:
         ((shapes, files),) = connection.execute(
@@ -289,7 +289,7 @@ def _is_uniform(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> b
 
 
 def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: str) -> list[str] | None:
-    """The files of a view that selects columns of Parquet files and does nothing else, or None.
+    """List the files of a view that selects columns of Parquet files and no more, or None.
 
     The engine cannot write down the plan of such a view, but its text says it all.
     """
@@ -321,7 +321,7 @@ def _is_plain_column(node: PlanNode) -> bool:
 
 
 def _patterns(source: PlanNode) -> list[str] | None:
-    """The files that the FROM clause of a view names, if it names Parquet files."""
+    """List the files that the FROM clause of a view names, if it names Parquet files."""
     if source.get("sample") is not None or source.get("at_clause") is not None:
         return None
     if source["type"] == "BASE_TABLE":
@@ -339,7 +339,7 @@ def _patterns(source: PlanNode) -> list[str] | None:
 
 
 def _is_known_option(argument: PlanNode) -> bool:
-    """True for ``filename => true`` and the like, in both of its spellings."""
+    """Tell whether an argument is ``filename => true`` or the like, in both spellings."""
     name, value = argument["name"], argument["expression"]
     if not name and value["type"] == "COMPARE_EQUAL":
         (name,), value = value["left"].get("column_names", [""])[-1:], value["right"]
@@ -349,7 +349,7 @@ def _is_known_option(argument: PlanNode) -> bool:
 
 
 def _texts(node: PlanNode) -> list[str] | None:
-    """The texts of a constant, or of a list of constants."""
+    """List the texts of a constant, or of a list of constants."""
     if node["class"] == "FUNCTION" and node["qualified_name"]["path"][-1] == "list_value":
         parts = [_texts(argument["expression"]) for argument in node["arguments"]]
         flat = [text for part in parts if part is not None for text in part]
@@ -361,7 +361,7 @@ def _texts(node: PlanNode) -> list[str] | None:
 
 
 def _select_of(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
-    """The query of a view: what stands after AS in its definition."""
+    """Read the query of a view: what stands after AS in its definition."""
     rows: list[tuple[Any]] = connection.execute(
         "SELECT sql FROM duckdb_views() "
         f"WHERE database_name = '{DATA}' AND schema_name = 'main' AND view_name = ?",
@@ -381,7 +381,7 @@ def _definition_pattern() -> re.Pattern[str]:
 
 
 def _redefines(connection: duckdb.DuckDBPyConnection, functions: list[str]) -> bool:
-    """True if the owner has a function of such a name, anywhere."""
+    """Tell whether the owner has a function of such a name, anywhere."""
     listed = ", ".join(map(literal, functions))
     ((found,),) = connection.execute(
         "SELECT count(*) FROM duckdb_functions() "
@@ -391,7 +391,7 @@ def _redefines(connection: duckdb.DuckDBPyConnection, functions: list[str]) -> b
 
 
 def _is_owned(connection: duckdb.DuckDBPyConnection, names: list[str]) -> bool:
-    """True if the owner has a table or view that is called like a file."""
+    """Tell whether the owner has a table or view that is called like a file."""
     listed = ", ".join(literal(fold(name)) for name in names)
     ((found,),) = connection.execute(
         "SELECT count(*) FROM (SELECT table_name AS name FROM duckdb_tables() UNION ALL "

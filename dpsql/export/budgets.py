@@ -55,7 +55,7 @@ def budget_json(report: BudgetReport) -> str:
 
 
 def account_dict(account: AccountReport) -> dict[str, Any]:
-    """One account's figures; ``left`` is null without limits."""
+    """Return one account's figures; ``left`` is null without limits."""
     left = account.left
     return {
         **_named(account, "path", "composition"),
@@ -83,7 +83,7 @@ def account_row(account: AccountReport) -> list[object]:
 
 
 def entry_dict(entry: Entry) -> dict[str, Any]:
-    """One question of the ledger; ``settled`` and ``charged`` are null until it is settled.
+    """Return one question of the ledger; ``settled`` and ``charged`` are null until settled.
 
     ``kind`` tells what was asked once, a query, from a stream, of which ``stream`` says how far it
     is.
@@ -118,7 +118,7 @@ def entry_row(entry: Entry) -> list[object]:
 
 
 def suspension_dict(event: Event) -> dict[str, Any]:
-    """An account's suspension, or its end.
+    """Return an account's suspension, or its end.
 
     ``entry`` is the question that failed, if one did; or ``stream`` that of the ``step`` that did.
     """
@@ -127,7 +127,7 @@ def suspension_dict(event: Event) -> dict[str, Any]:
 
 
 def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:
-    """What verification found; ``place`` is the number of the first broken event, if it is one."""
+    """Return what verification found; ``place`` is the first broken event's number, if any."""
     return {
         **_named(found, "sound", "events"),
         "head": None if found.head is None else str(found.head),
@@ -162,7 +162,7 @@ def ledger_json(
 
 
 def csv_pieces(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """:func:`to_csv` in pieces."""
+    """Yield CSV in pieces, which together are :func:`to_csv`."""
     yield to_csv(columns, ())
     for page in _pages(rows):
         yield to_csv((), page)
@@ -175,7 +175,7 @@ def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def to_json(value: object, indent: int | None = 2) -> str:
-    """JSON text of a value; what is not finite is null."""
+    """Write a value as JSON text; what is not finite is null."""
     return _unicode(json_text(value, indent))
 
 
@@ -190,7 +190,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _plan(text: str) -> Any:
-    """A plan as a value; None for JSON that cannot be written again, such as any too deep."""
+    """Read a plan as a value; None for JSON that cannot be written again, as any too deep."""
     try:
         plan = json.loads(text)
         to_json([[[[plan]]]])
@@ -224,7 +224,7 @@ def _forecast(found: Forecast) -> dict[str, Any]:
 
 
 def _named(value: object, *names: str, empty: object = "") -> dict[str, Any]:
-    """Attributes by name; ``empty`` stands for empty texts."""
+    """Return attributes by name; ``empty`` stands for empty texts."""
     found = {name: getattr(value, name) for name in names}
     return {name: empty if each == "" else each for name, each in found.items()}
 
@@ -234,18 +234,18 @@ def _loss(loss: PrivacyLoss) -> dict[str, float]:
 
 
 def _amount(amount: Amount) -> dict[str, Any]:
-    """A cost as numbers, and exactly: in ledger units."""
+    """Return a cost as numbers, and exactly: in ledger units."""
     units = dict(zip(("rho", "epsilon", "delta"), amount.units, strict=True))
     return _loss(amount.loss) | {"units": units}
 
 
 def _cell(value: object) -> object:
-    """Text that a spreadsheet would run as a formula is quoted by an apostrophe."""
+    """Quote by an apostrophe a text that a spreadsheet would run as a formula."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
 
 
 def _unicode(text: str) -> str:
-    """Lone surrogates, which no file can hold, as escapes: in JSON they mean the same."""
+    """Escape lone surrogates, which no file can hold: in JSON they mean the same."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -71,7 +71,7 @@ def exported_columns(result: Result, intervals: float | None) -> list[ExportColu
 def _ends_by_column(
     result: Result, intervals: float | None
 ) -> dict[str, tuple[ExportColumn, ExportColumn]]:
-    """The ends of each noisy column's intervals, under names that the answer leaves free."""
+    """Return the ends of noisy columns' intervals, under names that the answer leaves free."""
     if intervals is None:
         return {}
 
@@ -87,13 +87,13 @@ def _ends_by_column(
 
 
 def _free(name: str, taken: list[str]) -> str:
-    """The name, or the first of ``name_1``, ``name_2``, ... that no column has yet."""
+    """Return the name, or the first of ``name_1``, ``name_2``, ... that no column has yet."""
     numbered = (f"{name}_{number}" for number in count(1))
     return name if name not in taken else next(free for free in numbered if free not in taken)
 
 
 def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
-    """Columns, rows, intervals (null where a value is NULL) and cost, as one JSON object."""
+    """Write columns, rows, intervals (null where a value is NULL) and cost as a JSON object."""
     columns = exported_columns(result, confidence if intervals else None)
     parts = {
         "columns": [column.name for column in columns],
@@ -116,7 +116,10 @@ def result_json_lines(result: Result, intervals: float | None) -> str:
 
 
 def result_csv(result: Result, intervals: float | None) -> str:
-    """A header and the rows, NULL as nothing; ``intervals`` as for :func:`exported_columns`."""
+    """Write a header and the rows, NULL as nothing.
+
+    For ``intervals`` see :func:`exported_columns`.
+    """
     columns = exported_columns(result, intervals)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -136,13 +139,13 @@ def result_markdown(result: Result, intervals: float | None) -> str:
 
 
 def _markdown_cell(value: object) -> str:
-    """A value as one line that Markdown shows as it is."""
+    """Write a value as one line that Markdown shows as it is."""
     text = MISSING if value is None else printable(str(plain_cell(value)))
     return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
 def result_arrow(result: Result, confidence: float, intervals: bool = False) -> bytes:
-    """An Arrow IPC file, which is also called Feather. Cost and mechanisms are its metadata."""
+    """Write an Arrow IPC file, also called Feather. Cost and mechanisms are its metadata."""
     import pyarrow
 
     table = _arrow_table(result, confidence, intervals)
@@ -162,7 +165,7 @@ def result_parquet(result: Result, confidence: float, intervals: bool = False) -
 
 
 def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.Table:
-    """The answer with DuckDB's types, and with cost and mechanisms in the schema's metadata."""
+    """Return the answer in DuckDB's types, cost and mechanisms in the schema's metadata."""
     import pyarrow
 
     ends = _ends_by_column(result, confidence if intervals else None)
@@ -178,7 +181,7 @@ def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.
 
 
 def _portable(result: Result, position: int, type_: str, array: pyarrow.ChunkedArray) -> Any:
-    """A column of the answer in a type that every reader knows."""
+    """Return a column of the answer in a type that every reader knows."""
     import pyarrow
 
     if type_ not in ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID"):
@@ -191,7 +194,7 @@ def _portable(result: Result, position: int, type_: str, array: pyarrow.ChunkedA
 
 
 def _circumstances(result: Result, confidence: float) -> dict[str, object]:
-    """How the answer came about: confidence of its intervals, mechanisms and cost."""
+    """Return how the answer came about: confidence of its intervals, mechanisms and cost."""
     cost = result.cost
     return {
         "confidence": confidence,
@@ -214,13 +217,13 @@ def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:
 
 
 def _ends(result: Result, name: str, ends: NDArray[np.float64]) -> list[object]:
-    """One end of a column's intervals: whole where the column is, None where the value is NULL."""
+    """Return one end of a column's intervals: whole where the column is, None for NULL."""
     whole = result.types[result.columns.index(name)] == "BIGINT"
     return [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]
 
 
 def _outline(value: object) -> str:
-    """A value with its entries on lines of their own, so that rows can be read."""
+    """Write a value with its entries on lines of their own, so that rows can be read."""
     if isinstance(value, dict) and value:
         lines = [f"    {json_text(key)}: {json_text(inner)}" for key, inner in value.items()]
         return "{\n" + ",\n".join(lines) + "\n  }"

@@ -112,10 +112,11 @@ class DpsqlDialect(default.DefaultDialect):
         event.listen(engine, "checkin", _forget_settings)
 
     def create_connect_args(self, url: URL) -> interfaces.ConnectArgsType:
-        """The arguments of ``dpsql.connect``; ``connect_args`` may add a DuckDBEngine or a Policy.
+        """Read the arguments of ``dpsql.connect`` from a URL.
 
-        Raises ``ArgumentError`` for an address with a host, a user or a parameter given twice, and
-        ``ParameterError`` for a name that is neither an argument nor a privacy parameter.
+        ``connect_args`` may add a DuckDBEngine or a Policy. Raises ``ArgumentError`` for an address
+        with a host, a user or a parameter given twice, and ``ParameterError`` for a name that is
+        neither an argument nor a privacy parameter.
         """
         if url.host or url.username or url.password or url.port:
             raise exc.ArgumentError(
@@ -142,12 +143,12 @@ class DpsqlDialect(default.DefaultDialect):
         cast("Cursor", cursor).execute(statement, parameters, **_checked(options))
 
     def do_ping(self, dbapi_connection: interfaces.DBAPIConnection) -> bool:
-        """Ask for something that costs nothing."""
+        """Test a connection by something that costs nothing."""
         dbapi_connection.cursor().execute("SHOW PARAMETERS")
         return True
 
     def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
-        """True for a connection that somebody closed: a pool is to open another."""
+        """Tell whether somebody closed a connection: a pool is to open another."""
         return isinstance(e, InterfaceError) and e.code == "closed"
 
     def _get_default_schema_name(self, connection: Connection) -> str:
@@ -225,7 +226,7 @@ class DpsqlDialect(default.DefaultDialect):
             return []
 
     def _table(self, connection: Connection, name: str, schema: str | None, **kw: Any) -> Row[Any]:
-        """A table of the policy, or a view. Raises ``NoSuchTableError``."""
+        """Find a table of the policy, or a view. Raises ``NoSuchTableError``."""
         tables = self._tables(connection, schema, **kw)
         for row in (*tables, *self._views(connection, schema, **kw)):
             if fold(row.name) == fold(name):
@@ -235,7 +236,7 @@ class DpsqlDialect(default.DefaultDialect):
     def _none(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """A policy knows of no such thing; but the table has to exist."""
+        """Return nothing, which is what a policy knows of this; but the table has to exist."""
         self._table(connection, table_name, schema, **kw)
         return []
 
@@ -251,7 +252,7 @@ def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record
 
 
 def _checked(options: object) -> dict[str, Any]:
-    """The options of one statement, as they are passed on; their values are checked there.
+    """Check the options of one statement by name; their values are checked where they go.
 
     Raises ``ParameterError`` for what is no mapping, and for a name that is no option.
     """
@@ -272,7 +273,7 @@ def _checked(options: object) -> dict[str, Any]:
 
 
 def _value(text: str) -> object:
-    """A privacy parameter of an address: a number, or else a word; dpsql checks which it may be."""
+    """Read a privacy parameter of an address: a number, or else a word, which dpsql checks."""
     for read in (int, float):
         try:
             return read(text)
@@ -294,7 +295,7 @@ def _column(row: Any) -> interfaces.ReflectedColumn:
 
 
 def _type(text: str) -> types.TypeEngine[Any]:
-    """SQLAlchemy's type for DuckDB's; values of other types come through as they are."""
+    """Return SQLAlchemy's type for DuckDB's; values of other types come through as they are."""
     base = base_type(text)
     if base == "DECIMAL":
         width, scale = text.removeprefix("DECIMAL(").removesuffix(")").split(",")

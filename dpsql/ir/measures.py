@@ -123,7 +123,7 @@ class Lattice:
         return Lattice(0.0, upper, quantum, 0, high, coarsening, self.integral, self)
 
     def released(self, fine_sensitivity: int) -> int:
-        """Sensitivity after coarsening: integer division can add one step, never more."""
+        """Compute the sensitivity after coarsening: integer division adds at most one step."""
         if self.coarsening == 1:
             return max(1, fine_sensitivity)
         return fine_sensitivity // self.coarsening + 1
@@ -218,7 +218,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """A name for plans: ``units``, ``rows``, ``sum(dep_delay)``."""
+        """The name in plans: ``units``, ``rows``, ``sum(dep_delay)``."""
         return f"{self.kind.value}({self.text})" if self.text else self.kind.value
 
 
@@ -231,7 +231,7 @@ class Ranked:
 
     @property
     def points(self) -> int:
-        """How many values there can be."""
+        """The number of values there can be."""
         return self.lattice.high - self.lattice.low + 1
 
 

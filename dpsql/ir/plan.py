@@ -105,8 +105,10 @@ class BlockPlan:
 
     @property
     def declared(self) -> bool:
-        """True if the groups are those of declared keys: exact rows give keys as positions, and
-        groups without rows count as zero."""
+        """True if the groups are those of declared keys.
+
+        Exact rows then give keys as positions, and groups without rows count as zero.
+        """
         return self.selection.declared is not None
 
     @property
@@ -142,7 +144,7 @@ class BlockPlan:
 
     @property
     def base_rank(self) -> int | None:
-        """Which of the largest scores a group's chance to appear depends on, or None if none."""
+        """The rank of the score that a group's chance to appear depends on, or None if none."""
         return self.selection.base_rank
 
     @property
@@ -166,7 +168,7 @@ class BlockPlan:
         return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
 
     def is_whole(self, aggregate: Aggregate) -> bool:
-        """True for answers that are integers: counts, and sums and quantiles of integers."""
+        """Tell whether an answer is an integer: a count, or a sum or quantile of integers."""
         if aggregate.quantile is not None:
             return aggregate.quantile.whole
         return not aggregate.kind.composed and self.measures[aggregate.measures[0]].measure.integral
@@ -208,7 +210,7 @@ class PreparedBlock:
 
     @property
     def name(self) -> str:
-        """What the tail calls the block's released table."""
+        """The name of the block's released table in the tail."""
         return self.plan.block.name
 
     @property
@@ -233,9 +235,9 @@ class PrivacyPlan:
 
     @property
     def conversion_delta(self) -> float:
-        """What the statement's rho is converted to epsilon with; 0 under basic composition."""
+        """The delta that converts the statement's rho to epsilon; 0 under basic composition."""
         return sum(block.conversion_delta for block in self.blocks)
 
     def epsilon(self, loss: PrivacyLoss) -> float:
-        """Tell what a loss of this statement would be worth alone, with ``conversion_delta``."""
+        """Return the epsilon of a loss of this statement alone, with ``conversion_delta``."""
         return loss.epsilon_at(self.conversion_delta)

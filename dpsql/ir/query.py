@@ -138,7 +138,7 @@ class Block:
 
     @property
     def domain_size(self) -> int:
-        """Number of groups of a known domain (1 without keys)."""
+        """The number of groups of a known domain (1 without keys)."""
         size = 1
         for key in self.keys:
             assert key.domain is not None
@@ -162,7 +162,7 @@ class Block:
         return f"{INTERNAL_PREFIX}e{index}"
 
     def support_columns(self, index: int) -> tuple[str, ...]:
-        """The released columns that the interval of an aggregate needs beside it, if any.
+        """List the released columns that the interval of an aggregate needs beside it, if any.
 
         Of one that is computed from several measures: these, in the units of the answer. Where
         groups are named in rounds: the measures as they were counted, and the cap of that.
@@ -174,7 +174,7 @@ class Block:
         return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in range(parts))
 
     def interval_columns(self, index: int) -> tuple[str, ...]:
-        """The released columns that the interval of an aggregate is computed from."""
+        """List the released columns that the interval of an aggregate is computed from."""
         supports = self.support_columns(index)
         composed = self.aggregates[index].kind.composed
         return supports if composed else (self.aggregate_column(index), *supports)

@@ -35,7 +35,7 @@ class RowSet(ABC):
 
     @abstractmethod
     def _columns(self) -> tuple[Column, ...]:
-        """Its columns, once its own fields are set."""
+        """Return its columns, once its own fields are set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Scan(RowSet):
 
     @property
     def sources(self) -> tuple[RowSet, ...]:
-        """None: tables are where rows come from."""
+        """No relations: tables are where rows come from."""
         return ()
 
     def _columns(self) -> tuple[Column, ...]:

@@ -54,12 +54,12 @@ class Pane(NamedTuple):
 
     @property
     def spent(self) -> Spent:
-        """Its sums."""
+        """The sums of what was charged in the window."""
         return _spent(self.sums)
 
     @property
     def state(self) -> State:
-        """What events say of it."""
+        """The window as events state it."""
         return ("windows", self.opened, self.path, self.period, *self.sums)
 
 
@@ -86,17 +86,17 @@ class AccountNode(NamedTuple):
 
     @property
     def limits(self) -> tuple[Amount, ...]:
-        """Those that bind it."""
+        """The limits that bind the account, of the policy and of its owner."""
         return tuple(limit for limit in (self.policy, self.limit) if limit is not None)
 
     @property
     def is_suspended(self) -> bool:
-        """True while it is not to be charged."""
+        """True while the account is not to be charged."""
         return self.suspended > self.reopened
 
     @property
     def state(self) -> State:
-        """What events say of it; not its terms, by which nothing is decided."""
+        """The account as events state it; without its terms, by which nothing is decided."""
         limits = (*units_of(self.limit), *units_of(self.policy))
         settings = (self.path, self.window.opened, self.renews or "", *limits)
         return ("accounts", *settings, self.suspended, self.reopened)
@@ -109,11 +109,12 @@ def nodes_of(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
 
 
 def tied_nodes(sql: Backend, paths: Sequence[str]) -> dict[str, AccountNode]:
-    """The same, to decide by. Raises :class:`LedgerError` unless they are what the chain says.
+    """Return the accounts among ``paths`` that exist, to decide by.
 
-    ``paths`` go down a line. Rows are what the last event says that changed them, and not those of
-    an earlier time: nothing has changed the account since, and its window has the last charges of
-    the accounts of the line. What others below it were charged cannot be found as fast.
+    Raises :class:`LedgerError` unless they are what the chain says. ``paths`` go down a line. Rows
+    are what the last event says that changed them, and not those of an earlier time: nothing has
+    changed the account since, and its window has the last charges of the accounts of the line. What
+    others below it were charged cannot be found as fast.
     """
     found = nodes_of(sql, paths)
     require_tied(sql, [row for node in found.values() for row in (node, node.window)])
@@ -136,7 +137,7 @@ def require_node(sql: Backend, path: str) -> AccountNode:
 
 
 def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[AccountNode]:
-    """The line of accounts from the dataset to ``path``, ready to be charged under ``limits``.
+    """Prepare the accounts from the dataset to ``path`` to be charged under ``limits``.
 
     Accounts that are missing are created, windows that are over renewed, limits of the policy that
     are new recorded. Raises :class:`UnknownName` where nobody gave the account, or the analyst's
@@ -274,7 +275,7 @@ def charge_line(
 def reserve(
     journal: Journal, nodes: Sequence[AccountNode], amount: Amount, *, query: str, plan: str
 ) -> int:
-    """Reserve ``amount`` in the present window of every node, of which the last pays; the entry."""
+    """Reserve ``amount`` in the windows of a line, the last of which pays; return the entry."""
     added = (*amount.units, 1, 1)
     panes = [_moved(node.window, added) for node in nodes]
     seq = journal.append(
@@ -309,7 +310,7 @@ def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | Non
 
 
 def _moved(pane: Pane, by: Sequence[int]) -> Pane:
-    """The window with its sums moved by so much."""
+    """Return the window with its sums moved by so much."""
     sums = tuple(map(operator.add, pane.sums, by))
     return Pane(pane.path, pane.opened, pane.period, sums, pane.last, pane.tie)
 
@@ -459,7 +460,7 @@ def _renewed(journal: Journal, node: AccountNode) -> AccountNode:
 
 
 def _told(journal: Journal, node: AccountNode, policy: Amount | None) -> AccountNode:
-    """The node under the policy's limit, which is recorded if it is not what it was."""
+    """Put the node under the policy's limit, which is recorded if it is not what it was."""
     if policy == node.policy:
         return node
     node = node._replace(policy=policy)
@@ -549,7 +550,7 @@ def _has_room(node: AccountNode, amount: Amount) -> bool:
 def _budget_exceeded(
     own: Sequence[AccountNode], short: Sequence[AccountNode], amount: Amount
 ) -> BudgetExceeded:
-    """The refusal of ``amount``, in figures of the analyst's ``own`` accounts alone."""
+    """Build the refusal of ``amount``, in figures of the analyst's ``own`` accounts alone."""
     currency = "epsilon" if amount.epsilon else "rho"
     left = _left(own)
     requested = _pair(currency, amount)
@@ -572,7 +573,7 @@ def _budget_exceeded(
 
 
 def _left(nodes: Sequence[AccountNode]) -> Amount | None:
-    """What all limits of all nodes leave; None without limits."""
+    """Return what all limits of all nodes leave; None without limits."""
     left = [
         Account(node.path, limit).left(node.window.spent.amount).units
         for node in nodes

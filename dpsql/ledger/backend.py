@@ -35,7 +35,7 @@ class Backend(Protocol):
         """Begin a transaction that sees one state of the ledger throughout."""
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
-        """Run one statement; the rows it returns."""
+        """Run one statement and return its rows."""
 
     def commit(self) -> None:
         """End the transaction; when this returns, what it wrote is on disk."""
@@ -44,13 +44,13 @@ class Backend(Protocol):
         """Undo the transaction, if there is one."""
 
     def now(self) -> int:
-        """Microseconds since 1970 on the clock of the machine that keeps the ledger."""
+        """Read the clock of the machine that keeps the ledger, in microseconds since 1970."""
 
     def damage(self) -> str | None:
         """Tell what the database itself finds wrong with its files, in fixed words."""
 
     def forget_deleted(self) -> None:
-        """After deletions: make the database overwrite what they left in its files."""
+        """Make the database overwrite, after deletions, what they left in its files."""
 
     def close(self) -> None:
         """Close the connection; an open transaction is undone."""

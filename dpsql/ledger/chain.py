@@ -84,7 +84,10 @@ class Event:
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> Event:
-        """The event in a row of ``FIELDS, hash``. Raises ParameterError for impossible amounts."""
+        """Read an event from a row of ``FIELDS, hash``.
+
+        Raises ParameterError for impossible amounts.
+        """
         seq, at, who, kind, account, entry, stream, step, query, detail, *rest = row
         rho, epsilon, delta, digest, state, own = rest
         amount, whose = Amount(rho, epsilon, delta), (account, entry, stream, step)
@@ -92,12 +95,12 @@ class Event:
 
     @property
     def time(self) -> str:
-        """When, in ISO 8601."""
+        """The time of the event, in ISO 8601."""
         return iso(self.at)
 
 
 def cause_of(event: Event) -> str | None:
-    """Why a query failed; None for an event of another kind."""
+    """Return why a query failed; None for an event of another kind."""
     try:
         return str(json.loads(event.detail)["cause"]) if event.kind == Kind.FAILURE else None
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -119,7 +122,7 @@ def _encode(fields: list[Any]) -> bytes:
 
 
 def iso(at: int) -> str:
-    """Microseconds since 1970 as a UTC time in ISO 8601.
+    """Write microseconds since 1970 as a UTC time in ISO 8601.
 
     Raises :class:`LedgerError` (``ledger_corrupt``) for a time that no calendar has.
     """

@@ -20,7 +20,7 @@ class Shareable(Protocol):
         """Wait until the connection is not in use, close it, and let nobody make another."""
 
     def take_up(self) -> None:
-        """Let it be used again; does nothing for one that was not let go."""
+        """Allow the connection to be used again; does nothing for one that was not let go."""
 
 
 opening: Any = threading.RLock()
@@ -30,7 +30,7 @@ _ledgers: weakref.WeakSet[Shareable] = weakref.WeakSet()
 
 
 def register(ledger: Shareable) -> None:
-    """Have ``ledger`` let go of its connection before any fork."""
+    """Make ``ledger`` close its connection before any fork."""
     _ledgers.add(ledger)
 
 

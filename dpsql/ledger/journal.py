@@ -122,7 +122,7 @@ def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:
 
 
 def in_order(value: object) -> str:
-    """``value`` as JSON text, always the same for the same value."""
+    """Write ``value`` as JSON text, always the same for the same value."""
     return json.dumps(value, sort_keys=True)
 
 

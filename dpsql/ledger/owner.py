@@ -138,7 +138,7 @@ def _reopen(journal: Journal, path: str) -> None:
 
 
 def _forget(journal: Journal, path: str, until: int | None) -> int:
-    """Delete the releases that were settled until a time, or all; how many they are."""
+    """Delete the releases that were settled until a time, or all; return how many."""
     sql, below = journal.sql, path + "/"
     found = sql.execute(
         "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "

@@ -76,7 +76,7 @@ _REASONS: dict[str, tuple[str, str, str]] = {
 
 
 def postgres_error(error: psycopg.Error) -> LedgerError:
-    """What an error of PostgreSQL means for the ledger, in fixed words. Raise it ``from None``."""
+    """Say in fixed words what PostgreSQL's error means for the ledger. Raise it ``from None``."""
     state = error.sqlstate or ""
     known = _REASONS.get(state) or _REASONS.get(state[:2])
     if known is None and (state[:2] in {"08", "57"} or isinstance(error, psycopg.InterfaceError)):
@@ -103,11 +103,11 @@ class PostgresBackend:
             raise _foreign()
 
     def begin_read(self) -> None:
-        """Let the first statement fix the state that is read."""
+        """Begin a transaction that reads the state its first statement finds."""
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
-        """Run one statement; the rows it returns."""
+        """Run one statement and return its rows."""
         try:
             cursor = self._connection.execute(_with_marks(sql), values)
             return cursor.fetchall() if cursor.description else []
@@ -115,7 +115,7 @@ class PostgresBackend:
             raise postgres_error(error) from None
 
     def commit(self) -> None:
-        """Returns once the server's log is on its disk."""
+        """Return once the server's log is on its disk."""
         self.execute("COMMIT")
 
     def rollback(self) -> None:
@@ -129,11 +129,11 @@ class PostgresBackend:
         return int(rows[0][0])
 
     def damage(self) -> str | None:
-        """Nothing beyond what reading everything has shown: PostgreSQL has checksums of its own."""
+        """Find nothing: beyond what reading everything has shown, PostgreSQL has checksums."""
         return None
 
     def forget_deleted(self) -> None:
-        """Nothing to do: the server reuses the space when its vacuum comes by."""
+        """Do nothing: the server reuses the space when its vacuum comes by."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -158,7 +158,7 @@ class PostgresHome:
         self.created = False
 
     def connect(self) -> Backend:
-        """Connect; the first time, create the ledger if the database has none."""
+        """Connect to the database; the first time, create the ledger if it has none."""
         try:
             connection = psycopg.connect(
                 self._url,
@@ -196,7 +196,7 @@ class PostgresHome:
 
 
 def _make_durable(backend: PostgresBackend, patience: float) -> None:
-    """Have every commit on the server's disk before it returns, and wait for locks with a limit."""
+    """Make every commit wait for the server's disk, and limit how long locks are waited for."""
     for setting in ("fsync", "full_page_writes"):
         if backend.execute(f"SHOW {setting}") != [("on",)]:
             raise LedgerError(
@@ -238,7 +238,7 @@ def _exists(backend: PostgresBackend) -> bool:
 
 
 def _require_ledger(backend: PostgresBackend) -> str:
-    """The ledger's name. Refuses what is not a ledger of this version with all its rules."""
+    """Return the ledger's name. Refuses others than ledgers of this version with all rules."""
     found = backend.execute("SELECT ledger, version FROM head")
     if len(found) != 1:
         raise _foreign()

@@ -51,12 +51,12 @@ class Account:
         check_limit(self.limit)
 
     def has_room(self, spent: Amount, charge: Amount) -> bool:
-        """True if ``charge`` fits into what is left after ``spent``."""
+        """Tell whether ``charge`` fits into what is left after ``spent``."""
         sums = zip(spent.units, charge.units, self.limit.units, strict=True)
         return all(paid + more <= most for paid, more, most in sums)
 
     def left(self, spent: Amount) -> Amount:
-        """What may still be charged after ``spent``: nothing where the limit was lowered below."""
+        """Return what may still be charged: nothing where the limit was lowered below ``spent``."""
         pairs = zip(self.limit.units, spent.units, strict=True)
         return Amount(*(max(0, most - paid) for most, paid in pairs))
 
@@ -86,7 +86,7 @@ class Charge:
     amount: Amount
 
     def lowered_to(self, actual: Amount) -> Amount:
-        """What to settle for a query that cost ``actual``: never more, and all of its delta."""
+        """Return what to settle for a query that cost ``actual``: never more, all its delta."""
         return Amount(
             rho=min(actual.rho, self.amount.rho),
             epsilon=min(actual.epsilon, self.amount.epsilon),
@@ -135,7 +135,7 @@ class Standing:
 
     @property
     def left(self) -> Amount | None:
-        """What all limits leave for the rest of the window; None without limits."""
+        """The amount that all limits leave for the rest of the window; None without limits."""
         spent = self.window.spent.amount
         left = [Account(self.path, limit).left(spent).units for limit in self.limits]
         return Amount(*map(min, zip(*left, strict=True))) if left else None
@@ -307,7 +307,7 @@ def check_new_path(path: str) -> None:
 
 @lru_cache
 def line_of(path: str) -> tuple[str, ...]:
-    """The account and its ancestors, from the dataset down: all that a charge to it must fit."""
+    """Return the account and its ancestors, the dataset first: a charge must fit all of them."""
     parts = path.split("/")
     return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
 

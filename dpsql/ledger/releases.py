@@ -151,7 +151,7 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
 
 
 def unpack(size: int, packed: int, payload: bytes) -> bytes | None:
-    """The answer in its row, or None if it is damaged. Never more than ``MAX_RELEASE`` bytes."""
+    """Unpack the answer in its row, None if it is damaged; never over ``MAX_RELEASE`` bytes."""
     if not packed:
         return payload if len(payload) == size else None
     unpacker = zlib.decompressobj()

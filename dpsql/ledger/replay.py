@@ -42,12 +42,12 @@ class WindowState:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """As stored, without the key."""
+        """The row as stored, without the key."""
         return (self.path, self.period, *self.sums, *self.last)
 
     @property
     def state(self) -> list[Any]:
-        """As events tell it."""
+        """The window as events state it."""
         return ["windows", self.opened, self.path, self.period, *self.sums]
 
 
@@ -67,13 +67,13 @@ class AccountState:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """As stored, without the key."""
+        """The row as stored, without the key."""
         settings = (self.opened[-1], self.renews, self.terms, *self._limits)
         return (*settings, self.suspended, self.reopened, *self.last)
 
     @property
     def state(self) -> list[Any]:
-        """As events tell it, without its terms."""
+        """The account as events state it, without its terms."""
         settings = (self.path, self.opened[-1], self.renews, *self._limits)
         return ["accounts", *settings, self.suspended, self.reopened]
 
@@ -134,7 +134,7 @@ class Replay:
         }
 
     def apply(self, event: Event) -> None:
-        """Take the next event. Raises :class:`BrokenError`."""
+        """Apply the next event. Raises :class:`BrokenError`."""
         if (event.kind == Kind.LEDGER) != (event.seq == 1):
             raise BrokenError("a ledger is created once, first of all")
         if event.at < self.at and event.kind != Kind.CLOCK:
@@ -155,7 +155,7 @@ class Replay:
             raise BrokenError("its detail is not that of an event of its kind") from None
 
     def _require_subject(self, event: Event) -> None:
-        """An event is about an entry, or about a stream and a step, if its kind is."""
+        """Require that an event is about an entry, or a stream and a step, if its kind is."""
         of_entry, of_stream = event.entry is not None, event.stream is not None
         may_be = event.kind in _OF_ENTRIES, event.kind in _OF_STREAMS
         wrong = of_entry == of_stream if all(may_be) else (of_entry, of_stream) != may_be
@@ -173,7 +173,7 @@ class Replay:
             )
 
     def _nothing(self, event: Event, detail: dict[str, Any]) -> None:
-        """It changes no account."""
+        """Change no account."""
 
     def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
         self.name = str(detail["ledger"])
@@ -263,7 +263,7 @@ class Replay:
             raise BrokenError("it deletes a release that is not there")
 
     def _require_paid(self, event: Event, paid: Event | None) -> None:
-        """A stream follows upon its charge, and that upon nothing that could be something else."""
+        """Require a stream to follow upon its charge, which nothing else could be."""
         if (
             paid is None
             or (paid.seq, paid.seq + 2) != (event.stream, event.seq)
@@ -300,7 +300,7 @@ class Replay:
         stream.published.clear()
 
     def _going_on(self, event: Event) -> StreamState:
-        """The stream of a step, of which none who pays for it is suspended."""
+        """Return the stream of a step, of which none who pays for it is suspended."""
         stream = self._live_stream(event)
         for path in line_of(event.account):
             self._answering(path)

@@ -272,7 +272,7 @@ def _postgres_trigger(rule: _Rule) -> str:
 
 
 def _postgres_function(rule: _Rule) -> str:
-    """What looks at other rows, which the condition of a trigger cannot do there."""
+    """Write what looks at other rows, which a trigger's condition cannot do there."""
     row = "OLD" if rule.action == "DELETE" else "NEW"
     return (
         f"CREATE FUNCTION {rule.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM "

@@ -75,22 +75,22 @@ class SQLiteBackend:
         self.said: dict[bytes, Said] = {}
 
     def begin_write(self) -> None:
-        """Take the file's write lock."""
+        """Acquire the file's write lock."""
         self.execute("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:
-        """Let the first statement fix the state that is read."""
+        """Begin a transaction that reads the state its first statement finds."""
         self.execute("BEGIN")
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
-        """Run one statement; the rows it returns."""
+        """Run one statement and return its rows."""
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise sqlite_error(error) from None
 
     def commit(self) -> None:
-        """Returns once the log is synced."""
+        """Return once the log is synced."""
         self.execute("COMMIT")
 
     def rollback(self) -> None:
@@ -99,16 +99,16 @@ class SQLiteBackend:
             self.execute("ROLLBACK")
 
     def now(self) -> int:
-        """This machine's clock."""
+        """Read this machine's clock."""
         return time.time_ns() // 1000
 
     def damage(self) -> str | None:
-        """Structure of the file, indexes against tables, types and conditions of all columns."""
+        """Check the file's structure, indexes against tables, types and conditions of columns."""
         (verdict,) = self.execute("PRAGMA integrity_check(1)")[0]
         return None if verdict == "ok" else "the file's structure is damaged"
 
     def forget_deleted(self) -> None:
-        """Deleted content is overwritten as it is deleted; this empties the log of it as well."""
+        """Empty the log of deleted content, which is overwritten elsewhere as it is deleted."""
         self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:

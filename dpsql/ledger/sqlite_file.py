@@ -67,7 +67,7 @@ class SQLiteHome:
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection to the existing ledger at ``path``.
+    """Connect to the existing ledger at ``path``.
 
     Raises :class:`LedgerError`, leaving the file as it was, for anything that is not a usable
     ledger of this version.
@@ -98,7 +98,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of the file now at ``path``; None when there is none."""
+    """Return device and inode of the file now at ``path``; None when there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -118,7 +118,7 @@ def _open(path: Path, options: str, busy_timeout: float) -> sqlite3.Connection:
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:
-    """Have every commit on disk before it returns."""
+    """Make every commit wait for the disk."""
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache as well
     connection.execute("PRAGMA checkpoint_fullfsync = ON")

@@ -206,7 +206,7 @@ class Ledger:
         self._link.write(settled)
 
     def fail(self, charge: Charge, account: str, cause: str) -> None:
-        """Record, durably, that the engine failed on private rows, and suspend ``account``.
+        """Record durably that the engine failed on private rows, and suspend ``account``.
 
         That is the account of the charge or one above it: it and all below it are refused every
         new charge until the owner has reopened it (:meth:`Owner.reopen`). The reservation stays
@@ -336,7 +336,7 @@ class Ledger:
         self._link.write(published)
 
     def fail_step(self, ticket: StepTicket, account: str, cause: str) -> None:
-        """Record, durably, that the engine failed on a step's private rows; suspend ``account``.
+        """Record durably that the engine failed on a step's private rows; suspend ``account``.
 
         As :meth:`fail` does for a question: a second call with the same ticket changes nothing.
         Raises :class:`LedgerError`, changing nothing, for a step that was never begun
@@ -468,7 +468,7 @@ class Ledger:
         return self._link.read(lambda sql: tuple(_entry(*row) for row in sql.execute(text, values)))
 
     def suspensions(self, account: str | None = None) -> tuple[Event, ...]:
-        """When the account was suspended and reopened, and those above and below; newest first.
+        """List when the account, those above and below were suspended and reopened; newest first.
 
         Of all accounts, if none is given.
         """
@@ -491,7 +491,7 @@ class Ledger:
             after = rows[-1][0]
 
     def head(self) -> Head:
-        """The end of the chain. Write it down elsewhere: :meth:`verify` takes it as an anchor."""
+        """Return the end of the chain. Kept elsewhere, it is an anchor for :meth:`verify`."""
         return self._link.read(lambda sql: head(sql))
 
     def verify(self, anchors: Sequence[Head] = ()) -> Verification:
@@ -544,7 +544,7 @@ SELECT {FIELDS}, hash FROM events WHERE {SUSPENDING} ORDER BY seq DESC
 
 
 def _on_one_line(one: str, other: str) -> bool:
-    """True if one of two accounts is the other or above it."""
+    """Tell whether one of two accounts is the other or above it."""
     return one in line_of(other) or other in line_of(one)
 
 
@@ -588,7 +588,7 @@ def _amount(numbers: Sequence[int | None]) -> Amount:
 
 
 def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
-    """The query's fingerprint, if the charge is in the ledger and may be settled at ``amount``."""
+    """Return the query's fingerprint, if its charge is there and may be settled at ``amount``."""
     query, ended = _asked(sql, charge)
     if ended == Kind.FAILURE:
         raise _cannot_settle("ledger_failed_entry", "the query failed: its charge stays whole")
@@ -602,7 +602,7 @@ def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
 
 
 def _asked(sql: Backend, charge: Charge) -> tuple[str, str | None]:
-    """The query's fingerprint, and the kind of the event that ended it, if one did."""
+    """Read the query's fingerprint, and the kind of the event that ended it, if one did."""
     rows = sql.execute(
         "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.query, ended.kind "
         "FROM events AS asked LEFT JOIN events AS ended ON ended.entry = asked.seq "
@@ -628,7 +628,7 @@ def _home(place: str | os.PathLike[str], patience: float, who: str) -> Home:
 
 
 def _login() -> str:
-    """The name of the user this process runs as."""
+    """Return the name of the user this process runs as."""
     try:
         import pwd
 

@@ -135,7 +135,7 @@ def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
 
 
 def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
-    """True for a step that was begun and has not ended, False for one that has failed before.
+    """Tell whether a step was begun and has not ended; False for one that failed before.
 
     The stream may have been dropped meanwhile. Raises :class:`LedgerError` for any other step.
     """
@@ -206,7 +206,7 @@ def stream_terms(detail: str) -> tuple[str, int]:
 
 
 def _live(sql: Backend, account: str, stream: str) -> _Live:
-    """The stream of this id, if the account has it and it was not dropped.
+    """Read the stream of this id, if the account has it and it was not dropped.
 
     Raises :class:`LedgerError` for any other, and for events that do not have their hashes.
     """

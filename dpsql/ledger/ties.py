@@ -46,7 +46,7 @@ class Tied(Protocol):
 
 
 def text_of(states: Sequence[State]) -> str:
-    """Return the states as an event says them."""
+    """Write the states as an event holds them."""
     return _ENCODER.encode(states)
 
 
@@ -88,7 +88,7 @@ def untied(path: str) -> LedgerError:
 
 
 def _read(sql: Backend, events: Collection[int]) -> dict[bytes, Said]:
-    """What events say whose hashes are right, by these; it is remembered."""
+    """Read what events with right hashes say, by these; it is remembered."""
     found: dict[bytes, Said] = {}
     for *fields, own, before in sql.execute(_EVENTS.format(_marks(events)), [*events]):
         try:

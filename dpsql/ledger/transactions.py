@@ -36,7 +36,10 @@ class Turn:
         self._releasing: Any = type("Releasing", (), ends)()
 
     def run(self, work: Callable[[], _T], patience: float) -> _T:
-        """Do ``work`` while nobody else does. Raises :class:`LedgerError` (``ledger_busy``)."""
+        """Run ``work`` while nobody else runs any.
+
+        Raises :class:`LedgerError` (``ledger_busy``).
+        """
         if self._lock._is_owned():
             self._require_not_inside()
         acquired = False
@@ -61,7 +64,7 @@ class Turn:
             self._lock.release()
 
     def _require_not_inside(self) -> None:
-        """Refuse work inside of work; what else this thread has left acquired is released."""
+        """Refuse work inside of work, and release what else this thread has acquired."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             if frame.f_code is Turn.run.__code__ and frame.f_locals.get("self") is self:
@@ -86,7 +89,7 @@ class DatabaseLink:
         forks.register(self)
 
     def write(self, work: Callable[[Backend], _T]) -> _T:
-        """Do ``work`` in a write transaction: on disk when it is done, undone if it raises."""
+        """Run ``work`` in a write transaction: on disk when it is done, undone if it raises."""
 
         def committed(backend: Backend) -> _T:
             found = work(backend)
@@ -96,11 +99,11 @@ class DatabaseLink:
         return self._run(lambda backend: backend.begin_write(), committed)
 
     def read(self, work: Callable[[Backend], _T]) -> _T:
-        """Do ``work`` in a transaction that sees one state of the ledger, and changes nothing."""
+        """Run ``work`` in a transaction that sees one state of the ledger, and changes nothing."""
         return self._run(lambda backend: backend.begin_read(), work)
 
     def use(self, work: Callable[[Backend], _T]) -> _T:
-        """Do ``work`` with the connection by itself; a transaction it leaves open is undone."""
+        """Run ``work`` with the connection by itself; a transaction it leaves open is undone."""
         return self._run(lambda backend: None, work)
 
     def close(self) -> None:
@@ -130,7 +133,7 @@ class DatabaseLink:
                 raise
 
     def _begun(self, begin: Callable[[Backend], None]) -> Backend:
-        """The connection, in a transaction that has begun.
+        """Return the connection, in a transaction that has begun.
 
         One that broke while nobody used it is made again: nothing was written yet.
         """
@@ -162,7 +165,7 @@ class DatabaseLink:
         return self._backend
 
     def _undo(self) -> None:
-        """End a transaction that is open; where that fails, the connection."""
+        """Undo a transaction that is open; where that fails, close the connection."""
         if self._backend is None or self._process != os.getpid():
             return
         try:

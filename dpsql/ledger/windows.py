@@ -23,7 +23,7 @@ def period(renews: Renewal | None, at: int) -> str:
 
 
 def is_over(renews: Renewal | None, current: str, at: int) -> bool:
-    """True if a new window is due at ``at`` for an account whose window was of ``current``.
+    """Tell whether a new window is due at ``at`` for an account whose window was of ``current``.
 
     Only a later period renews: a clock that was wrong and went back never buys a new window.
     """

@@ -169,7 +169,7 @@ class LookNoise:
 
 
 def _bucket_sizes() -> NDArray[np.float64]:
-    """A number of keys that stands for each bucket: the geometric mean of its ends."""
+    """Compute a number of keys to stand for each bucket: the geometric mean of its ends."""
     low = 2.0 ** np.arange(_BUCKETS)
     sizes: NDArray[np.float64] = np.sqrt(low * (2 * low - 1))
     return sizes
@@ -261,7 +261,7 @@ class Cascade(Usual):
 
     @property
     def only_round(self) -> WeightedPositiveCounts:
-        """Build the one round where units have one key each: all but the first look's share."""
+        """The one round where units have one key each, at all but the first look's share."""
         look = 0.0 if self.single else self.shares.look
         # What the price of counting is taken for is spent here.
         return self._round(1 - look, self.delta, 1)
@@ -283,7 +283,7 @@ class Cascade(Usual):
     # -- drawing ------------------------------------------------------------------------------
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Not possible from an array of shape (groups,) alone: each round reads rows anew."""
+        """Refuse an array of shape (groups,): each round reads rows anew."""
         raise NotImplementedError
 
     def name_groups(self, rows: CascadeRows, source: EntropySource) -> NamedGroups:
@@ -310,7 +310,7 @@ class Cascade(Usual):
         )
 
     def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
-        """How many keys of a unit to keep, or None if one round at one key per unit is enough.
+        """Choose how many keys of a unit to keep, or None if one round at one key is enough.
 
         The choice names most where a key's weight is about a unit's times how many have it.
         """

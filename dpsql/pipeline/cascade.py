@@ -70,7 +70,10 @@ class _StagedRows:
         return GroupWeights(*self.scratch.integers(self.sql.weights(table, kept)))
 
     def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
-        """What units add to the named groups, and to no others, in the order of ``named``."""
+        """Read what units add to the named groups, and to no others.
+
+        ``named``: row ids in ascending order; arrays of shape (groups,) in this order come back.
+        """
         if self._counted is None or not np.array_equal(named, self._counted):
             self._of_named(named, COUNTED_PAIRS, self.sql.counted)
         ids, *columns = self.scratch.integers(self.sql.totals(cap))
@@ -133,6 +136,6 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
 
 
 def _relative_noise(plan: BlockPlan, index: int) -> float:
-    """The noise at a cap of 1, in what a unit adds to a group at most."""
+    """Measure the noise at a cap of 1, in what a unit adds to a group at most."""
     noise = plan.noise_at(index, 1)
     return noise.noise.std / noise.sensitivity

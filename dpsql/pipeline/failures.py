@@ -15,7 +15,7 @@ _CAUSES = {
 
 
 def failure_code(error: Exception, *, expired: bool) -> str:
-    """The code of a failure, by the kind of the error alone; ``expired`` if its time was over."""
+    """Return a failure's code, by the kind of the error alone; ``expired`` if time was over."""
     if isinstance(error, MemoryError):
         return "memory_limit"
     if not isinstance(error, EngineError):
@@ -24,7 +24,7 @@ def failure_code(error: Exception, *, expired: bool) -> str:
 
 
 def suspending_cause(policy: Policy, code: str) -> Cause | None:
-    """Why a failure suspends the account that asked; None if it does not.
+    """Decide why a failure suspends the account that asked; None if it does not.
 
     One failure may tell something of the rows, a second must not. What the caller interrupted tells
     nothing; of limits that were met, the policy decides.
@@ -36,7 +36,7 @@ def suspending_cause(policy: Policy, code: str) -> Cause | None:
 
 
 def failure_error(policy: Policy, code: str, kept: str, suspended: str | None) -> EngineError:
-    """What the analyst is told of a failure, in fixed words.
+    """Build the error that tells the analyst of a failure, in fixed words.
 
     ``kept`` says what stays spent; ``suspended`` is the account that is suspended now, if one is.
     """

@@ -40,12 +40,12 @@ _PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
 
 
 def fingerprint(plans: Sequence[BlockPlan]) -> str:
-    """A SHA-256 digest, in hexadecimal digits, of what the release of these blocks depends on."""
+    """Digest what the release of these blocks depends on: SHA-256, in hexadecimal digits."""
     return _digest(_canonical(tuple(plans)))
 
 
 def _canonical(value: object) -> str:
-    """A text that two values share only if they are equal and of the same types.
+    """Write a text that two values share only if they are equal and of the same types.
 
     Every part says where it ends: text is quoted, all else is a name, a number or in brackets.
     """
@@ -73,20 +73,20 @@ def _canonical(value: object) -> str:
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
-    """The fields of a dataclass that play a part, by name."""
+    """Yield the fields of a dataclass that play a part, by name."""
     names = _compared(type(value))  # type: ignore[arg-type]  # a type can be hashed
     return ((name, getattr(value, name)) for name in names)
 
 
 @cache
 def _compared(kind: type) -> tuple[str, ...]:
-    """The names of these fields."""
+    """Return the names of these fields."""
     left_out = _LEFT_OUT.get(kind, frozenset())
     return tuple(f.name for f in fields(kind) if f.compare and f.name not in left_out)
 
 
 def _of_rows(rows: RowSet) -> str:
-    """The same of a relation: the digest of its last node, which names its sources by theirs.
+    """Digest a relation: by its last node, which names its sources by theirs.
 
     A part that is read twice is looked at once, as it would double with every step else.
     """
@@ -106,7 +106,7 @@ def _digest(text: str) -> str:
 
 
 def _of_tree(part: object) -> str:
-    """The same of an expression: its node types and arguments, those left out apart."""
+    """Write the same for an expression: its node types and arguments, those left out apart."""
     match part:
         case exp.Expr():
             given = {k: v for k, v in part.args.items() if v is not None and v != []}
@@ -118,7 +118,7 @@ def _of_tree(part: object) -> str:
 
 
 def _plainly(tree: exp.Expr) -> exp.Expr:
-    """The tree without comments and parentheses (its shape says what they say), numbers in one way.
+    """Strip a tree of comments and parentheses, which its shape says; write numbers one way.
 
     7 for 007, 0.5 for .5, 100.0e0 for 1E2. Digits after the point stay: 1.0 and 1.00 are decimals
     of different types.

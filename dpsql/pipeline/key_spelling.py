@@ -56,7 +56,7 @@ class KeySpelling:
     def keys_of_texts(
         self, columns: Sequence[Column], texts: list[list[str | None]], row_ids: list[int]
     ) -> ArrowStream | None:
-        """The keys that :meth:`key_texts` wrote, with their row numbers; None for other texts."""
+        """Read the keys that :meth:`key_texts` wrote, with row numbers; None for other texts."""
         names = [ROW_ID, *(quote(column.name) for column in columns)]
         keys = [f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in columns]
         unnested = unnest(names, ["BIGINT", *("VARCHAR" for _ in columns)])

@@ -56,12 +56,12 @@ class Question:
 
     @property
     def sound(self) -> bool:
-        """Tell whether text and mechanism are texts: callers can pass anything."""
+        """True if text and mechanism are texts: callers can pass anything."""
         return isinstance(self.text, str) and isinstance(self.mechanism, str | None)
 
     @property
     def key(self) -> _Key:
-        """What makes two questions the same."""
+        """The key of what is prepared for a question: equal for two that ask the same."""
         return self.text, values_key(self.values), self.mechanism, self.parameters
 
 
@@ -95,7 +95,7 @@ class Prepared:
         return any(block.plan.block.fresh for block in self.blocks)
 
     def explain(self) -> Explanation:
-        """The plan in words and numbers."""
+        """Explain the plan in words and numbers."""
         return explain(self.query, self.plan, self.blocks)
 
 
@@ -119,14 +119,14 @@ def _understood() -> Iterator[None]:
 
 
 def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
-    """The answer's columns where these are released columns of a block under other names."""
+    """Return the answer's columns where these are a block's released ones, renamed."""
     types = {column.name: column.type for column in block.released_columns}
     named = zip(tail.names, tail.columns, strict=True)
     return tuple(Column(name, types[column]) for name, column in named)
 
 
 def _with_views(policy: Policy, views: Mapping[str, Table]) -> Policy:
-    """The policy with views as public tables."""
+    """Return the policy with views as public tables."""
     if not views:
         return policy
     public = {name: TablePolicy(table.name, None) for name, table in views.items()}
@@ -167,7 +167,7 @@ class Preparer:
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:
-        """The query, ready to be paid for.
+        """Prepare a query, so that nothing is left to do but to pay for it and to answer it.
 
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """
@@ -186,7 +186,7 @@ class Preparer:
         return prepared
 
     def _stages(self, question: Question) -> StatementTrace | None:
-        """What writes the stages of this question, if they are traced."""
+        """Return what writes the stages of this question, if they are traced."""
         if self._trace is None:
             return None
         schema, hidden = self._engine.schema(), bool(question.values)
@@ -230,7 +230,7 @@ class Preparer:
         return replace(prepared, passing=bool(views))
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
-        """The materialized views that a statement may mean: names that no table has."""
+        """Return the materialized views that a statement may mean: names that no table has."""
         names = {fold(node.name) for node in tree.find_all(exp.Table)}
         unknown = names - self._policy.tables.keys()
         if not unknown:
@@ -238,7 +238,7 @@ class Preparer:
         return {n: table for n, table in self._tails.public.views.tables().items() if n in unknown}
 
     def _statement(self, plan: BlockPlan) -> str:
-        """The generated SQL of a block, to be shown and bound: every read has a salt of its own."""
+        """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
         return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
@@ -246,7 +246,7 @@ class Preparer:
         return PreparedBlock(plan, statement, self._key_columns(plan, statement, text))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
-        """The released keys and their types, once nothing computed of private rows can fail.
+        """Return the released keys' types, once nothing computed of private rows can fail.
 
         The types of plain columns are known from the catalog.
         """

@@ -21,7 +21,7 @@ class PublishedViews(Protocol):
     """The materialized views that an account may read."""
 
     def tables(self) -> Mapping[str, Table]:
-        """Their columns, by folded name."""
+        """Return their columns, by folded name."""
 
     def load(self, name: str, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
@@ -34,11 +34,11 @@ class NoViews:
     """No views at all."""
 
     def tables(self) -> Mapping[str, Table]:
-        """None."""
+        """Return no table."""
         return {}
 
     def load(self, name: str, stay: Stay) -> None:
-        """Nothing to load."""
+        """Raise ``KeyError``: there is nothing to load."""
         raise KeyError(name)
 
     def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
@@ -72,11 +72,11 @@ class PublicTables:
             reading.interrupt()
 
     def name(self, table: str) -> str:
-        """The quoted name of a table, as the room has it."""
+        """Return the quoted name of a table, as the room has it."""
         return quote(self._known(table).name)
 
     def definition(self, table: str) -> str:
-        """The statement that makes an empty copy of a table."""
+        """Write the statement that makes an empty copy of a table."""
         known = self._known(table)
         columns = ", ".join(f"{quote(column.name)} {column.type}" for column in known.columns)
         return f"CREATE TABLE {quote(known.name)} ({columns})"

@@ -56,7 +56,7 @@ def read_exact(
 
 
 def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBlock:
-    """The exact rows of a block whose groups are stored first, for more to be asked of them."""
+    """Read the exact rows of a block whose groups are stored first, to be asked for more."""
     plan, histograms = block.plan, None
     if plan.quantiles:
         steps = rewrite_quantiles(plan, plan.block.source.table, _salt(), dialect)
@@ -74,7 +74,7 @@ def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBl
 
 
 def _keys_of(keys: Sequence[Column], scratch: Scratch, dialect: Dialect) -> KeysOf:
-    """How to read the keys of groups that are stored in ``scratch``."""
+    """Return how to read the keys of groups that are stored in ``scratch``."""
     names = [key.name for key in keys]
 
     def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
@@ -86,7 +86,7 @@ def _keys_of(keys: Sequence[Column], scratch: Scratch, dialect: Dialect) -> Keys
 
 
 def _histograms(sql: HistogramSQL, scratch: Scratch) -> HistogramsOf:
-    """How to count the rows of groups whose exact rows are stored in ``scratch``."""
+    """Return how to count the rows of groups whose exact rows are stored in ``scratch``."""
     counts = dict(sql.counts)
 
     def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
@@ -116,10 +116,10 @@ def _measure_columns(plan: BlockPlan) -> list[str]:
 
 
 def _salted(plan: BlockPlan, dialect: Dialect) -> str:
-    """The statement of a block, under a salt of this read alone."""
+    """Write the statement of a block, under a salt of this read alone."""
     return rewrite(plan, plan.block.source.table, _salt(), dialect)
 
 
 def _salt() -> int:
-    """A salt that no other read has: neither of the same question, nor the one that is shown."""
+    """Draw a salt that no other read has: neither of the same question, nor the one shown."""
     return secrets.randbits(62)

@@ -114,7 +114,7 @@ def release(
 
 
 def _large_enough(plan: BlockPlan, released: ReleasedRows, units: Steps | None) -> ReleasedRows:
-    """The declared groups whose noisy number of units reaches the minimum.
+    """Keep the declared groups whose noisy number of units reaches the minimum.
 
     Post-processing of numbers that are paid for: what it costs stays what it was.
     """
@@ -129,7 +129,7 @@ def _large_enough(plan: BlockPlan, released: ReleasedRows, units: Steps | None) 
 def _dense(
     block: Block, exact: ExactRows, columns: list[NDArray[np.int64]]
 ) -> list[NDArray[np.int64]]:
-    """The measures of all declared groups, in the domain's order; zero for those without rows."""
+    """Return all declared groups' measures, in the domain's order; zero for those without rows."""
     positions = np.zeros(len(exact.row_ids), dtype=np.int64)
     for index, key in enumerate(block.keys):
         assert key.domain is not None
@@ -143,7 +143,7 @@ def _dense(
 def _quantiles(
     plan: BlockPlan, ids: NDArray[np.int64], histograms: HistogramsOf, source: EntropySource
 ) -> dict[Quantile, NDArray[np.int64]]:
-    """A point for each quantile and group. Quantiles of the same values are put in order."""
+    """Draw a point for each quantile and group. Quantiles of the same values are put in order."""
     drawn: dict[Quantile, NDArray[np.int64]] = {}
     for ranked in dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles):
         counted = histograms(ranked, ids)
@@ -160,7 +160,7 @@ def aggregate_answers(
     quantiles: Mapping[Quantile, NDArray[np.int64]],
     cascade: CascadeValues | None = None,
 ) -> dict[str, NumericArray]:
-    """The aggregates as the analyst asked for them: post-processing of what was drawn.
+    """Compute the aggregates the analyst asked for: post-processing of what was drawn.
 
     ``cascade`` is how it was drawn where there were several steps.
     """
@@ -183,7 +183,7 @@ def aggregate_answers(
 def _supports(
     plan: BlockPlan, index: int, noisy: Sequence[Steps], cascade: CascadeValues | None
 ) -> dict[str, NumericArray]:
-    """What the interval of an aggregate needs beside it, in the units of the answer."""
+    """Collect what the interval of an aggregate needs beside it, in the units of the answer."""
     used = plan.block.aggregates[index].measures
     counted = noisy if cascade is None else cascade.counted
     columns: list[NumericArray] = [counted[m] * plan.measures[m].measure.step for m in used]
@@ -215,7 +215,7 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
-    """What the points of a grid stand for, within the bounds."""
+    """Return what the points of a grid stand for, within the bounds."""
     lattice = quantile.ranked.lattice
     values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
     return np.rint(values).astype(np.int64) if quantile.whole else values

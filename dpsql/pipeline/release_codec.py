@@ -42,7 +42,7 @@ _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers stil
 
 
 def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | None:
-    """A statement's release as bytes, or None where it is too large or keys have no exact text."""
+    """Pack a release into bytes, or None where it is too large or keys have no exact text."""
     if sum(each.rows.count for each in released) * _LEAST_BYTES > MAX_RELEASE:
         return None
     blocks = []
@@ -60,7 +60,7 @@ def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> 
 def decode_release(
     spelling: KeySpelling, blocks: Sequence[PreparedBlock], payload: bytes
 ) -> tuple[ReleasedBlock, ...] | None:
-    """The release that was packed, at no cost; None if it is not one of these blocks.
+    """Unpack a release, at no cost; None if it is not one of these blocks.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no release was packed as. Whoever can write
     to the ledger's file can put anything there, and none of it is quoted.
@@ -120,7 +120,7 @@ def _corrupt() -> LedgerError:
 def _packed_block(
     spelling: KeySpelling, block: PreparedBlock, rows: ReleasedRows
 ) -> dict[str, Any] | None:
-    """One block in an order that its keys decide.
+    """Pack one block in an order that its keys decide.
 
     Row numbers and their order stay behind: they are those of the exact rows, and would tell the
     true ranks of groups, or how many there are. Checked by ``tests/pipeline/test_stored.py``.
@@ -170,7 +170,7 @@ def _unpacked_rows(
 
 
 def _positions(plan: BlockPlan, found: object) -> list[int]:
-    """Positions in the declared domain, each once and in order."""
+    """Read positions in the declared domain, each once and in order."""
     positions = _list(found)
     _require(all(type(position) is int for position in positions))
     _require(all(0 <= position < plan.block.domain_size for position in positions))
@@ -179,7 +179,7 @@ def _positions(plan: BlockPlan, found: object) -> list[int]:
 
 
 def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, NumericArray]:
-    """The values of each column that was drawn, and of no others, in the order of the plan."""
+    """Read the values of each column that was drawn, and of no others, in the plan's order."""
     _require(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
     columns: dict[str, Any] = found  # type: ignore[assignment]
     for packed in columns.values():
@@ -217,7 +217,7 @@ def _drawn(plan: BlockPlan, rows: ReleasedRows) -> list[str]:
 def _key_lists(
     spelling: KeySpelling, columns: Sequence[Column], rows: ReleasedRows
 ) -> tuple[list[list[Any]] | None, list[str] | None]:
-    """Keys as values of plain types, with these, or as the engine's texts of others."""
+    """Return keys as values of plain types, with these, or as the engine's texts of others."""
     if rows.keys is None:
         return [], None
     if isinstance(rows.keys, dict):
@@ -231,7 +231,7 @@ def _packed(column: NDArray[Any]) -> dict[str, Any]:
 
 
 def _unpacked(kinds: str, dtype: object, values: object) -> NDArray[Any]:
-    """A column of one of these kinds of types, its values all of that type or missing."""
+    """Read a column of one of these kinds of types, its values all of that type or missing."""
     _require(isinstance(dtype, str) and dtype in _DTYPES)
     type_, listed = np.dtype(str(dtype)), _list(values)
     _require(type_.kind in kinds)
@@ -246,7 +246,7 @@ def _unpacked(kinds: str, dtype: object, values: object) -> NDArray[Any]:
 
 
 def _fits(value: object, type_: np.dtype[Any]) -> bool:
-    """Whether a value is one that a column of the type had."""
+    """Tell whether a value is one that a column of the type had."""
     match type_.kind:
         case "b":
             return type(value) is bool
@@ -259,7 +259,7 @@ def _fits(value: object, type_: np.dtype[Any]) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """True for NULL, and for a text that an engine can hold."""
+    """Tell whether a value is NULL, or a text that an engine can hold."""
     if value is None:
         return True
     return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)

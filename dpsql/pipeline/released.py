@@ -35,7 +35,7 @@ class ReleasedRows:
 
     @property
     def count(self) -> int:
-        """How many groups came out."""
+        """The number of groups that came out."""
         return len(self.row_ids)
 
 
@@ -48,7 +48,7 @@ class ReleasedBlock:
 
 
 def drawn_columns(block: Block) -> list[str]:
-    """The released columns that are drawn, in their order: aggregates, each before its supports."""
+    """List the released columns that are drawn, each aggregate before its supports."""
     return [
         name
         for index in range(len(block.aggregates))

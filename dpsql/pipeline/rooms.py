@@ -64,7 +64,7 @@ class Stay:
         self._numbers = count()
 
     def new_table(self) -> str:
-        """A name for an answer, that no other table of the room has."""
+        """Make a name for an answer, that no other table of the room has."""
         return quote(f"{INTERNAL_PREFIX}answer_{next(self._numbers)}")
 
     def drop_unused(self) -> None:
@@ -74,7 +74,7 @@ class Stay:
 
     @contextmanager
     def registered(self, **objects: object) -> Iterator[None]:
-        """Let statements read objects of Python as tables, None excepted, with the usual prefix."""
+        """Register objects of Python, None excepted, as tables with the usual prefix."""
         names = {f"{INTERNAL_PREFIX}{name}": o for name, o in objects.items() if o is not None}
         try:
             for name, found in names.items():
@@ -92,7 +92,7 @@ class RoomPool:
         self._free: deque[Room] = deque()
 
     def take(self) -> Stay:
-        """A stay in an empty room; its end gives the room back."""
+        """Lend an empty room as a stay, whose end gives the room back."""
         try:
             room = self._free.pop()  # the last one used: it is the likeliest to have the tables
         except IndexError:
@@ -111,7 +111,7 @@ _POOLS_LOCK: Final = threading.Lock()
 
 
 def pool_of(engine: Engine, public: frozenset[str]) -> RoomPool:
-    """The rooms for those connections to an engine whose policies have these public tables."""
+    """Return the rooms for connections to an engine whose policies have these public tables."""
     with _POOLS_LOCK:
         return _POOLS.setdefault(engine, {}).setdefault(public, RoomPool())
 
@@ -136,7 +136,7 @@ class Tenant:
             self._stay = None
 
     def stay(self) -> Stay:
-        """The stay of the statement that runs, in the room where the connection's answers are.
+        """Return the running statement's stay, in the room where the connection's answers are.
 
         Raises ``EngineError`` if there is no room to be had.
         """
@@ -159,5 +159,5 @@ class Tenant:
                 stay.cursor.interrupt()
 
     def close(self) -> None:
-        """Leave the room. Answers that are still referred to keep theirs."""
+        """Leave the room. Answers that are still referred to stay in their rooms."""
         self._stay = None

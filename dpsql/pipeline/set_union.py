@@ -73,7 +73,7 @@ class _Progress:
 def _weighed(
     union: SetUnion, scratch: Scratch, between: str, units: int, pairs: int, progress: _Progress
 ) -> NDArray[np.int64]:
-    """The keys' weights after a policy's pass over all units, some of them at a time."""
+    """Weigh the keys by a policy's pass over all units, some of them at a time."""
 
     def tell(done: int, total: int | None) -> None:
         progress.reach(_STORED + (100 - _STORED) * done // (total or done))

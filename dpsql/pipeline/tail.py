@@ -114,7 +114,7 @@ class Tails:
 
     @classmethod
     def of(cls, engine: Engine, policy: Policy) -> Tails:
-        """The parts for a connection to an engine, under a policy that says what is public."""
+        """Make the parts for a connection to an engine, under a policy that says what is public."""
         tables = frozenset(name for name, table in policy.tables.items() if table.public)
         tenant, apart = Tenant(pool_of(engine, tables)), Apart()
         public = PublicTables(engine, tenant)
@@ -131,7 +131,7 @@ class Tails:
 def _stored(
     stay: Stay, query: Query, sources: Sequence[ReleasedTable], names: Sequence[str]
 ) -> HeldAnswer | StoredAnswer:
-    """The answer of a tail that runs in the room; it stays there if it is large."""
+    """Compute the answer of a tail in the room, where it stays if it is large."""
     table = stay.new_table()
     columns = ", ".join(f"c{i}" for i in range(len(names)))
     ctes = f"WITH {', '.join(s.sql for s in sources)} " if sources else ""
@@ -144,7 +144,7 @@ def _stored(
 
 
 def _held(tail: PlainTail, released: ReleasedBlock) -> Answer:
-    """The answer of a plain tail over a few released rows: no engine is needed for that."""
+    """Compute the answer of a plain tail over a few released rows, which needs no engine."""
     columns = released.block.released_columns
     lists = dict(zip((c.name for c in columns), released_lists(released), strict=True))
     order = list(range(released.rows.count))
@@ -162,7 +162,7 @@ def _held(tail: PlainTail, released: ReleasedBlock) -> Answer:
 
 
 def _failed(released: Sequence[ReleasedBlock]) -> DataError:
-    """The error of a tail that failed. What the engine says is withheld: it may quote values."""
+    """Build the error of a tail that failed. The engine's text is withheld: it may quote values."""
     limits = f"a result beyond {MEMORY_LIMIT} or {TIME_LIMIT_SECONDS:.0f} seconds"
     if not released:
         return DataError(

@@ -38,7 +38,7 @@ def run_apart(
     tables: Sequence[Copied],
     names: Sequence[str],
 ) -> StoredAnswer:
-    """The answer of a tail over copies of the room's tables. Raises ``ApartFailed`` as well."""
+    """Run a tail over copies of the room's tables. Raises ``ApartFailed`` as well."""
     columns = ", ".join(f"c{i}" for i in range(len(names)))
     sql = f"CREATE TABLE {_ANSWER}({columns}) AS SELECT * FROM ({tail})"
     with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:

@@ -26,7 +26,7 @@ class ReleasedTable:
 
 
 def released_lists(released: ReleasedBlock) -> list[list[Any]]:
-    """The released columns as lists, in the order of what was released, never of the engine."""
+    """Return released columns as lists, in the order of the release, never of the engine."""
     block, rows = released.block, released.rows
     values: list[list[Any]] = [column.tolist() for column in rows.values.values()]
     if rows.keys is None:
@@ -39,7 +39,7 @@ def released_lists(released: ReleasedBlock) -> list[list[Any]]:
 def _domain_lists(
     block: Block, keys: Sequence[Column], positions: Sequence[int]
 ) -> list[list[Any]]:
-    """The declared keys of these groups, as values of the columns' (plain) types."""
+    """Return the declared keys of these groups, as values of the columns' (plain) types."""
     texts = [is_text(column.type) for column in keys]
     domains = [
         [str(value) if text else value for value in key.domain or ()]
@@ -51,7 +51,7 @@ def _domain_lists(
 
 
 def released_table(released: ReleasedBlock) -> ReleasedTable:
-    """A small release as a common table expression over lists of values."""
+    """Write a small release as a common table expression over lists of values."""
     block, columns = released.block, released.block.released_columns
     if released.rows.keys is None:
         values: list[list[Any]] = [column.tolist() for column in released.rows.values.values()]
@@ -96,7 +96,7 @@ def load_release(stay: Stay, released: ReleasedBlock) -> None:
 def _sorted_lists(
     keys: list[list[object]], values: list[list[Any]], rows: int
 ) -> list[list[object]]:
-    """Columns in the order of the first released value, then of the keys' text: nothing else."""
+    """Sort columns by the first released value, then by the keys' text, and nothing else."""
     first: list[Any] = values[0] if values else [0] * rows
 
     def position(row: int) -> tuple[float, tuple[tuple[bool, str], ...]]:
@@ -108,7 +108,7 @@ def _sorted_lists(
 
 
 def _domain_keys(block: Block, keys: Sequence[Column], position: str) -> list[str]:
-    """Each key as a function of the group's position in the declared domain."""
+    """Write each key as a function of the group's position in the declared domain."""
     stride, expressions = block.domain_size, []
     for key, column in zip(block.keys, keys, strict=True):
         assert key.domain is not None

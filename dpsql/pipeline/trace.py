@@ -54,7 +54,7 @@ class Trace:
     path: str | None
 
     def statement(self, text: str, schema: Schema, *, hidden: bool) -> StatementTrace:
-        """What writes the stages of one statement, without its constants if it is ``hidden``."""
+        """Return what writes one statement's stages, without its constants if ``hidden``."""
         if not hidden:
             return StatementTrace(self, next(_NUMBERS), None)
         columns = (column.name for table in schema.values() for column in table.columns)
@@ -116,7 +116,7 @@ class StatementTrace:
         self.trace.write(f"dpsql trace {self.number}: {stage}\n{written}")
 
     def _redacted(self, part: str) -> str:
-        """A part without what may be the value of a query parameter, if there are any."""
+        """Remove from a part what may be the value of a query parameter, if there are any."""
         if self.names is None:
             return part
         shown = _TOKEN.sub(self._redacted_token, part)
@@ -132,7 +132,7 @@ class StatementTrace:
 
 
 def trace_from(environment: Mapping[str, str]) -> Trace | None:
-    """The trace that the environment asks for; None if it asks for none.
+    """Open the trace that the environment asks for; None if it asks for none.
 
     Raises ``InterfaceError`` if its file cannot be written, or holds anything but traces.
     """
@@ -166,7 +166,7 @@ def _write_error(text: str) -> None:
 
 
 def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
-    """What a block asks for, in SQL whose names are all quoted."""
+    """Yield what a block asks for, in SQL whose names are all quoted."""
     yield f"rows: {from_clause(block.source.rows, dialect)}"
     yield f"unit: {quote(block.unit_column)}"
     if block.condition is not None:
@@ -181,7 +181,7 @@ def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
 
 
 def _plan_parts(plan: BlockExplanation) -> Iterator[str]:
-    """How a block is answered and priced."""
+    """Yield how a block is answered and priced."""
     yield f"mechanism: {plan.mechanism}"
     yield f"contributions: {plan.bounding}"
     for column in plan.columns:

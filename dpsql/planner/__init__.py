@@ -74,7 +74,7 @@ def plan_block(
 
 
 def _priced(plan: BlockPlan, budget: QueryBudget) -> BlockPlan:
-    """Under basic composition all of a block costs its (epsilon, delta), however it is reached."""
+    """Charge all of a block its (epsilon, delta) under basic composition."""
     if not budget.basic:
         return plan
     return replace(plan, one_shot=budget.loss, conversion_delta=0.0)

@@ -71,11 +71,11 @@ class QueryBudget:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """All of it, as basic composition charges it."""
+        """The whole budget, as basic composition charges it."""
         return PrivacyLoss(0.0, self.delta, self.epsilon)
 
     def whole(self) -> BudgetSplit:
-        """For mechanisms that need no delta of their own."""
+        """Return the split for mechanisms that need no delta of their own."""
         return self._split(1.0 if self.one_shot else SHARES[0])
 
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
@@ -99,7 +99,7 @@ class QueryBudget:
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:
-    """Rounded down to whole ledger units, so that a query for all of an account fits into it."""
+    """Round down to whole ledger units, so that a query for all of an account fits into it."""
     whole = Amount.limit(loss).loss
     return PrivacyLoss(
         whole.rho or loss.rho, whole.delta or loss.delta, whole.epsilon or loss.epsilon

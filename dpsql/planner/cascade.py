@@ -37,7 +37,7 @@ def cascade_options(block: Block, budget: QueryBudget) -> list[Option]:
 
 
 def _rank_of_keys(budget: QueryBudget) -> float:
-    """Where rounds stand among set unions, whose figures are of units with many keys each.
+    """Rank rounds among set unions, whose figures are of units with many keys each.
 
     Rounds name more than policies, whose analysis is the same under zCDP: by 1 to 19% on the corpus
     of ``benchmarks/set_union.py``, for epsilon from 0.3 to 8. A single publication has an exact

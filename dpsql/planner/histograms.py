@@ -101,13 +101,13 @@ class _Histogram:
         return self._option(entry.at_rho(self.sizes, rho, split.delta), others, split.conversion)
 
     def sparse_histogram(self, entry: MechanismEntry[_Sparse]) -> Option:
-        """One publication: the exact delta of Gaussian noise and threshold together."""
+        """Offer one publication: the exact delta of Gaussian noise and threshold together."""
         selection = entry.published_once(self.sizes, self.budget.epsilon, self.budget.delta)
         each = self.cap * selection.others / max(1, len(self.measures) - 1)
         return self._option(selection, exact_gaussian_noise(self.block, each), 0.0)
 
     def pure_laplace(self) -> Option:
-        """One publication: epsilon on the noise alone, delta on the threshold alone."""
+        """Offer one publication: epsilon on the noise alone, delta on the threshold alone."""
         epsilon = self.budget.epsilon / len(self.measures)
         selection = LAPLACE_POSITIVE_COUNTS.published_once(self.sizes, epsilon, self.budget.delta)
         others = pure_laplace_noise(self.block, epsilon)

@@ -53,7 +53,7 @@ def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
 
 
 def _caps(block: Block, groups: int) -> Sequence[int | None]:
-    """Without a cap; and with it, where it spares a unit some of so many groups."""
+    """Return no cap; and the cap, where it spares a unit some of so many groups."""
     cap = block.parameters.groups_limit
     return [None] if cap is None or cap >= groups else [None, cap]
 
@@ -79,7 +79,7 @@ def _every_group(block: Block, budget: QueryBudget, size: int, cap: int | None) 
 
 
 def _every_weighted_group(block: Block, budget: QueryBudget, cap: int) -> list[Option]:
-    """A unit may keep all of its groups, as nothing is named by a threshold.
+    """Offer weights: a unit may keep all of its groups, as no threshold names anything.
 
     Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
     """
@@ -106,7 +106,7 @@ def _weighted_option(
 
 
 def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[Option]:
-    """The k largest first, then noise on their values."""
+    """Offer the k largest first, then noise on their values."""
     if top_k.limit >= size:
         return [impossible(KNOWN_DOMAIN_TOP_K.name, _NONE_LEFT_OUT)]
     split = budget.whole()
@@ -137,7 +137,7 @@ def _option(
     variant: str,
     score: int | None = None,
 ) -> Option:
-    """Noise on the ``shown`` groups, of which a unit changes all, or ``cap``."""
+    """Offer noise on the ``shown`` groups, of which a unit changes all, or ``cap``."""
     groups = shown if cap is None else cap
     noisy = tuple(NoisyMeasure(m, noise_of(m, groups, cap is None)) for m in measured(block))
     bounding = None if cap is None else Bounding.sample(cap)
@@ -146,7 +146,7 @@ def _option(
 
 
 def _error(plan: BlockPlan, shown: int) -> float:
-    """The product of the standard deviations of what is shown, in the units of the answer.
+    """Multiply the standard deviations of what is shown, in the units of the answer.
 
     Those of quantiles grow with the root of the number of groups.
     """

@@ -28,12 +28,12 @@ UNITS: Final = Measure(MeasureKind.UNITS)
 
 
 def with_units(block: Block) -> tuple[Measure, ...]:
-    """The measures of a block, and the number of units if it is not among them."""
+    """Return the measures of a block, with the number of units if it is not among them."""
     return block.measures if UNITS in block.measures else (*block.measures, UNITS)
 
 
 def measured(block: Block) -> tuple[Measure, ...]:
-    """What noise is added to where all keys are declared."""
+    """Return what noise is added to where all keys are declared."""
     return with_units(block) if block.hides_small_groups else block.measures
 
 
@@ -60,7 +60,7 @@ def pure_laplace_noise(block: Block, epsilon: float) -> NoiseOf:
 def _smallest(
     block: Block, price: float, *kinds: _Priced, shared: _Priced | None = None
 ) -> NoiseOf:
-    """Of independent ``kinds`` and, where groups can share a part of it, of ``shared`` noise."""
+    """Choose among independent ``kinds`` and, where groups can share a part, ``shared`` noise."""
 
     def noise(measure: Measure, groups: int, all_groups: bool) -> Additive:
         sensitivity = measure.sensitivity(block.parameters.max_rows_contributed)

@@ -31,7 +31,7 @@ def priced_quantiles(plan: BlockPlan, budget: QueryBudget) -> tuple[NoisyQuantil
 def _priced(
     block: Block, quantile: Quantile, groups: int, budget: QueryBudget
 ) -> ExponentialQuantile:
-    """By zCDP or, where a single publication is quantiles and nothing else, by epsilon alone."""
+    """Price a quantile by zCDP or, in a single publication of only quantiles, by epsilon."""
     fraction, size = quantile.fraction, quantile.ranked.points
     rows, part = block.parameters.max_rows_contributed, 1 / len(block.quantiles)
     composed = exponential_quantile(

@@ -50,7 +50,7 @@ def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
 
 
 def _option(block: Block, budget: QueryBudget, cap: int, entry: MechanismEntry[SetUnion]) -> Option:
-    """A set union by the account's composition. Raises ``ParameterError`` if none is in range."""
+    """Offer a set union by the account's composition. Raises ``ParameterError`` if none fits."""
     sizes = Sizes(groups=cap)
 
     def composed(split: BudgetSplit) -> Option:

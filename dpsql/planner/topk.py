@@ -99,7 +99,7 @@ class _TopK:
     # -- names only, by Gumbel noise ----------------------------------------------------------
 
     def gumbel(self, cap: int | None, split: BudgetSplit) -> Option:
-        """However many groups a unit touches; with a cap the stopping symbol is lower."""
+        """Offer Gumbel noise for any number of groups per unit; with a cap, ⊥ is lower."""
         rho = split.rho / (self.share + 1)
         sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
         selection = GUMBEL_TOP_K.within_rho(sizes, rho, split.delta)
@@ -108,7 +108,7 @@ class _TopK:
         return self._named(selection, composed_noise(self.block, rho), cap, split.conversion)
 
     def chosen_k_bar(self, split: BudgetSplit) -> Option:
-        """Better than a fixed k_bar only if the data says so: for whoever asks."""
+        """Offer k_bar chosen on the data, for whoever asks: only the data say if that is better."""
         rho = split.rho / (self.share + 1)
         try:
             selection = GUMBEL_TOP_K_CHOSEN_K_BAR.within_rho(self.sizes, rho, split.delta)
@@ -122,7 +122,7 @@ class _TopK:
     def _named(
         self, selection: Selection, noise_of: NoiseOf, cap: int | None, conversion: float
     ) -> Option:
-        """A selection of at most k names; their values get noise of their own."""
+        """Offer a selection of at most k names; their values get noise of their own."""
         shared = self._values(noise_of, self.k, all_groups=True)
         apart = None if cap is None or cap >= self.k else self._values(noise_of, cap)
         if apart is not None and _error(apart, self.k) < _error(shared, self.k):
@@ -132,7 +132,7 @@ class _TopK:
     # -- names and scores ---------------------------------------------------------------------
 
     def gaussian(self, split: BudgetSplit) -> Option:
-        """Independent noise on a limited number of groups per unit."""
+        """Offer independent noise on a limited number of groups per unit."""
         cap = self.cap
         if cap is None:
             return _unlimited(GAUSSIAN_TOP_K)
@@ -146,7 +146,7 @@ class _TopK:
         return self._option(selection, values, cap, cap, split.conversion)
 
     def correlated(self, split: BudgetSplit) -> Option:
-        """Shared noise, however many groups a unit touches: for a small k_bar."""
+        """Offer shared noise, however many groups a unit touches: for a small k_bar."""
         rho = split.rho / self.share
         selection = CORRELATED_TOP_K.within_rho(self.sizes, rho, split.delta)
         if selection is None:
@@ -155,7 +155,7 @@ class _TopK:
         return self._option(selection, values, None, None, split.conversion)
 
     def exact_correlated(self, others: Sequence[Option]) -> list[Option]:
-        """One publication of the scores alone, by the exact analysis, unless it is sure to lose.
+        """Offer one publication of the scores alone, by the exact analysis, if it may win.
 
         With further measures the parts of (epsilon, delta) would have to be added up, which zCDP
         does better.
@@ -173,7 +173,7 @@ class _TopK:
     # -- one publication ----------------------------------------------------------------------
 
     def laplace(self) -> Option:
-        """Epsilon on the noise alone, delta on the threshold alone."""
+        """Offer epsilon on the noise alone, delta on the threshold alone."""
         cap = self.cap
         if cap is None:
             return _unlimited(LAPLACE_TOP_K)
@@ -188,7 +188,7 @@ class _TopK:
             return impossible(LAPLACE_TOP_K.name, str(error))
 
     def fixed_threshold(self) -> Option:
-        """Its threshold counts from the (k+1)-th score: comparable with others if k = k_bar."""
+        """Offer a threshold from the (k+1)-th score on: comparable with others if k = k_bar."""
         if self.sizes.sensitivity > 1:
             return _one_per_unit(FIXED_THRESHOLD)
         part = 1 / (self.share + 1)
@@ -208,7 +208,7 @@ class _TopK:
     def _values(
         self, noise_of: NoiseOf, groups: int, *, all_groups: bool = False, scored: bool = False
     ) -> tuple[NoisyMeasure, ...]:
-        """Noise for each measure but, if the selection comes with ``scored`` groups, the score."""
+        """Build noise for each measure but, if ``scored`` groups come out, the score."""
         return tuple(
             NoisyMeasure(
                 measure,

@@ -52,7 +52,7 @@ Definitions: TypeAlias = Callable[[str], Definition]
 def check_policy(
     policy: Policy, schema: Schema, definitions: Definitions | None = None
 ) -> list[Finding]:
-    """Everything in the policy that does not fit the database, errors first.
+    """List everything in the policy that does not fit the database, errors first.
 
     ``definitions`` are those of the engine the schema is of: without them, no view is looked into.
     """
@@ -98,7 +98,7 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
 def _check_definition(
     policy: TablePolicy, schema: Schema, definitions: Definitions | None
 ) -> Iterator[Finding]:
-    """What a view does to rows, and whether that means the same on any rows at any time."""
+    """Yield what a view does to rows, and whether that is the same on any rows at any time."""
     table = schema.get(fold(policy.name))
     if table is None or table.unreadable is not None or definitions is None:
         return
@@ -139,7 +139,7 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
 
 
 def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Iterator[Finding]:
-    """What tells the units of periods apart must have exact text, or an exact period."""
+    """Require exact text of what tells the units of periods apart, or an exact period."""
     if unit.per is None:
         return
     who, when = table.column(unit.column), table.column(unit.per.column)
@@ -164,7 +164,7 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
 
 
 def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
-    """A link compares two columns; that the referenced one is unique cannot be seen here."""
+    """Compare a link's columns; that the referenced one is unique cannot be seen here."""
     link = policy.link
     if link is None:
         return
@@ -244,7 +244,7 @@ def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterato
 
 
 def _fits(value: object, type_text: str) -> bool:
-    """Whether a column of this type can hold the value, so that the two can ever be equal."""
+    """Tell whether a column of this type can hold the value, so that they can ever be equal."""
     if is_text(type_text):
         return isinstance(value, str)
     if isinstance(value, bool) or base_type(type_text) == "BOOLEAN":
@@ -271,7 +271,7 @@ def _number_fits(value: int | float, type_text: str) -> bool:
 
 
 def _decimal_shape(type_text: str) -> tuple[int, int]:
-    """(width, scale) of a DECIMAL; DuckDB's own when the type does not say."""
+    """Return (width, scale) of a DECIMAL; DuckDB's own when the type does not say."""
     match = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", type_text)
     return (int(match[1]), int(match[2] or 0)) if match else (18, 3)
 

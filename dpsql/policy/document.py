@@ -92,7 +92,7 @@ from dpsql.policy.yaml_tree import Path
 
 
 def _json(spec: ParameterSpec) -> JsonSchema:
-    """What an editor is told of a parameter's values."""
+    """Describe a parameter's values to an editor."""
     if spec.words:
         return {"enum": list(map(str, spec.words))}
     low, high = spec.limits
@@ -110,7 +110,7 @@ class Section(BaseModel):
 
 
 def _default(name: str) -> Any:
-    """The field of a parameter that a query need not give."""
+    """Build the field of a parameter that a query need not give."""
     spec = PARAMETERS[name]
     value = getattr(Parameters(), name)
     values = _json(spec)
@@ -120,7 +120,7 @@ def _default(name: str) -> Any:
 
 
 def _maximum(name: str) -> Any:
-    """The field of the most that a query may ask for."""
+    """Build the field of the most that a query may ask for."""
     spec = PARAMETERS[name]
     return Field(default=None, description=spec.maximum, json_schema_extra=_json(spec))
 
@@ -249,7 +249,7 @@ class UnitSection(Section):
         return None if self.per is None else Period.read(self.per.every, "every")
 
     def as_unit(self) -> PrivacyUnit:
-        """The same content as a frozen value."""
+        """Return the same content as a frozen value."""
         period = self.period
         per = None if self.per is None or period is None else UnitPeriod(self.per.column, period)
         return PrivacyUnit(self.name, self.column, per)
@@ -376,7 +376,7 @@ class ViewsSection(Section):
     )
 
     def as_policy(self) -> ViewsPolicy:
-        """The same content as a frozen value."""
+        """Return the same content as a frozen value."""
         create = None if self.create is None else tuple(self.create)
         return ViewsPolicy(create, tuple(self.shared), self.directory)
 
@@ -491,7 +491,7 @@ class PoliciesFile(Section):
         return links
 
     def policy(self) -> Policy:
-        """The same content as frozen values that the rest of dpsql uses."""
+        """Return the same content as frozen values that the rest of dpsql uses."""
         return Policy(
             dataset=self.dataset,
             defaults=Parameters(**dict(self.defaults)),

@@ -45,12 +45,12 @@ class Draft:
     guesses: bool = True
 
     def decided(self, table: Table) -> bool:
-        """True if the owner has said whose rows a table has."""
+        """Tell whether the owner has said whose rows a table has."""
         name = fold(table.name)
         return self.protects(table) or name in self.public or name in self.left_out
 
     def protects(self, table: Table) -> bool:
-        """True if the owner has said that a table's rows belong to a unit."""
+        """Tell whether the owner has said that a table's rows belong to a unit."""
         return fold(table.name) in {*self.units, *self.links}
 
     def with_dataset(self, name: str) -> Draft:
@@ -110,7 +110,7 @@ class Draft:
         return replace(self, columns={**self.columns, key: merged})
 
     def with_account(self, name: str, epsilon: float, delta: float) -> Draft:
-        """An analyst's budget. Raises ``ParameterError`` for a name that cannot be or is taken."""
+        """Give an analyst a budget. Raises ``ParameterError`` for a name that is bad or taken."""
         if not is_account_name(name):
             raise wrong_option(
                 f"not a name of an account: {name[:80]}", "Choose a plain name without /."
@@ -120,7 +120,7 @@ class Draft:
         return replace(self, accounts={**self.accounts, name: (epsilon, delta)})
 
     def with_parameters(self, *, epsilon: float | None, delta: float | None) -> Draft:
-        """What a query costs unless it says otherwise, as far as given. Raises ParameterError."""
+        """Set what a query costs by default, as far as given. Raises ParameterError."""
         for name, value in (("epsilon", epsilon), ("delta", delta)):
             if value is not None:
                 check_value(name, value)
@@ -161,7 +161,7 @@ def likely_units(table: Table) -> list[Column]:
 
 
 def guess_unit_name(table: Table, unit: Column) -> str:
-    """``user_id`` -> ``user``; a bare ``id`` takes its table's name: ``patients``, ``patient``."""
+    """Name a unit: ``user_id`` -> ``user``; a bare ``id`` in ``patients`` -> ``patient``."""
     bare = bare_name(unit.name)
     if bare == "id":
         name = plain_name(fold(table.name), "unit")
@@ -180,7 +180,7 @@ def numeric_columns(table: Table, draft: Draft) -> list[Column]:
 
 
 def plain_name(name: str, otherwise: str) -> str:
-    """The name if a policy accepts it as its own (printable, no outer spaces), else the other."""
+    """Return a name that a policy accepts (printable, no outer spaces), else the other one."""
     plain = name.isprintable() and name == name.strip() and 0 < len(name) <= MAX_DRAFTED_NAME
     return name if plain else otherwise
 

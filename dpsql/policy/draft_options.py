@@ -57,7 +57,7 @@ def table_named(schema: Schema, text: str) -> Table:
 
 
 def bounds_of(text: str) -> ColumnPolicy:
-    """``LOW:HIGH`` as bounds. Raises ``ParameterError``."""
+    """Read ``LOW:HIGH`` as bounds. Raises ``ParameterError``."""
     low, colon, high = text.partition(":")
     try:
         bounds = [_number(part) for part in (low, high)] if colon else []
@@ -69,7 +69,7 @@ def bounds_of(text: str) -> ColumnPolicy:
 
 
 def domain_of(text: str, column: Column) -> ColumnPolicy:
-    """``a,b,c`` as the values a column can have, read as its type. Raises ``ParameterError``."""
+    """Read ``a,b,c`` as the values of a column, in its type. Raises ``ParameterError``."""
     try:
         values = tuple(_value(part.strip(), column.type) for part in text.split(","))
     except ValueError:
@@ -81,7 +81,7 @@ def domain_of(text: str, column: Column) -> ColumnPolicy:
 
 
 def asked_budget(text: str) -> tuple[float, float]:
-    """``EPSILON,DELTA`` as numbers within dpsql's limits. Raises ``ParameterError``."""
+    """Read ``EPSILON,DELTA``, within dpsql's limits. Raises ``ParameterError``."""
     parts = text.split(",")
     try:
         epsilon, delta = map(float, parts)
@@ -111,7 +111,7 @@ def _number(text: str) -> float | int:
 
 
 def _value(text: str, type_text: str) -> object:
-    """A value of a column's type. Raises ValueError."""
+    """Read a value of a column's type. Raises ValueError."""
     if is_integer(type_text):
         return int(text)
     if is_float(type_text) or is_decimal(type_text):

@@ -243,7 +243,7 @@ def _scalar(value: object) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A text as YAML: plain when that is safe, else in double quotes, always on one line."""
+    """Write a text as YAML: plain when that is safe, else in double quotes, always on one line."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and fold(name) not in _PLAIN_WORDS
     return name if plain else _text(name)
 

@@ -34,7 +34,7 @@ JsonSchema: TypeAlias = dict[str, Any]
 
 
 def problem_with(message: str, hint: str | None = None) -> PydanticCustomError:
-    """What pydantic raises for a problem in our words."""
+    """Build what pydantic raises for a problem in our words."""
     # The message travels as data: as a template its braces would be filled in.
     return PydanticCustomError("policy", "{message}", {"message": message, "hint": hint})
 
@@ -47,7 +47,7 @@ def raise_all(found: list[tuple[Path, PydanticCustomError]]) -> None:
 
 
 def checked_parameter(value: object, info: ValidationInfo) -> object:
-    """The value of the privacy parameter that the field is named after."""
+    """Check the value of the privacy parameter that the field is named after."""
     try:
         return check_value(str(info.field_name), value)
     except ParameterError as error:
@@ -57,7 +57,7 @@ def checked_parameter(value: object, info: ValidationInfo) -> object:
 
 
 def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
-    """The most that a query may set the privacy parameter to that the field is named after."""
+    """Check the most that a query may set the parameter to that the field is named after."""
     checked = checked_parameter(value, info)
     if isinstance(checked, AutomaticGroups):
         raise problem_with(
@@ -67,7 +67,7 @@ def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
 
 
 def checked_limit(value: object, info: ValidationInfo) -> object:
-    """The value of the limit that the field is named after."""
+    """Check the value of the limit that the field is named after."""
     name = str(info.field_name)
     if name == "resource_failures" and isinstance(value, str) and value in set(ResourceFailures):
         value = ResourceFailures(value)
@@ -185,7 +185,7 @@ LINK: Final = re.compile(rf"\s*{_NAME}\.{_NAME}\s*->\s*{_NAME}\.{_NAME}\s*")
 
 
 def link_of(text: object) -> tuple[str, Link] | None:
-    """The child's name and its link, or None if the text is not of a link."""
+    """Read the child's name and its link, or None if the text is not of a link."""
     found = LINK.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
@@ -215,7 +215,7 @@ _DOMAIN_KINDS: Final[Mapping[type, str]] = {
 
 
 def kind_in_words(value: object) -> str:
-    """What a value of the document is, in words."""
+    """Say in words what kind of value the document has."""
     if value is None:
         return "missing"
     if isinstance(value, dict):

@@ -18,7 +18,7 @@ SUFFIX = ".budget.db"
 
 
 def is_url(place: str) -> bool:
-    """True for the address of a database that keeps a ledger, False for a file."""
+    """Tell whether a place is the address of a database that keeps a ledger, not a file."""
     return "://" in place
 
 
@@ -51,7 +51,7 @@ def from_file(place: str, file: str | os.PathLike[str]) -> str:
 
 
 def announcement(place: str) -> str:
-    """What is said when a ledger was created: somebody may have expected one that was there."""
+    """Say that a ledger was created: somebody may have expected one that was there."""
     shown = without_password(place) if is_url(place) else os.path.abspath(place)
     return f"a new ledger was created: {shown}: nothing has been spent in it"
 

@@ -87,7 +87,7 @@ def _is_memory(text: str) -> bool:
 
 
 def _bytes(text: str) -> int | None:
-    """The bytes of a size, or None if the text is none."""
+    """Read the bytes of a size, or None if the text is none."""
     found = MEMORY.fullmatch(text)
     if found is None:
         return None

@@ -45,7 +45,7 @@ class PrivacyUnit:
 
     @property
     def words(self) -> str:
-        """What a unit is made of: a column, or ``user_id per 1 day of played_at``."""
+        """The columns of a unit in words: one, or ``user_id per 1 day of played_at``."""
         if self.per is None:
             return self.column
         return f"{self.column} per {self.per.every} of {self.per.column}"
@@ -106,7 +106,7 @@ class TablePolicy:
 
     @property
     def public(self) -> bool:
-        """True when the table protects nobody."""
+        """True if the table protects nobody."""
         return self.privacy_unit is None and self.link is None
 
     def column(self, name: str) -> ColumnPolicy | None:
@@ -189,7 +189,7 @@ class Policy:
                 )
 
     def _name_problems(self) -> Iterator[tuple[str, str]]:
-        """What is wrong with the names that paths of accounts are made of: reasons and hints."""
+        """Yield what is wrong with names that paths of accounts are made of: reasons and hints."""
         for what, name in (("dataset", self.dataset), *(("account", n) for n in self.accounts)):
             if not is_account_name(name):
                 yield f"the name of the {what} {_show(name)} is not one: it {RULE}", PLAIN_NAME
@@ -201,11 +201,11 @@ class Policy:
             yield look_alike_problem(first, second)
 
     def table(self, name: str) -> TablePolicy | None:
-        """The table of that name (ignoring ASCII case), or None: it does not exist for analysts."""
+        """Return the table of that name (ignoring ASCII case), or None if analysts have none."""
         return self.tables.get(fold(name))
 
     def unit_of(self, table: TablePolicy) -> PrivacyUnit | None:
-        """The unit a table protects, its own or its parents'; None if it is public."""
+        """Return the unit a table protects, its own or its parents'; None if it is public."""
         while table.privacy_unit is None and table.link is not None:
             parent = self.table(table.link.parent)
             assert parent is not None, "links are checked when the policy is made"
@@ -213,7 +213,7 @@ class Policy:
         return table.privacy_unit
 
     def unit_name(self, table: TablePolicy) -> str | None:
-        """The name of the unit a table protects, its own or its parents'; None if it is public."""
+        """Name the unit a table protects, its own or its parents'; None if it is public."""
         unit = self.unit_of(table)
         return None if unit is None else unit.name
 
@@ -225,7 +225,7 @@ class Policy:
         return tuple(dict.fromkeys(found))
 
     def refers_to_unit(self, link: Link) -> bool:
-        """True if the column a link refers to is the parent's privacy unit itself."""
+        """Tell whether the column a link refers to is the parent's privacy unit itself."""
         parent = self.table(link.parent)
         unit = None if parent is None else parent.privacy_unit
         return unit is not None and is_all_of(unit, link.parent_column)
@@ -275,7 +275,7 @@ class UnitLike(Protocol):
 
 
 def is_all_of(unit: UnitLike, column: str) -> bool:
-    """True if a column alone says which unit it is, which takes no period besides."""
+    """Tell whether a column alone says which unit it is, which takes no period besides."""
     return unit.period is None and fold(unit.column) == fold(column)
 
 
@@ -364,7 +364,7 @@ def _wrong_ends(
 
 
 def _end_of_links(name: str, ends: dict[str, str]) -> str:
-    """The table that a chain of links ends at; its tables are pointed there, for the next time."""
+    """Find the table where a chain of links ends; its tables then point there at once."""
     passed = []
     while name in ends:
         passed.append(name)

@@ -22,7 +22,7 @@ class _Odd:
 
 
 def _plain(value: object) -> object:
-    """A setting as a value of exactly a built-in type, whatever object was passed for it."""
+    """Turn a setting into a value of exactly a built-in type, whatever object was passed."""
     if type(value) in (_Odd, NotGiven, AutomaticGroups):
         return value
     try:
@@ -102,7 +102,7 @@ class ParameterSpec:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words it can be, of a choice; none of a number."""
+        """The words that a choice may be; none for a number."""
         return tuple(self.type) if issubclass(self.type, StrEnum) else ()
 
 
@@ -239,7 +239,7 @@ class Overrides:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
-        """Overrides from names and values; names ignore case.
+        """Read overrides from names and values; names ignore case.
 
         Raises ParameterError (``unknown_parameter``) for a name that is not a parameter.
         """
@@ -267,7 +267,7 @@ class Maxima:
 
 
 def check_value(name: str, value: object) -> ParameterValue:
-    """One parameter, checked against dpsql's own limits alone.
+    """Check one parameter against dpsql's own limits alone.
 
     The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only.
     Raises ParameterError (also ``unknown_parameter``).
@@ -309,7 +309,7 @@ def check_parameter_name(name: str) -> None:
 
 
 def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str | None:
-    """``Did you mean `x`?`` for the known name most like this one, or None."""
+    """Write ``Did you mean `x`?`` for the known name most like this one, or return None."""
     by_fold = {fold(candidate): candidate for candidate in known}
     close = difflib.get_close_matches(fold(name), by_fold, n=1, cutoff=0.6)
     return f"Did you mean `{by_fold[close[0]]}`?" if close else None
@@ -392,7 +392,7 @@ def _is_automatic(value: object) -> bool:
 
 
 def _show(value: object) -> str:
-    """A setting as it may be quoted back: short, whatever was sent (a huge int has no repr)."""
+    """Quote a setting back, briefly, whatever was sent (a huge int has no repr)."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, bool | int | float | str) or value is None:

@@ -149,14 +149,14 @@ def _unknown_key_hint(path: Path) -> str:
 
 
 def _pattern(path: Path) -> Path:
-    """The path with the owner's names (accounts, tables, columns) replaced by ``*``."""
+    """Replace the owner's names in a path (accounts, tables, columns) by ``*``."""
     named = {1} if path[:1] in (("tables",), ("accounts",)) else set()
     named |= {3} if path[2:3] == ("columns",) else set()
     return tuple("*" if i in named else step for i, step in enumerate(path))
 
 
 def _at(value: object, path: Path) -> object:
-    """The value at a path, or Ellipsis when the document has none there."""
+    """Return the value at a path, or Ellipsis when the document has none there."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step, ...)
@@ -168,7 +168,7 @@ def _at(value: object, path: Path) -> object:
 
 
 def _label(path: Path) -> str:
-    """``tables.flights.columns.dep_delay.lower`` as people say it: ``flights.dep_delay.lower``."""
+    """Shorten ``tables.flights.columns.dep_delay.lower`` to ``flights.dep_delay.lower``."""
     steps = [str(s) if isinstance(s, str) else f"item {s + 1}" for s in path]
     if len(steps) > 1 and steps[0] == "tables":
         steps = steps[1:2] + steps[3 if steps[2:3] == ["columns"] and len(steps) > 3 else 2 :]
@@ -176,7 +176,7 @@ def _label(path: Path) -> str:
 
 
 def policy_error(code: str, problems: list[Problem], text: str, source: str) -> PolicyError:
-    """One error for all problems: the first in front, all of them listed when there are several."""
+    """Build one error for all problems: the first in front, all of them listed if several."""
     ordered = sorted(problems, key=lambda problem: problem.span)
     places = [replace(Place.in_text(text, *p.span), source=source) for p in ordered[:MAX_LISTED]]
     first = ordered[0]

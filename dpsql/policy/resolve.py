@@ -39,7 +39,7 @@ def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = Non
 
 
 def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
-    """One parameter of a query, checked against dpsql's limits and the policy's.
+    """Check one parameter of a query against dpsql's limits and the policy's.
 
     Raises ParameterError as :func:`resolve` does.
     """

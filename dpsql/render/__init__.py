@@ -81,7 +81,7 @@ def value_plot(value: Result, *how: Any) -> Axes:
 
 
 def result_text(result: Result) -> str:
-    """A result as plain text: its first rows, 95% intervals, what they say, mechanism, cost."""
+    """Write a result as text: first rows, 95% intervals, what they say, mechanism, cost."""
     return uncoloured(result_panel(result))
 
 
@@ -103,7 +103,7 @@ def budget_text(report: BudgetReport) -> str:
 
 
 def uncoloured(renderable: RenderableType) -> str:
-    """Any renderable as text without colour codes, as wide as its tables need."""
+    """Render anything as text without colour codes, as wide as its tables need."""
     console = _console(color_system=None)
     console.width = width_of(console, renderable)
     with console.capture() as capture:
@@ -112,7 +112,7 @@ def uncoloured(renderable: RenderableType) -> str:
 
 
 def coloured(renderable: RenderableType) -> str:
-    """Any renderable as text with a terminal's colour codes."""
+    """Render anything as text with a terminal's colour codes."""
     console = _console(color_system="standard", force_terminal=True)
     with console.capture() as capture:
         console.print(renderable)
@@ -120,7 +120,7 @@ def coloured(renderable: RenderableType) -> str:
 
 
 def _console(**options: Any) -> Console:
-    """A console for texts. In a notebook it must not show anything by itself, as rich would."""
+    """Open a console for texts. In a notebook it must not show anything itself, as rich would."""
     file = io.StringIO()
     return Console(file=file, width=TEXT_WIDTH, highlight=False, force_jupyter=False, **options)
 

@@ -31,7 +31,7 @@ _PERIODS = {"day": "every day", "month": "every month"}
 
 
 def budget_panel(report: BudgetReport) -> Group:
-    """A line that says it all, bars per account, how many more questions, and the promise."""
+    """Show the headline, bars per account, how many more questions, and the promise."""
     parts: list[RenderableType] = [Text(headline(report), style="bold")]
     if report.suspended_above:
         text = f"{printable(report.dataset)} is {_suspended(report.suspended)}"
@@ -78,7 +78,7 @@ def estimate_panel(report: BudgetReport) -> Group:
 
 
 def account_panel(account: AccountReport, role: str = "") -> Group:
-    """One account: its name, a bar for all that it counts, its window and its limits."""
+    """Show one account: its name, a bar for all that it counts, its window and its limits."""
     note = f" ({role + ', ' if role else ''}{account.composition} composition)"
     title = Text.assemble((f"Budget of {printable(account.path)}", "bold"), (note, "dim"))
     parts: list[RenderableType] = [title]
@@ -91,7 +91,7 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
 
 
 def accounts_table(accounts: Sequence[AccountReport]) -> Table:
-    """Many accounts, one row each: what is nearest to its end, epsilon, and how many queries."""
+    """Show many accounts, one row each: what is nearest to its end, epsilon, number of queries."""
     table = bare()
     table.add_column("account", overflow="fold")
     table.add_column("used", no_wrap=True)
@@ -208,7 +208,7 @@ def _bars(account: AccountReport) -> Table:
 
 
 def _quantities(account: AccountReport) -> Iterator[tuple[str, float, float]]:
-    """Name, spent and limit of all that the account counts."""
+    """Yield name, spent and limit of all that the account counts."""
     bound, delta = account.binding, account.delta_limit
     if bound is None or delta is None:
         return
@@ -278,7 +278,7 @@ def _queries(spent: Spending) -> str:
 
 
 def _forecast(found: Forecast) -> Text:
-    """``the last question, fresh: 12 more at worst, about 20 at the average cost of …``."""
+    """Write ``the last question, fresh: 12 more at worst, about 20 at the average cost of …``."""
     names = {DEFAULTS: "at the policy's defaults", AGAIN: "the last question, fresh"}
     name = names.get(found.which, "this question")
     about = ", ".join(filter(None, (printable(found.kind), _settings(found))))
@@ -295,7 +295,7 @@ def _forecast(found: Forecast) -> Text:
 
 
 def _stream(found: StreamReport) -> Text:
-    """``visits: 12 of 365 steps published; ρ 0.01, δ 1e-08 paid for all``."""
+    """Write ``visits: 12 of 365 steps published; ρ 0.01, δ 1e-08 paid for all``."""
     loss = found.charged
     cost = f"ρ {significant(loss.rho)}" if loss.rho else f"ε {significant(loss.epsilon)}"
     return Text.assemble(
@@ -311,7 +311,7 @@ def _settings(found: Forecast) -> str:
 
 
 def _more(found: Forecast) -> str:
-    """``about 130 more like the last (top-10 of flights)``, or the worst case without any like it.
+    """Write ``about 130 more like the last (top-10 of flights)``, or the worst case.
 
     "About" is for estimates alone: the worst case is a bound.
     """
@@ -328,7 +328,7 @@ def _more(found: Forecast) -> str:
 
 
 def _share(account: AccountReport) -> float:
-    """How much is used of what is nearest to its end."""
+    """Return how much is used of what is nearest to its end."""
     return max((s / m if m > 0 else 1.0 for _, s, m in _quantities(account)), default=0.0)
 
 

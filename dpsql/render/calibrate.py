@@ -105,7 +105,7 @@ def _session(answer: Calibration) -> str:
 
 
 def _utility(bound: UtilityBound, parameters: dict[str, float | int | str]) -> list[str]:
-    """In words; h_(j) is the j-th largest true count."""
+    """Say how good the ranking is; h_(j) is the j-th largest true count."""
     k = int(parameters["k"])
     base = f"h_({int(parameters.get('k_bar', k)) + 1})"
     often = f"with probability {1 - bound.beta:.6g}"

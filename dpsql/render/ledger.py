@@ -17,7 +17,7 @@ MAX_SHOWN_STATEMENT = 1000
 
 
 def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
-    """Questions, newest first: who and when, what, how it was answered, what it cost.
+    """Show questions, newest first: who and when, what, how it was answered, what it cost.
 
     Among them, when accounts were suspended and reopened.
     """
@@ -30,7 +30,7 @@ def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -
 
 
 def verification_panel(found: Verification, anchors: int) -> Group:
-    """Tell whether the ledger is sound, and how far; the first broken place if it is not."""
+    """Tell whether the ledger is sound, and how far, or name the first broken place."""
     events = f"{found.events:,} event{'' if found.events == 1 else 's'}"
     if not found.sound:
         place = "" if found.place is None else f" at event {found.place:,}"
@@ -70,7 +70,7 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
 
 
 def _stream(stream: StreamProgress) -> str:
-    """``stream visits: 12 of 365 steps published``."""
+    """Write ``stream visits: 12 of 365 steps published``."""
     name, steps = printable(stream.name, MAX_SHOWN_STATEMENT), f"{stream.steps:,} steps published"
     dropped = ", dropped" if stream.dropped else ""
     return f"stream {name}: {stream.published:,} of {steps}{dropped}"
@@ -108,7 +108,7 @@ def _title(number: int, time: str, account: str, who: str) -> Text:
 
 
 def _how(block: AskedBlock) -> str:
-    """``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
+    """Write ``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
     top = "" if block.limit is None else f"top-{block.limit} of "
     numbers = [
         f"{sign} {significant(value)}"
@@ -142,7 +142,7 @@ def _price(entry: Entry, asked: LoggedQuery) -> Text:
 
 
 def _cost(amount: Amount, asked: LoggedQuery) -> str:
-    """A cost as it is charged, and what rho is worth by itself where the record says at what."""
+    """Write a cost as it is charged, and what rho is worth where the record says at what delta."""
     loss = amount.loss
     if not amount.rho:
         return f"ε {significant(loss.epsilon)}, δ {significant(loss.delta)}"

@@ -31,7 +31,7 @@ def explanation_panel(explanation: Explanation) -> Group:
 
 
 def sql_panel(sql: str) -> RenderableType:
-    """SQL with its syntax highlighted, on the terminal's own background."""
+    """Show SQL with its syntax highlighted, on the terminal's own background."""
     from rich.syntax import Syntax  # and pygments, which answers do without
 
     text = "\n".join(printable(line) for line in sql.split("\n"))
@@ -40,7 +40,7 @@ def sql_panel(sql: str) -> RenderableType:
 
 
 def _laid_out(sql: str) -> str:
-    """Generated SQL for reading; a declared domain of thousands of values is cut short."""
+    """Lay out generated SQL for reading; a domain of thousands of values is cut short."""
     return pretty(sql) if len(sql) <= MAX_SQL else f"{sql[: MAX_SQL // 10]} …"
 
 
@@ -72,7 +72,7 @@ def _prices(explanation: Explanation) -> Table:
 
 
 def _limits(limits: Limits) -> str:
-    """How much work the query may be, and what becomes of the account where it is more."""
+    """Say how much work the query may be, and what becomes of the account beyond that."""
     memory = "" if limits.memory is None else f" and {limits.memory} of memory"
     kept = limits.resource_failures is ResourceFailures.KEEP
     then = "what is reserved stays spent" if kept else "the account is suspended"
@@ -111,7 +111,7 @@ def _appearance(block: BlockExplanation) -> str:
 
 
 def _left_out(block: BlockExplanation) -> str:
-    """Which declared groups are too small to come out; empty where none is."""
+    """Say which declared groups are too small to come out; empty where none is."""
     if block.least_units is None or block.units_95 is None:
         return ""
     return (
@@ -126,7 +126,7 @@ def _score(block: BlockExplanation) -> str:
 
 
 def _utility(block: BlockExplanation, bound: UtilityBound, k: int) -> str:
-    """How good the ranking is, in one sentence."""
+    """Say how good the ranking is, in one sentence."""
     score, wanted = _score(block), ordinal(k)
     worst = f"none comes out that has {significant(bound.shortfall)} {score} less than the {wanted}"
     if bound.shortfall == 0:
@@ -194,5 +194,5 @@ def _candidate_table(block: BlockExplanation) -> Table:
 
 
 def _row(table: Table, *cells: str, style: str = "") -> None:
-    """A row of texts: rich would read markup in plain strings, and names may look like it."""
+    """Add a row of texts: rich would read markup in plain strings, and names may look like it."""
     table.add_row(*(Text(printable(cell)) for cell in cells), style=style)

@@ -41,7 +41,7 @@ class _Values:
     reach: NDArray[np.float64] | None
 
     def rows(self, chosen: NDArray[np.intp]) -> _Values:
-        """Some of the rows."""
+        """Return some of the rows."""
         reach = None if self.reach is None else self.reach[:, chosen]
         return _Values(self.name, self.values[chosen], reach)
 
@@ -68,7 +68,7 @@ def plot_result(
 
 
 def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[str] | None) -> str:
-    """The column to draw: the first noisy one, or else the first number that is no key."""
+    """Choose the column to draw: the first noisy one, or the first number that is no key."""
     if y is not None:
         if not _is_numeric(_column(result, _known(result, y, "y"))):
             raise ParameterError(
@@ -91,7 +91,7 @@ def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[s
 def _key_columns(
     result: Result, x: str | Sequence[str] | None, value: str, noisy: list[str]
 ) -> list[str]:
-    """The columns that tell groups apart: those before the value that carry no noise."""
+    """Choose the columns that tell groups apart: those before the value without noise."""
     if x is not None:
         return [_known(result, name, "x") for name in ([x] if isinstance(x, str) else x)]
     plain = [name for name in result.columns if name != value and name not in noisy]
@@ -134,7 +134,7 @@ def _values(result: Result, name: str, confidence: float) -> _Values:
 
 
 def _new_axes() -> Axes:
-    """A figure of pyplot's, which a notebook shows by itself."""
+    """Create a figure of pyplot's, which a notebook shows by itself."""
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots(layout="constrained")
@@ -142,7 +142,7 @@ def _new_axes() -> Axes:
 
 
 def _draw(ax: Axes, keys: list[list[Any]], drawn: _Values) -> str:
-    """Draw the values; what is left to say about them."""
+    """Draw the values, and return what is left to say about them."""
     if not len(drawn.values):
         ax.text(0.5, 0.5, "no groups were released", transform=ax.transAxes, ha="center")
         return ""
@@ -156,7 +156,7 @@ def _draw(ax: Axes, keys: list[list[Any]], drawn: _Values) -> str:
 
 
 def _positions(keys: list[Any]) -> NDArray[np.float64] | None:
-    """Where keys stand on an axis of numbers or dates, NULL as NaN; None for anything else.
+    """Place keys on an axis of numbers or dates, NULL as NaN; None for anything else.
 
     Keys that are NaN or infinite have no place on an axis.
     """
@@ -177,7 +177,7 @@ def _positions(keys: list[Any]) -> NDArray[np.float64] | None:
 
 
 def _draw_points(ax: Axes, keys: list[Any], positions: NDArray[np.float64], drawn: _Values) -> None:
-    """Points on an axis of numbers or dates; NULL stands apart, behind the largest."""
+    """Draw points on an axis of numbers or dates; NULL stands apart, behind the largest."""
     there = np.isfinite(positions)
     points = drawn.rows(np.flatnonzero(there))
     ax.errorbar(positions[there], points.values, points.reach, fmt="o", color=BLUE, capsize=3)
@@ -206,7 +206,7 @@ def _draw_points(ax: Axes, keys: list[Any], positions: NDArray[np.float64], draw
 
 
 def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
-    """A bar for each row, in the order of the answer; those of NULL keys are hatched."""
+    """Draw a bar for each row, in the order of the answer; those of NULL keys are hatched."""
     count = len(drawn.values)
     rows = list(zip(*keys, strict=True))[:count] if keys else [()] * count
     bars = ax.bar(
@@ -231,7 +231,7 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
 
 
 def _draw_threshold(ax: Axes, result: Result, value: str) -> None:
-    """What a noisy score had to exceed, where the column drawn is that score."""
+    """Draw what a noisy score had to exceed, where the column drawn is that score."""
     line = result.thresholds().get(value)
     if line is None:
         return
@@ -251,7 +251,7 @@ def _caption(result: Result, noisy: bool, confidence: float, note: str) -> str:
 
 
 def _describe(ax: Axes, keys: list[str], value: str, caption: str) -> None:
-    """Names of columns and the caption. What comes from a query is no mathematics to matplotlib."""
+    """Write columns' names and the caption. A query's texts are no mathematics to matplotlib."""
     ax.set_xlabel(", ".join(printable(key, 40) for key in keys), parse_math=False)
     ax.set_ylabel(printable(value, 40), parse_math=False)
     ax.set_title(caption, loc="left", fontsize="small", color=GREY, parse_math=False)

@@ -44,9 +44,9 @@ class ResultColumn:
 def result_panel(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> Group:
-    """A result with what it says in plain words, and a footer: what answered it, what it cost.
+    """Show a result, what it says in plain words, what answered it and what it cost.
 
-    What EXPLAIN, SHOW and the like answer has neither, as nothing was released for it.
+    What EXPLAIN, SHOW and the like answer is shown by itself, as nothing was released for it.
     """
     if not result.released and result.plan.blocks:
         return explanation_panel(result.plan)
@@ -57,7 +57,7 @@ def result_panel(
 
 
 def wide_panel(result: Result, columns: Sequence[tuple[str, Sequence[object]]]) -> Group:
-    """Show the answer as these columns, names and values, as they are."""
+    """Show an answer in the given columns, names and values."""
     right = [index for index, (_, values) in enumerate(columns) if all_numbers(values)]
     table = titled(*(printable(name) for name, _ in columns), right=right)
     for row in zip(*(values for _, values in columns), strict=True):
@@ -89,7 +89,7 @@ def _texts(column: ResultColumn, index: int) -> list[Text]:
 
 
 def more(hidden: int) -> str:
-    """Tell what stands below rows that were cut."""
+    """Write the line below rows that were cut, saying how many."""
     return f"… {hidden:,} more row{'s' * (hidden != 1)}"
 
 
@@ -146,7 +146,7 @@ def _noisy_column(
 
 
 def _span(value: float, low: float, high: float, decimals: int) -> str:
-    """``± 54`` where the interval is centred on the value, else ``8.1 to 28.7``."""
+    """Write ``± 54`` where the interval is centred on the value, else ``8.1 to 28.7``."""
     if math.isnan(low) or math.isnan(high):
         return ""
     if math.isclose(value - low, high - value, rel_tol=1e-6, abs_tol=1e-9):

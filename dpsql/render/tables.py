@@ -52,7 +52,7 @@ def indented(part: RenderableType, above: int = 0) -> Padding:
 
 
 def facts(result: Result, only: str = "") -> Table:
-    """Facts as a table; nothing is written where there is nothing to say."""
+    """Show facts as a table; nothing is written where there is nothing to say."""
     table = titled(*(name.replace("_", " ") for name in result.columns))
     for row in result:
         if only in ("", row[0]):

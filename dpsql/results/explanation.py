@@ -157,7 +157,7 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
 
 
 def _steps(plan: BlockPlan) -> tuple[StepFigure, ...]:
-    """The looks, rounds and countings of a cascade; none of any other plan."""
+    """List the looks, rounds and countings of a cascade; none of any other plan."""
     cascade = plan.cascade
     if cascade is None:
         return ()
@@ -210,7 +210,7 @@ def _utility_bound(plan: BlockPlan, step: float) -> UtilityBound | None:
 
 
 def _score(plan: BlockPlan) -> str | None:
-    """What the figures on who appears count."""
+    """Name what the figures on who appears count."""
     if plan.selection.divided_norm is not None:
         return f"units of {plan.groups} groups each"
     if plan.cascade is not None:
@@ -245,7 +245,7 @@ def _bounding(plan: BlockPlan) -> str:
 
 
 def _cascade_bounding(cascade: Cascade, rows: str) -> str:
-    """What a unit may contribute to each step."""
+    """Tell what a unit may contribute to each step."""
     naming = "its keys weigh at most 1 together in l2 in each round"
     if cascade.single:
         return f"at most 1 group per unit (sampled by a salted hash), {rows}"
@@ -260,7 +260,7 @@ def _cascade_bounding(cascade: Cascade, rows: str) -> str:
 
 
 def _per_group(plan: BlockPlan) -> str:
-    """What a unit may add to a group where an aggregate has no bounds of its own."""
+    """Say what a unit may add to a group where an aggregate has no bounds of its own."""
     most = plan.block.parameters.max_rows_contributed
     distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
     return f"{most} rows and {most} distinct values" if distinct else f"{most} rows"

@@ -53,12 +53,12 @@ class Cost:
 
     @property
     def reserved_epsilon(self) -> float:
-        """ε of the reservation, at delta = reserved.delta + conversion_delta."""
+        """The ε of the reservation, at delta = reserved.delta + conversion_delta."""
         return self.reserved.epsilon_at(self.conversion_delta)
 
     @property
     def settled_epsilon(self) -> float:
-        """ε of the charge, at delta = settled.delta + conversion_delta."""
+        """The ε of the charge, at delta = settled.delta + conversion_delta."""
         return self.settled.epsilon_at(self.conversion_delta)
 
 
@@ -103,7 +103,7 @@ class Result:
 
     @property
     def plan(self) -> Explanation:
-        """How the query was answered and priced, or would be."""
+        """The plan: how the query was answered and priced, or would be."""
         return self._explain()
 
     @property
@@ -113,12 +113,12 @@ class Result:
 
     @property
     def columns(self) -> list[str]:
-        """Column names, in order."""
+        """The names of the columns, in order."""
         return self._answer.names[: self._width]
 
     @property
     def types(self) -> list[str]:
-        """DuckDB types of the columns."""
+        """The DuckDB types of the columns."""
         return self._answer.types[: self._width]
 
     def fetchall(self) -> list[Row]:
@@ -242,7 +242,7 @@ class Result:
         return summary(parts, confidence, self.cost.stored)
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
-        """The columns that show aggregates of a block as released."""
+        """List the columns that show aggregates of a block as released."""
         columns = zip(self.columns, self._noise.outputs, strict=False)
         return tuple(
             ShownAggregate(output.aggregate, name)

@@ -69,7 +69,7 @@ class HeldAnswer:
 
 @cache
 def _converter() -> duckdb.DuckDBPyConnection:
-    """The database where held values become columns. Nothing is stored there, nor any text run."""
+    """Open the database where held values become columns; nothing is stored or run there."""
     return isolated()
 
 
@@ -143,7 +143,7 @@ class StoredAnswer:
 
 
 def _is_exact(time: object) -> bool:
-    """False for what Python has no date for: infinities, and years beyond those of four digits."""
+    """Tell whether Python has a date for this: no infinity, and a year of four digits."""
     return time is None or (isinstance(time, date) and MINYEAR < time.year < MAXYEAR)
 
 

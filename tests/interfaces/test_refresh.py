@@ -31,7 +31,7 @@ tables:
     time: {column: played_at}
 """
 CREATE = """CREATE MATERIALIZED VIEW {name}
-WITH (step = '1 day', start = '2024-01-01', steps = {steps}) AS
+WITH (step = '{step}', start = '2024-01-01', steps = {steps}) AS
 SELECT song, COUNT(DISTINCT uid) AS listeners FROM plays GROUP BY song"""
 
 
@@ -55,8 +55,8 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli.cli, arguments)
 
 
-def create(name: str, steps: int = 10, analyst: str = "ana") -> None:
-    done = run("query", "-q", "-a", analyst, CREATE.format(name=name, steps=steps))
+def create(name: str, steps: int = 10, analyst: str = "ana", step: str = "1 day") -> None:
+    done = run("query", "-q", "-a", analyst, CREATE.format(name=name, steps=steps, step=step))
     assert done.exit_code == 0, done.output
 
 
@@ -81,7 +81,7 @@ def test_refresh_publishes_what_has_closed_and_tells_of_each_view(world: Path) -
 
 def test_all_refreshes_own_views_and_nothing_to_publish_is_no_failure(world: Path) -> None:
     create("songs")
-    create("long", steps=4000)
+    create("long", steps=400, step="1 year")
     create("theirs", analyst="bo")
     done = run("refresh", "--all")
     assert done.exit_code == 0
@@ -176,9 +176,9 @@ def test_no_view_is_offered_twice_or_after_it_was_dropped() -> None:
 
 
 def test_the_query_of_a_view_belongs_to_its_statement() -> None:
-    text = f"{CREATE.format(name='v', steps=3)};\nREFRESH MATERIALIZED VIEW v;"
+    text = f"{CREATE.format(name='v', steps=3, step='1 day')};\nREFRESH MATERIALIZED VIEW v;"
     found = [piece.text for piece in pieces(text.splitlines(keepends=True))]
-    assert found == [CREATE.format(name="v", steps=3), "REFRESH MATERIALIZED VIEW v"]
+    assert found == [CREATE.format(name="v", steps=3, step="1 day"), "REFRESH MATERIALIZED VIEW v"]
 
 
 def test_the_shell_makes_refreshes_shows_and_drops_a_view(world: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_cursor_runs_statements_about_views_and_describes_what_they_list(
     connection: dpsql.Connection,
 ) -> None:
     cursor = connection.cursor()
-    cursor.execute(CREATE.format(name="songs", steps=10))
+    cursor.execute(CREATE.format(name="songs", steps=10, step="1 day"))
     names = ["name", "step", "steps", "published", "last", "shared", "query"]
     assert [column[0] for column in cursor.description or ()] == names
     cursor.execute("REFRESH MATERIALIZED VIEW songs UNTIL '2024-01-03'")

@@ -207,7 +207,7 @@ def examples_of(examples: int) -> settings:
     )
 
 
-@examples_of(70)
+@examples_of(40)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(
     question: tuple[str, dict[str, Any]], rows: list[Row]

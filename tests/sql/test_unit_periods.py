@@ -111,15 +111,33 @@ ROWS = st.lists(
 )
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-@given(st.sampled_from(EVERY), st.sampled_from(QUESTIONS), st.integers(1, 3), ROWS)
+def examples_of(examples: int) -> settings:
+    """The same examples on every run."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+STREAMS = (st.sampled_from(EVERY), st.sampled_from(QUESTIONS), st.integers(1, 3), ROWS)
+
+
+@examples_of(30)
+@given(*STREAMS)
 def test_one_period_moves_exact_rows_within_the_declared_sensitivity(
+    every: str, sql: str, groups: int, rows: list[Row]
+) -> None:
+    found = planned_for(sql, every, max_groups_contributed=groups, max_rows_contributed=2)
+    assert audited(rows, found, every) == {}
+
+
+@pytest.mark.slow
+@examples_of(300)
+@given(*STREAMS)
+def test_one_period_moves_exact_rows_within_the_declared_sensitivity_at_length(
     every: str, sql: str, groups: int, rows: list[Row]
 ) -> None:
     found = planned_for(sql, every, max_groups_contributed=groups, max_rows_contributed=2)

@@ -26,7 +26,7 @@ _OBJECTS_BEFORE_COLLECTION = 50_000
 
 
 def main() -> NoReturn:
-    """The ``dpsql`` command's entry point."""
+    """Run the ``dpsql`` command."""
     # Modules are no garbage: looking for some among them takes a twelfth of a command's time.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     for stream in (sys.stdout, sys.stderr):
@@ -56,4 +56,4 @@ def main() -> NoReturn:
     help="A [profile.NAME] of the settings file.",
 )
 def cli(**_: object) -> None:
-    """Differentially private SQL: ask, see the price, and stay within a budget."""
+    """Ask in differentially private SQL, see the price, and stay within a budget."""

@@ -15,7 +15,7 @@ from dpsql.render.calibrate import answer_panel
 
 
 def _calculable() -> str:
-    """What ``calibrate`` knows, for its help."""
+    """List what ``calibrate`` knows, for its help."""
     width = max(len(mechanism.name) for mechanism in MECHANISMS)
     lines = [f"  {m.name:{width}}  {m.summary}" for m in MECHANISMS]
     lines += [

@@ -56,13 +56,13 @@ class _File:
     def error(
         self, reason: str, code: str, hint: str, table: str, key: str = "", *, shown: bool = False
     ) -> InterfaceError:
-        """An error with its place. Values are not ``shown`` where they may be secrets."""
+        """Build an error with its place. Values are not ``shown`` where they may be secrets."""
         place = replace(self._place(table, key), source=str(self.path))
         place = place if shown else replace(place, excerpt=_masked(place.excerpt))
         return InterfaceError(reason, code=code, place=place, hint=hint)
 
     def _place(self, table: str, key: str) -> Place:
-        """The line of a key, or of its table; the first of the file where neither is found."""
+        """Find the line of a key, or of its table; the first of the file where neither is found."""
         name = re.escape(table)
         header = re.search(rf"^[ \t]*\[\s*({name})\s*\]", self.text, re.MULTILINE)
         start, end = header.span(1) if header else (0, 1)
@@ -73,7 +73,7 @@ class _File:
 
 
 def nearest_settings_file(start: Path, home: Path | None) -> Path | None:
-    """The nearest settings file: in ``start`` or, below the home directory, in a parent up to it.
+    """Find the settings file in ``start`` or, below home, in the nearest parent up to it.
 
     Elsewhere parents are not looked at, as they may be anybody's.
     """
@@ -99,7 +99,7 @@ def _nearest() -> Path | None:
 
 
 def read(ctx: click.Context) -> FileSettings:
-    """The settings that the options of ``dpsql`` itself ask for.
+    """Read the settings that the options of ``dpsql`` itself ask for.
 
     Raises ``InterfaceError`` with the place of what is wrong; while completing a command line, what
     cannot be read is as good as nothing.
@@ -123,7 +123,7 @@ def read(ctx: click.Context) -> FileSettings:
 
 
 def load_settings(path: Path, profile: str | None) -> FileSettings:
-    """The settings of a file, those of a profile before the others. Raises ``InterfaceError``."""
+    """Load a file's settings, a profile's before the others. Raises ``InterfaceError``."""
     file = _File(path, _text(path))
     document = _parsed(file)
     _refuse_unknown_tables(file, document)
@@ -145,7 +145,7 @@ def load_settings(path: Path, profile: str | None) -> FileSettings:
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The profiles of the settings file, for completion; none where it cannot be read."""
+    """List the settings file's profiles, for completion; none where it cannot be read."""
     path = ctx.params.get("config") or _nearest()
     try:
         tables = _parsed(_File(path, _text(path))).get(_PROFILES, {}) if path else {}
@@ -155,7 +155,7 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def defaults(command: click.Command, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a command has, in the form of click's ``default_map``."""
+    """Return the settings that a command has, in the form of click's ``default_map``."""
     nested = command.commands if isinstance(command, click.Group) else {}
     own = {
         option.name: values[option.key]
@@ -196,7 +196,7 @@ def _parsed(file: _File) -> dict[str, Any]:
 
 
 def _masked(line: str) -> str:
-    """A line of a settings file without the value: a misspelt key may have a password for one."""
+    """Hide the value in a settings file's line: a misspelt key may have a password for one."""
     name, equals, _ = line.partition("=")
     if equals:
         return f"{name}= …"
@@ -215,7 +215,7 @@ def _refuse_unknown_tables(file: _File, document: dict[str, Any]) -> None:
 
 
 def _checked(file: _File, table: str, given: object) -> Iterator[tuple[str, Any]]:
-    """Keys and values of one table, of the right types, with paths made absolute."""
+    """Check keys and values of one table for their types; yield them, with paths absolute."""
     if not isinstance(given, dict):
         hint = f"Write [{table}] on a line of its own, and settings below it."
         raise file.error(f"{table} must be a table", "config_wrong_type", hint, _PROFILES)
@@ -239,7 +239,7 @@ def _settings() -> list[SettingOption]:
 
 
 def _misfit(option: SettingOption, value: object) -> str | None:
-    """What a value should have been, or None if it will do."""
+    """Say what a value should have been, or None if it will do."""
     if option.type is click.FLOAT:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number else "a number"
@@ -266,7 +266,7 @@ def _kind(value: object) -> str:
 
 
 def _absolute(file: Path, value: str) -> str:
-    """A path relative to the file's directory; URLs stay as they are."""
+    """Resolve a path relative to the file's directory; URLs stay as they are."""
     return value if "://" in value else str(file.absolute().parent / Path(value).expanduser())
 
 

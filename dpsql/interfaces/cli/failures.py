@@ -26,7 +26,7 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 
 
 def guarded(ctx: click.Context, run: Callable[[], Any]) -> Any:
-    """The outcome of ``run``; every failure becomes a message on stderr and an exit code."""
+    """Run a command; every failure becomes a message on stderr and an exit code."""
     try:
         return run()
     except Error as error:

@@ -38,7 +38,7 @@ _Texts = tuple[str, ...]
 
 
 def database_schema(database: Path) -> Schema:
-    """The names and types of a database's tables. Raises ``InterfaceError``."""
+    """Read the names and types of a database's tables. Raises ``InterfaceError``."""
     engine = open_database(database)
     try:
         return engine.schema()
@@ -47,7 +47,7 @@ def database_schema(database: Path) -> Schema:
 
 
 def looked(draft: Draft, database: Path, asking: bool) -> Draft:
-    """The draft with what the data hold; an owner who can be asked is asked first."""
+    """Add to the draft what the data hold; an owner who can be asked is asked first."""
     if asking:
         click.confirm(
             "--look reads the data. What it shows is not private, and neither are bounds copied "
@@ -73,7 +73,7 @@ class Given:
     account: _Texts
 
     def decided(self, draft: Draft, schema: Schema) -> Draft:
-        """The draft with these decisions. Raises ``ParameterError`` for what is not understood."""
+        """Apply these decisions to a draft. Raises ``ParameterError`` for what makes no sense."""
         kept = [table_named(schema, name) for name in self.only]
         for table in schema.values():
             if kept and table not in kept:
@@ -113,7 +113,7 @@ class Questions:
         self._tables = sorted(schema.values(), key=lambda table: table.name)
 
     def answered(self, draft: Draft, ask_dataset: bool) -> Draft:
-        """The draft with nothing left open."""
+        """Ask until nothing of the draft is left open."""
         if ask_dataset:
             question = "The budget belongs to a name, for as long as the data. Which?"
             draft = _ask(question, draft.with_dataset, draft.dataset)
@@ -133,7 +133,7 @@ class Questions:
         return draft if draft.accounts else self._accounts(draft)
 
     def _whose(self, draft: Draft, table: Table, linked: list[Table]) -> Draft:
-        """By a unit's column, or what else a table can be. Links are asked for at the end."""
+        """Ask for a unit's column, or what else a table can be. Links are asked for at the end."""
         columns = ", ".join(f"{printable(c.name)} {shown_type(c.type)}" for c in table.columns)
         click.echo(f"\n{printable(table.name)}{' (a view)' * table.is_view}: {columns}")
         guess, likely = guess_unit(table), likely_units(table)
@@ -167,7 +167,7 @@ class Questions:
     def _linked(
         self, draft: Draft, table: Table, linked: list[Table], below: tuple[Table, ...] = ()
     ) -> Draft:
-        """By a link; where it leads to a table that waits for its own, that one comes first."""
+        """Ask for a link; where it leads to a table that waits for one, that comes first."""
         linked.remove(table)
 
         def answer(text: str) -> tuple[Column, Table, Column]:
@@ -186,7 +186,7 @@ class Questions:
         return self._fitting(draft.with_link(table, column, parent, key))
 
     def _bounds(self, draft: Draft, table: Table) -> Draft:
-        """The bounds of those columns that are to be summed."""
+        """Ask for the bounds of those columns that are to be summed."""
         numeric = [
             column
             for column in numeric_columns(table, draft)
@@ -235,7 +235,7 @@ class Questions:
 
 
 def _ask(question: str, answer: Callable[[str], _T], default: str | None = None) -> _T:
-    """What an answer means, asked again for as long as it means nothing."""
+    """Ask until an answer means something, and return what it means."""
 
     def understood(text: str) -> _T:
         try:

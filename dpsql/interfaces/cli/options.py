@@ -53,13 +53,13 @@ class _Format(click.Choice):  # type: ignore[type-arg]  # generic since click 8.
 
 
 def settings_file() -> Path | None:
-    """The settings file that this run of dpsql has read, if it has read one."""
+    """Return the settings file that this run of dpsql has read, if it has read one."""
     ctx = click.get_current_context(silent=True)
     return getattr(ctx.obj, "path", None) if ctx is not None else None
 
 
 def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
-    """A whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
+    """Read a whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
     if value is None or value.lower() in ("unlimited", AUTO):
         return value
     try:
@@ -75,7 +75,7 @@ def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float
 
 
 def _analysts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Accounts of the policies file, for completion; none where it cannot be read."""
+    """List the accounts of the policies file, for completion; none where it cannot be read."""
     from dpsql.policy.load import load_policy
 
     try:
@@ -152,7 +152,7 @@ confidence = _setting(
 
 
 def place_of_ledger(command: CommandFunction) -> CommandFunction:
-    """What says where the ledger is: itself, the policies file, or the database beside it."""
+    """Add what says where the ledger is: itself, the policies file, or a database beside it."""
     return _stacked((optional_database, policies, ledger))(command)
 
 
@@ -169,13 +169,13 @@ def formats(*names: str) -> Decorator:
 
 
 def privacy_parameters(command: CommandFunction) -> CommandFunction:
-    """The privacy parameters of one query."""
+    """Add the privacy parameters of one query."""
     forced = _setting("--mechanism", shell_complete=_mechanisms, help="Force a mechanism by name.")
     return _stacked((*map(_parameter, PARAMETERS.values()), forced))(command)
 
 
 def of_a_question(command: CommandFunction) -> CommandFunction:
-    """What is asked, as whom, with which ledger and privacy parameters."""
+    """Add the options of what is asked, as whom, with which ledger and privacy parameters."""
     return _stacked((database, policies, ledger, analyst, session, privacy_parameters))(command)
 
 
@@ -192,7 +192,7 @@ def _parameter(spec: ParameterSpec) -> Decorator:
 
 
 def every_setting(command: CommandFunction) -> CommandFunction:
-    """All settings, none of them required."""
+    """Add all settings, none of them required."""
     first = (optional_database, policies, ledger, _analyst(required=False), session)
     return _stacked((*first, formats(*FORMATS), confidence, privacy_parameters))(command)
 
@@ -210,13 +210,13 @@ quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress and n
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:
-    """The privacy parameters that were given; the policy decides the others."""
+    """Return the privacy parameters that were given; the policy decides the others."""
     names = (*PARAMETER_NAMES, "mechanism")
     return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def query_text(sql: str) -> str:
-    """The query itself, or standard input where it is ``-``."""
+    """Return the query itself, or read standard input where it is ``-``."""
     try:
         if sql == "-":
             sql = sys.stdin.buffer.read().decode("utf-8-sig")
@@ -229,5 +229,5 @@ def query_text(sql: str) -> str:
 
 
 def examples(*commands: str) -> str:
-    """An epilog that shows how a command is used; click leaves its lines as they are."""
+    """Write an epilog that shows how a command is used; click leaves its lines as they are."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for c in commands for line in c.split("\n"))

@@ -36,7 +36,7 @@ def remark(text: str, quiet: bool = False) -> None:
 def progress_bar(
     quiet: bool = False, what: str = "Reading private rows"
 ) -> Iterator[Callable[[int], None]]:
-    """Signs of life on a terminal's stderr while ``what`` is being done, after a second of silence.
+    """Show on a terminal's stderr that ``what`` is being done, after a second of silence.
 
     A spinner and the time, and a bar for a set union, which tells percent: how many rows there are
     would be private. How fast the bar fills is not protected, as timing never is.

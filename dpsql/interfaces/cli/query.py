@@ -107,7 +107,7 @@ def query_command(
 def _destination(
     stack: ExitStack, format_: str, target: Path | None, force: bool
 ) -> Callable[[bytes], None] | None:
-    """What writes the answer to its file, or None for standard output; refuses what cannot be."""
+    """Return what writes the answer to its file, or None; refuse what cannot be written."""
     if format_ in _BINARY:
         from dpsql.results.result import require_package
 
@@ -158,7 +158,7 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
 def _explain(
     text: str, database: Path, policies: Path, analyst: str, format_: str, chosen: dict[str, Any]
 ) -> None:
-    """As JSON where that was asked for; other formats have no place for a plan."""
+    """Print the plan, as JSON where that was asked for; other formats have no place for it."""
     from dpsql import render
     from dpsql.connection.connection import connect
     from dpsql.export import results as output

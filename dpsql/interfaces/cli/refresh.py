@@ -75,7 +75,7 @@ def refresh_command(
 
 
 def _own(connection: Connection) -> list[str]:
-    """The views that the account created itself; those that are shared have another owner."""
+    """List the views that the account created itself; those that are shared have another owner."""
     found = connection.sql("SHOW MATERIALIZED VIEWS")
     name, shared = found.columns.index("name"), found.columns.index("shared")
     return [str(row[name]) for row in found if not row[shared]]

@@ -57,7 +57,7 @@ SECTIONS: Final = {
 
 
 def entries() -> Iterator[CommandEntry]:
-    """All commands that are not below another one, in the order of the help page."""
+    """Yield all commands that are not below another one, in the order of the help page."""
     for section in SECTIONS.values():
         yield from (entry for entry in section if not entry.below)
 

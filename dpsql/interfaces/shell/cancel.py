@@ -30,11 +30,11 @@ class Work:
         self._stop = threading.Event()
 
     def run(self, body: Callable[[], _T], waiting: Callable[[bool], None]) -> _T:
-        """The outcome of ``body``. ``waiting`` is called now and then until it is there.
+        """Run ``body`` and return its outcome.
 
-        It is told whether Ctrl-C was pressed. From then on ``interrupt`` is called until the work
-        is over, as it may be between two statements. Raises ``Cancelled`` if it then failed; if it
-        was nearly done, it is done.
+        ``waiting`` is called now and then until it is there. It is told whether Ctrl-C was pressed.
+        From then on ``interrupt`` is called until the work is over, as it may be between two
+        statements. Raises ``Cancelled`` if it then failed; if it was nearly done, it is done.
         """
         self._stop.clear()
         outcome: Future[_T] = Future()

@@ -64,7 +64,7 @@ class Catalog:
 
     @classmethod
     def of(cls, policy: Policy, schema: Schema) -> Catalog:
-        """What a policy lets analysts name."""
+        """List what a policy lets analysts name."""
         tables = {
             spelled(table.name): tuple(spelled(c.name) for c in schema[fold(table.name)].columns)
             for table in policy.tables.values()
@@ -72,14 +72,14 @@ class Catalog:
         return cls(tables, {name: _values(policy, name) for name in PARAMETER_NAMES})
 
     def with_views(self, views: Mapping[str, tuple[str, ...]]) -> Catalog:
-        """The catalog with these materialized views, by name with their columns, and no others."""
+        """Return the catalog with these materialized views, by name with columns, and no others."""
         tables = {name: found for name, found in self.tables.items() if name not in self.views}
         named = {spelled(name): tuple(map(spelled, found)) for name, found in views.items()}
         return replace(self, tables={**named, **tables}, views=tuple(named))
 
 
 def spelled(name: str) -> str:
-    """A name as it is written in SQL, quoted where it has to be."""
+    """Write a name as it is in SQL, quoted where it has to be."""
     return name if _PLAIN.fullmatch(name) and fold(name) not in _RESERVED else quote(name)
 
 
@@ -132,7 +132,7 @@ class Known:
 
 
 def matching(prefix: str, texts: Iterable[str], note: str) -> Iterator[Suggestion]:
-    """The texts that begin as typed, in any case; a quoted name also without its quotes."""
+    """Yield the texts that begin as typed, in any case; a quoted name also without its quotes."""
     begun = fold(prefix)
     for text in texts:
         if fold(text).startswith(begun) or fold(text.lstrip('"')).startswith(begun):

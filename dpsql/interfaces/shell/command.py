@@ -43,12 +43,12 @@ class ShellCommand:
 
     @property
     def title(self) -> str:
-        """How it is written."""
+        """The command as it is written, with its arguments."""
         return f"\\{self.names[0]} {self.usage}".rstrip()
 
 
 def command_named(commands: Mapping[str, ShellCommand], name: str) -> ShellCommand:
-    """The command of that name. Raises ``InterfaceError`` (``unknown_command``)."""
+    """Return the command of that name. Raises ``InterfaceError`` (``unknown_command``)."""
     command = commands.get(name)
     if command is None:
         raise InterfaceError(
@@ -95,7 +95,7 @@ Privacy parameters, with SET or \\set: {", ".join(PARAMETER_NAMES)}.""",
 
 
 def overview(commands: tuple[ShellCommand, ...]) -> RenderableType:
-    """All commands, keys and topics."""
+    """Show all commands, keys and topics."""
     return Group(
         Text("Statements end with ; and commands stand on a line of their own.\n"),
         pairs([(command.title, command.summary) for command in commands]),
@@ -106,7 +106,7 @@ def overview(commands: tuple[ShellCommand, ...]) -> RenderableType:
 
 
 def topic(commands: Mapping[str, ShellCommand], name: str) -> RenderableType:
-    """What there is to know about a command or a topic. Raises ``InterfaceError``."""
+    """Show what there is to know about a command or a topic. Raises ``InterfaceError``."""
     name = name.removeprefix("\\").lower()
     if name in TOPICS:
         return Text(TOPICS[name])

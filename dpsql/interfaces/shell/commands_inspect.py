@@ -78,7 +78,7 @@ def _history(call: Invocation) -> None:
 
 
 def _told(entry: Entry, most: Amount) -> tuple[str, ...]:
-    """A charge in words: when, how much, how much of the account's limit that is, what for."""
+    """Say a charge in words: when, how much, its share of the account's limit, what for."""
     asked = read_record(entry.plan)
     conversion = sum(block.conversion_delta for block in asked.blocks)
     statement = " ".join(asked.statement.split()) or asked.kind
@@ -100,7 +100,7 @@ def _local(time: str) -> str:
 
 
 def _epsilon(amount: Amount, conversion: float) -> str:
-    """What a charge was worth alone, or its rho where the ledger does not say at which delta."""
+    """Write what a charge was worth alone, or its rho where no delta is recorded."""
     loss = amount.loss
     if loss.rho and not conversion:
         return f"ρ {significant(loss.rho, 3)}"

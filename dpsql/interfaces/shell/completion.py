@@ -29,7 +29,7 @@ from dpsql.policy.parameters import PARAMETER_NAMES
 
 
 def candidates(before: str, after: str, known: Known) -> list[Suggestion]:
-    """What may come next between two parts of what is typed, likely things first."""
+    """List what may come next between two parts of what is typed, likely things first."""
     start = before.lstrip()
     if start.startswith("\\"):
         return list(_in_command(start, after, known))
@@ -145,13 +145,13 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _statement(tokens: list[_Token]) -> list[_Token]:
-    """The tokens after the last semicolon."""
+    """Return the tokens after the last semicolon."""
     ends = [index for index, token in enumerate(tokens) if token.text == ";"]
     return tokens[ends[-1] + 1 :] if ends else tokens
 
 
 def in_sql(before: str, after: str, known: Known) -> Iterator[Suggestion]:
-    """What may come next between two parts of a text in SQL."""
+    """Yield what may come next between two parts of a text in SQL."""
     tokens = _statement(_tokens(before))
     prefix = ""
     touching = tokens and before.endswith(tokens[-1].text)
@@ -171,7 +171,7 @@ def in_sql(before: str, after: str, known: Known) -> Iterator[Suggestion]:
 def _expected(
     tokens: list[_Token], after: str, known: Known, begun: bool
 ) -> Iterator[tuple[str, str]]:
-    """What may come after some tokens of a statement, with notes.
+    """Yield what may come after some tokens of a statement, with notes.
 
     Unless a word is ``begun`` only what is likely is among it, as everything would be too much.
     """
@@ -197,12 +197,12 @@ def _expected(
 
 
 def _defined(tokens: Sequence[_Token]) -> bool:
-    """True where the query of CREATE MATERIALIZED VIEW … AS has begun."""
+    """Tell whether the query of CREATE MATERIALIZED VIEW … AS has begun."""
     return tokens[0].word == "create" and any(token.word == "as" for token in tokens)
 
 
 def _of_view(tokens: Sequence[_Token], known: Known) -> Iterator[tuple[str, str]]:
-    """What may follow in a statement about a view, in front of its query."""
+    """Yield what may follow in a statement about a view, in front of its query."""
     verb, last = tokens[0].word, tokens[-1]
     if len(tokens) == 1:
         yield "MATERIALIZED VIEW", "keyword"
@@ -244,7 +244,7 @@ def _in_query(
 
 
 def _clause(tokens: Sequence[_Token]) -> str:
-    """The word that opens the clause the tokens end in, seen through brackets that are open."""
+    """Find the word that opens the clause the tokens end in, through brackets that are open."""
     depth = 0
     for token in reversed(tokens):
         if token.text == ")":
@@ -257,7 +257,7 @@ def _clause(tokens: Sequence[_Token]) -> str:
 
 
 def _sources(tokens: Sequence[_Token], known: Known) -> dict[str, str]:
-    """The tables that a statement reads from, by folded alias and by folded name."""
+    """Find the tables that a statement reads from, by folded alias and by folded name."""
     spelled = {fold(name): name for name in known.catalog.tables}
     found: dict[str, str] = {}
     expecting = listing = False
@@ -287,7 +287,7 @@ def _alias(tokens: Sequence[_Token]) -> str:
 def _columns(
     sources: Mapping[str, str], known: Known, qualifier: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """The columns of one source, or of all, or of all tables where none is named yet."""
+    """Yield the columns of one source, or of all, or of all tables where none is named yet."""
     tables: Iterable[str]
     if qualifier:
         tables = filter(None, [sources.get(fold(qualifier))])
@@ -304,7 +304,7 @@ def _columns(
 
 
 def _assigned(tokens: list[_Token], valued: bool, known: Known) -> Iterator[tuple[str, str]]:
-    """What may follow SET or RESET."""
+    """Yield what may follow SET or RESET."""
     if not tokens:
         yield from _noted(PARAMETER_NAMES, _PARAMETER)
     elif valued and len(tokens) == 2 and (tokens[1].text == "=" or tokens[1].word == "to"):
@@ -312,7 +312,7 @@ def _assigned(tokens: list[_Token], valued: bool, known: Known) -> Iterator[tupl
 
 
 def _in_options(tokens: Sequence[_Token]) -> bool:
-    """True inside the brackets of OPTIONS."""
+    """Tell whether the tokens end inside the brackets of OPTIONS."""
     openings = [index for index, token in enumerate(tokens) if token.text == "("]
     closed = any(token.text == ")" for token in tokens[openings[-1] :]) if openings else True
     return not closed and openings[-1] > 0 and tokens[openings[-1] - 1].word == "options"

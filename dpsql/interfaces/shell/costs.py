@@ -27,24 +27,24 @@ class Balance:
 
     @property
     def epsilon_spent(self) -> float:
-        """What all that was spent amounts to."""
+        """The epsilon that all that was spent amounts to."""
         return self.budget.epsilon_spent(self.spent)
 
     @property
     def left(self) -> float:
-        """How far ``epsilon_spent`` may still rise."""
+        """The epsilon by which ``epsilon_spent`` may still rise."""
         return max(0.0, self.budget.epsilon - self.epsilon_spent)
 
     @property
     def share(self) -> float:
-        """How much of the budget is left."""
+        """The share of the budget that is left."""
         return self.left / self.budget.epsilon
 
 
 def balance(account: OwnAccount, policy: Budget) -> Balance:
-    """Where the account that pays stands; ``policy`` is the analyst's budget. Cheap to ask for.
+    """Read where the account that pays stands. Cheap to ask for.
 
-    Raises ``LedgerError``.
+    ``policy`` is the analyst's budget. Raises ``LedgerError``.
     """
     standing = account.standing()
     report = account_report(standing.analyst, (), policy, composition=policy.composition)
@@ -79,7 +79,7 @@ class Price:
 
 
 def price(explanation: Explanation, now: Balance) -> Price:
-    """The price of an explained query to an account."""
+    """Compute the price of an explained query to an account."""
     reserved = explanation.reserved
     amount = Amount.charge(reserved)
     affordable = [standing.affordable(amount) for standing in now.standings]
@@ -93,7 +93,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
 
 
 def spent_between(before: Balance, after: Balance) -> str | None:
-    """What was charged between two balances and stays so, in words; None if nothing was."""
+    """Say what was charged between two balances and stays so; None if nothing was."""
     if after.queries == before.queries:
         return None
     taken = significant(after.epsilon_spent - before.epsilon_spent, 3)
@@ -102,7 +102,7 @@ def spent_between(before: Balance, after: Balance) -> str | None:
 
 
 def _share(amount: Amount, standing: Standing) -> float:
-    """How much of what is left a charge takes, of what is scarcest."""
+    """Compute how much of what is left a charge takes, of what is scarcest."""
     if standing.left is None:
         return 0.0
     pairs = zip(amount.units, standing.left.units, strict=True)

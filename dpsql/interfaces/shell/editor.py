@@ -67,7 +67,7 @@ class Editor:
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
     def read(self, prompt: Sequence[tuple[str, str]]) -> str:
-        """What was typed. Raises ``KeyboardInterrupt`` for Ctrl-C and ``EOFError`` for Ctrl-D."""
+        """Read what is typed. Raises ``KeyboardInterrupt`` for Ctrl-C, ``EOFError`` for Ctrl-D."""
         width = sum(len(part[1]) for part in prompt)
 
         def continuation(room: int, line: int, wrapped: int) -> StyleAndTextTuples:
@@ -76,7 +76,7 @@ class Editor:
         return self._session.prompt([*prompt], prompt_continuation=continuation)
 
     def agree(self) -> bool:
-        """True for a y; Ctrl-C and Ctrl-D mean no, anything else is asked again."""
+        """Ask for a y, which agrees; Ctrl-C and Ctrl-D mean no, anything else is asked again."""
         while True:
             try:
                 given = self._answers.prompt("Run it? [y/N] ").strip().lower()
@@ -89,14 +89,14 @@ class Editor:
 
 
 def history_file(environment: Mapping[str, str]) -> Path:
-    """Where statements are remembered: below XDG_STATE_HOME."""
+    """Return where statements are remembered: below XDG_STATE_HOME."""
     state = environment.get("XDG_STATE_HOME", "")
     base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return base / "dpsql" / "shell_history"
 
 
 def _history(environment: Mapping[str, str]) -> History:
-    """The history of earlier shells, for its owner's eyes; of this one where it cannot be kept."""
+    """Open earlier shells' history, for its owner's eyes; this one's where it cannot be kept."""
     path = history_file(environment)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

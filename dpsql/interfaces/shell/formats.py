@@ -20,7 +20,7 @@ _WIDE = 10_000  # characters; more than any terminal has
 
 
 def formatted(result: Result, settings: ShellSettings, width: int | None) -> RenderableType:
-    """An answer as the settings ask for it: something to render, or text that is to stay as it is.
+    """Format an answer as the settings ask: something to render, or text that is to stay as it is.
 
     ``width`` is that of the terminal, and None for files and pipes, where no table is too wide.
     """
@@ -35,7 +35,7 @@ def formatted(result: Result, settings: ShellSettings, width: int | None) -> Ren
 
 
 def vertical(result: Result, confidence: float, max_rows: int | None) -> Group:
-    """A line for each value, under a line for each row."""
+    """Show a line for each value, under a line for each row."""
     columns, hidden = text_columns(result, confidence, max_rows)
     widest = max(len(column.title) for column in columns)
     parts: list[RenderableType] = []
@@ -69,7 +69,7 @@ def _for_people(result: Result, settings: ShellSettings, width: int | None) -> R
 
 
 def _natural_width(table: RenderableType) -> int:
-    """How wide a table is where there is room."""
+    """Measure how wide a table is where there is room."""
     first = table.renderables[0] if isinstance(table, Group) else table
     console = Console(file=io.StringIO(), width=_WIDE)
     return Measurement.get(console, console.options, first).maximum

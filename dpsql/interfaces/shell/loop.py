@@ -54,7 +54,7 @@ def run_typed(shell: Shell, typed: str) -> None:
 
 
 def prompt(shell: Shell) -> StyledText:
-    """``ana ε 1.39 left>``: who pays, and how far the account's ε may still rise."""
+    """Write the prompt ``ana ε 1.39 left>``: who pays, and how far the account's ε may rise."""
     target = shell.source.target
     payer = f"{target.analyst}/{target.session}" if target.session else target.analyst
     now, name = shell.balance(), printable(payer, 24)
@@ -66,7 +66,7 @@ def prompt(shell: Shell) -> StyledText:
 
 
 def toolbar(shell: Shell) -> str:
-    """What stands below the prompt: database, dataset, and the last answer's cost and time."""
+    """Write what stands below the prompt: database, dataset, the last answer's cost and time."""
     source = shell.source
     parts = [
         source.target.database.name,
@@ -79,7 +79,7 @@ def toolbar(shell: Shell) -> str:
 
 
 def known(shell: Shell) -> Known:
-    """All names to complete."""
+    """Collect all names to complete."""
     commands = {f"\\{name}": command.takes for name, command in BY_NAME.items()}
     answer = () if shell.result is None else tuple(shell.result.columns)
     return Known(shell.catalog, commands, answer)

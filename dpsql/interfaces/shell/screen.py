@@ -63,12 +63,12 @@ def _adapt(stream: TextIO) -> None:
 
 
 def writable(text: str, encoding: str) -> str:
-    """A text as a stream of this encoding will show it."""
+    """Rewrite a text as a stream of this encoding will show it."""
     return text.encode(encoding, _LETTERS).decode(encoding)
 
 
 def pager(environment: Mapping[str, str]) -> list[str] | None:
-    """The pager's command: DPSQL_PAGER, PAGER or less; None if it is not there or is empty."""
+    """Find the pager: DPSQL_PAGER, PAGER or less; None if it is not there or is empty."""
     chosen = environment.get("DPSQL_PAGER", environment.get("PAGER", "less"))
     try:
         words = shlex.split(chosen)
@@ -111,7 +111,7 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Characters on a line, None where lines have no end."""
+        """The characters on a line, None where lines have no end."""
         return self._console.width if self.interactive and self._file is None else None
 
     @property
@@ -183,7 +183,7 @@ class Screen:
             self._busy.stop()
 
     def progress(self, percent: int) -> None:
-        """Hear how far it is."""
+        """Show how far a statement is, in percent."""
         if self._busy is not None:
             self._busy.percent = percent
 
@@ -207,7 +207,7 @@ class _Busy:
         self.percent: int | None = None
 
     def turn(self, cancelled: bool) -> None:
-        """Bring the line up to date."""
+        """Update the line on the terminal."""
         seconds = time.monotonic() - self._started
         if self._console is None or seconds < _PATIENCE:
             return
@@ -220,11 +220,11 @@ class _Busy:
         self._status.update(text)
 
     def stop(self) -> None:
-        """Take the line away."""
+        """Remove the line from the terminal."""
         if self._status is not None:
             self._status.stop()
 
 
 def _safe(text: str) -> Text:
-    """A text without what a terminal would obey."""
+    """Remove from a text what a terminal would obey."""
     return Text("\n".join(map(printable, text.split("\n"))))

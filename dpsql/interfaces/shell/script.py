@@ -117,7 +117,7 @@ def _include(call: Invocation) -> None:
 
 
 def read_lines(path: str) -> list[str]:
-    """The lines of a file. Raises ``InterfaceError`` or ``SQLSyntaxError``."""
+    """Read the lines of a file. Raises ``InterfaceError`` or ``SQLSyntaxError``."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -131,7 +131,7 @@ def read_lines(path: str) -> list[str]:
 
 
 def not_utf8(source: str) -> SQLSyntaxError:
-    """The error for what is not UTF-8 text."""
+    """Build the error for what is not UTF-8 text."""
     return SQLSyntaxError(
         f"{source} is not UTF-8 text", code="syntax_error", hint="Save it as UTF-8."
     )

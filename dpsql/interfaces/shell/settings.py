@@ -47,7 +47,7 @@ class ShellSettings:
     timing: bool = False
 
     def with_text(self, name: str, text: str) -> ShellSettings:
-        """These settings with one of them read from text.
+        """Return these settings with one of them read from text.
 
         Raises ``InterfaceError`` (``unknown_setting``, ``bad_setting``).
         """
@@ -62,12 +62,12 @@ class ShellSettings:
         return replace(self, **{setting.name: value})
 
     def without(self, name: str) -> ShellSettings:
-        """These settings with one of them as it was at first."""
+        """Return these settings with one of them as it was at first."""
         setting = _setting(name)
         return replace(self, **{setting.name: getattr(ShellSettings(), setting.name)})
 
     def shown(self) -> list[tuple[str, str, str]]:
-        """Each setting, its value as text, and what it is for."""
+        """List each setting, its value as text, and what it is for."""
         return [
             (s.name, s.write(getattr(self, s.name)), s.meaning) for s in SHELL_SETTINGS.values()
         ]
@@ -89,12 +89,12 @@ class ShellSetting:
 
 
 def is_setting(name: str) -> bool:
-    """True for a setting of the shell's own, as opposed to a privacy parameter."""
+    """Tell whether a name is one of the shell's own settings, not a privacy parameter."""
     return fold(name) in SHELL_SETTINGS
 
 
 def unknown_setting(name: str) -> InterfaceError:
-    """The error for a name that is neither a setting nor a privacy parameter."""
+    """Build the error for a name that is neither a setting nor a privacy parameter."""
     known = (*PARAMETER_NAMES, *SHELL_SETTINGS)
     return InterfaceError(
         f"there is no setting {name[:60]}",
@@ -148,7 +148,7 @@ def _switch(name: str, meaning: str) -> ShellSetting:
 
 
 def percent_of(share: object) -> str:
-    """A share as a setting: ``20%``, or ``off`` for none."""
+    """Write a share as a setting: ``20%``, or ``off`` for none."""
     return f"{100 * share:.6g}%" if isinstance(share, float) else "off"
 
 

@@ -30,7 +30,7 @@ class SketchBar:
 
     @property
     def ends(self) -> list[float]:
-        """All that has to fit on the axis."""
+        """The numbers that have to fit on the axis."""
         return [end for end in (self.value, self.low, self.high) if math.isfinite(end)]
 
 
@@ -43,18 +43,18 @@ class Axis:
     cells: int
 
     def place(self, value: float) -> int:
-        """The cell of a value."""
+        """Find the cell of a value."""
         span = self.high - self.low
         share = 0.0 if span <= 0 else (value - self.low) / span
         return min(self.cells - 1, max(0, round(share * (self.cells - 1))))
 
     def holds(self, value: float) -> bool:
-        """True for a value within the axis."""
+        """Tell whether a value is within the axis."""
         return self.low <= value <= self.high
 
 
 def sketch_column(result: Result, column: str, confidence: float, width: int) -> Text:
-    """A column of an answer as bars over its keys; the first noisy one if ``column`` is empty.
+    """Draw a column as bars over its keys; the first noisy one if ``column`` is empty.
 
     Raises ``InterfaceError`` (``nothing_to_plot``) for an answer without rows or numbers.
     """
@@ -74,7 +74,7 @@ def sketch_column(result: Result, column: str, confidence: float, width: int) ->
 
 
 def bars(result: Result, name: str, confidence: float) -> list[SketchBar]:
-    """The rows of an answer as bars, labelled with the columns that have no noise."""
+    """Turn the rows of an answer into bars, labelled with the columns that have no noise."""
     columns, _ = text_columns(result, confidence, MAX_BARS)
     position, interval = result.columns.index(name), result.intervals(confidence).get(name)
     plotted = columns[position]
@@ -95,7 +95,7 @@ def bars(result: Result, name: str, confidence: float) -> list[SketchBar]:
 
 
 def sketch(rows: list[SketchBar], threshold: float, width: int) -> list[Text]:
-    """Lines of at most ``width`` characters: label, bar with its interval, value; then the axis."""
+    """Draw lines of up to ``width`` characters: label, bar with interval, value; then the axis."""
     text_width = max(cell_len(row.text) for row in rows)
     longest = max(cell_len(row.label) for row in rows)
     label_width = min(longest, max(8, (width - text_width) // 3))
@@ -119,7 +119,7 @@ def _axis(rows: list[SketchBar], threshold: float, cells: int) -> Axis:
 
 
 def _drawn(row: SketchBar, threshold: float, axis: Axis) -> Text:
-    """The cells of one bar, from the axis' low end to its high end."""
+    """Draw the cells of one bar, from the axis' low end to its high end."""
     cells: list[tuple[str, str]] = [(" ", "")] * axis.cells
     zero = axis.place(0.0)
     if axis.low < 0:
@@ -142,7 +142,7 @@ def _drawn(row: SketchBar, threshold: float, axis: Axis) -> Text:
 
 
 def _scale(axis: Axis) -> str:
-    """The ends of the axis, and 0."""
+    """Write the ends of the axis, and 0."""
     marks = {axis.place(axis.low): axis.low, axis.place(axis.high): axis.high, axis.place(0.0): 0.0}
     line = ""
     for place, value in sorted(marks.items()):
@@ -158,7 +158,7 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _column(result: Result, wanted: str) -> str:
-    """The column to plot."""
+    """Choose the column to plot."""
     noisy = result.intervals()
     numeric = [
         name

@@ -33,14 +33,14 @@ class Piece:
         return self.text.startswith("\\")
 
     def place(self, within: Place | None, source: str) -> Place:
-        """A place within this piece, or that of its first line, as one in a whole text."""
+        """Find the place in a whole text of a place within this piece, or of its first line."""
         found = within or Place.in_text(self.text, 0, len(self.text))
         moved = found.after("\n" * (self.line - 1) + self.indent)
         return Place(moved.line, moved.column, moved.length, moved.excerpt, source)
 
 
 def pieces(lines: Iterable[str]) -> Iterator[Piece]:
-    """The pieces of a text that comes line by line, each as soon as it is complete.
+    """Split a text that comes line by line into pieces, each as soon as it is complete.
 
     What remains at the end is a statement as well.
     """
@@ -70,7 +70,7 @@ WORDS: Final[Mapping[str, str]] = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 
 
 def finished(text: str) -> bool:
-    """True if Enter runs a text: it ends with a semicolon or a command, is blank, or is a word."""
+    """Tell whether Enter runs a text, which is complete, blank, or one word of the shell's."""
     if word(text) in WORDS:
         return True
     last = text.rstrip().rpartition("\n")
@@ -80,12 +80,12 @@ def finished(text: str) -> bool:
 
 
 def word(text: str) -> str:
-    """A text as one of WORDS, if it is one."""
+    """Read a text as one of WORDS, if it is one."""
     return text.strip().removesuffix(";").rstrip().lower()
 
 
 def _worded(text: str) -> bool:
-    """True if there is more after the last statement than blanks and comments."""
+    """Tell whether there is more after the last statement than blanks and comments."""
     return split(text).rest < len(text)
 
 
@@ -99,6 +99,6 @@ def _statement(held: str, start: int, end: int, first: int, indent: str) -> Piec
 
 
 def _indent(held: str, start: int, indent: str) -> str:
-    """What stands before a place on its line."""
+    """Return what stands before a place on its line."""
     before = held[:start]
     return before[before.rfind("\n") + 1 :] if "\n" in before else indent + before

@@ -79,7 +79,7 @@ def _run(shell: Shell, commands: Sequence[str], keep_going: bool) -> Outcome:
 
 
 def _standard_input() -> Iterator[str]:
-    """The lines of standard input as they come, which are UTF-8 whatever the terminal writes."""
+    """Yield the lines of standard input, which are UTF-8 whatever the terminal writes."""
     lines: Iterable[bytes] = sys.stdin.buffer
     for number, line in enumerate(lines):
         try:

@@ -76,7 +76,7 @@ class Shell:
             self.screen.say(f"Time: {took}")
 
     def balance(self) -> Balance | None:
-        """Where the account stands, None if the ledger does not say."""
+        """Read where the account stands, None if the ledger does not say."""
         source = self.source
         try:
             return balance(source.account, source.budget)
@@ -84,14 +84,14 @@ class Shell:
             return None
 
     def run(self, work: Callable[[], _T]) -> _T:
-        """The outcome of work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
+        """Run work that costs nothing. Raises ``Cancelled`` after Ctrl-C."""
         try:
             return self._run(work)
         except Cancelled:
             raise Cancelled(_FREE) from None
 
     def _find_views(self) -> None:
-        """Learn the views that there are, for completion; none where that cannot be told."""
+        """List the views that there are, for completion; none where that cannot be told."""
         ask = self.source.connection.sql
         found: dict[str, tuple[str, ...]] = {}
         with suppress(Error):
@@ -103,7 +103,7 @@ class Shell:
         self.catalog = self.catalog.with_views(found)
 
     def _agreed(self, text: str) -> bool:
-        """True unless a query is expensive and somebody says no to it."""
+        """Ask before a query that is expensive; False if somebody says no to it."""
         most = self.settings.confirm
         if self.ask is None or most is None:
             return True
@@ -117,7 +117,7 @@ class Shell:
         return self.ask(found.question)
 
     def _charged(self, work: Callable[[], _T]) -> _T:
-        """The outcome of work; if it fails, with what it cost."""
+        """Run work; if it fails, say what it cost."""
         before = self.balance()
         try:
             return self._run(work)

@@ -33,7 +33,7 @@ class Target:
 
     @property
     def files(self) -> tuple[str | Path | None, ...]:
-        """What it is read from and kept in: no answer may be written over one of them."""
+        """The files it is read from and kept in: no answer may be written over one of them."""
         return self.database, self.policies, self.ledger, self.settings
 
 
@@ -55,7 +55,7 @@ class OpenTarget:
 
 @contextmanager
 def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
-    """A source, closed at the end. Raises as :func:`dpsql.connect` does."""
+    """Open a source, closed at the end. Raises as :func:`dpsql.connect` does."""
     policy = _with_views_placed(load_policy(target.policies), target.database)
     account = policy.account(target.analyst)
     with closing(open_database(target.database)) as engine:
@@ -77,6 +77,6 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
 
 
 def _with_views_placed(policy: Policy, database: Path) -> Policy:
-    """Say where private states of views lie: an engine that is handed over names no file."""
+    """Set where private states of views lie: an engine that is handed over names no file."""
     place = place_beside(database, policy.views.directory)
     return replace(policy, views=replace(policy.views, directory=str(place)))

@@ -56,7 +56,7 @@ class Aggregates:
         self.found: list[Aggregate] = []
 
     def add(self, node: exp.Expr) -> int:
-        """The index of an aggregate, read and noted if it is new."""
+        """Return the index of an aggregate, which is read, and noted if it is new."""
         call = read_call(node, self.text)
         aggregate = self._aggregate(call, output_name(node))
         if aggregate in self.found:
@@ -139,7 +139,7 @@ class Aggregates:
         return AggregateKind.COUNT_UNITS, (measure,)
 
     def _identity(self, node: exp.Expr) -> Identity:
-        """What a value says about its row's unit; CASE WHEN c THEN unit END is the unit or NULL."""
+        """Tell what a value says about its row's unit; CASE WHEN c THEN unit END is it or NULL."""
         node = node.unnest()
         if isinstance(node, exp.Case | exp.If):
             found = map(self._identity, branches(node))
@@ -186,7 +186,7 @@ class Aggregates:
         return Measure(MeasureKind.SUM, argument, display(argument), lattice, steps)
 
     def _parts(self, call: AggregateCall, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
-        """What an average or a spread is computed from."""
+        """Return the measures that an average or a spread is computed from."""
         if call.per_group is not None:
             raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
         argument, bounds = self._bounded(call)
@@ -218,7 +218,7 @@ class Aggregates:
         return Quantile(ranked, fraction, integral and not is_continuous(call.function))
 
     def _bounded(self, call: AggregateCall) -> tuple[exp.Expr, Range]:
-        """A number, no truth value, and its bounds."""
+        """Return a number, which is no truth value, and its bounds."""
         if is_truth(call.function.this, self.table):
             raise self._not_numeric(call)
         argument = self._summed(call)
@@ -228,7 +228,7 @@ class Aggregates:
         return argument, bounds
 
     def _summed(self, call: AggregateCall) -> exp.Expr:
-        """What is summed, as a number or NULL."""
+        """Return what is summed, as a number or NULL."""
         argument = call.function.this
         if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order):
             raise self._refusal(

@@ -44,12 +44,14 @@ class Aliases:
             self._ambiguous.add(name)
 
     def has(self, node: exp.Expr) -> bool:
-        """Whether a node is nothing but the name of an alias."""
+        """Tell whether a node is nothing but the name of an alias."""
         return isinstance(node, exp.Column) and not node.table and fold(node.name) in self._defined
 
     def resolve(self, root: exp.Expr, *, aliased: bool = True) -> None:
-        """Resolve all names below ``root`` in place: columns, or else aliases if they may stand
-        there. Raises ``UnknownName`` or ``QueryRefused`` with the place."""
+        """Resolve all names below ``root`` in place: columns, or aliases if they may stand there.
+
+        Raises ``UnknownName`` or ``QueryRefused`` with the place.
+        """
 
         def meaning(node: exp.Column) -> exp.Expr | None:
             # Noise is known of aggregates only, so there an alias comes before a column.
@@ -64,8 +66,10 @@ class Aliases:
         self._names.resolve(root, self._relation, meaning)
 
     def prefer(self, node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
-        """Names in HAVING, after their resolution as columns: what is neither a key nor inside an
-        aggregate means the select item of that name, as in DuckDB."""
+        """Replace names in HAVING by the select items they mean, after columns were resolved.
+
+        As in DuckDB, this is what a name means that is neither a key nor inside an aggregate.
+        """
         if isinstance(node, exp.Query) or is_aggregate(node) or any(node == key for key in keys):
             return
         name = fold(output_name(node)) if isinstance(node, exp.Column) else ""
@@ -76,7 +80,7 @@ class Aliases:
             self.prefer(child, keys)
 
     def _definition(self, node: exp.Expr, name: str) -> exp.Expr:
-        """What stands for an alias."""
+        """Return what stands for an alias."""
         if name in self._ambiguous:
             raise UnknownName(
                 f"{name} is the name of several columns of the answer",
@@ -87,7 +91,7 @@ class Aliases:
         return exp.paren(self._expansion(self._defined[name]))
 
     def _expansion(self, definition: exp.Expr) -> exp.Expr:
-        """A copy to stand for an alias. Aliases of aliases can double at every step."""
+        """Copy what stands for an alias. Aliases of aliases can double at every step."""
         self._expanded += sum(1 for _ in definition.walk())
         if self._expanded > _MAX_EXPANSION:
             raise self._names.refuse(
@@ -100,7 +104,7 @@ class Aliases:
         return copy
 
     def _in_expression(self) -> bool:
-        """True if the SELECT stands in an expression, where it can see an outer query's columns."""
+        """Tell whether the SELECT stands in an expression, where outer columns can be seen."""
         around = self._select.parent
         while isinstance(around, exp.Subquery | exp.Paren):
             around = around.parent

@@ -194,7 +194,7 @@ class _BlockBuilder:
                 self.keys.append(Key(key, output_name(key), self._domain(key)))
 
     def _is_link_key(self, key: exp.Expr) -> bool:
-        """Whether a key is a column by which tables are linked: each of its groups is one unit's.
+        """Tell whether tables are linked by a key, so that each of its groups is one unit's.
 
         Not a matter of privacy: such groups are too small to come out, and cost as much as others.
         """
@@ -246,7 +246,7 @@ class _BlockBuilder:
         return [self._ordinal(expression, items).unnest() for expression in group.expressions]
 
     def _distinct_keys(self) -> list[exp.Expr]:
-        """``SELECT DISTINCT a, b`` without aggregates asks which keys exist: GROUP BY a, b."""
+        """List the keys of ``SELECT DISTINCT a, b`` without aggregates: GROUP BY a, b."""
         items = [item.unalias() for item in self.select.expressions]
         if self.select.args.get("distinct") is None or any(map(_has_aggregate, items)):
             return []
@@ -280,7 +280,7 @@ class _BlockBuilder:
         return aliases_of(self.select)
 
     def _named_outputs(self) -> None:
-        """Alias every select item, so that answers keep the names DuckDB would give them."""
+        """Give every select item an alias, so that answers keep the names DuckDB would give."""
         named: list[exp.Expr] = []
         for item in self.select.expressions:
             if isinstance(item, exp.Star):
@@ -313,7 +313,7 @@ class _BlockBuilder:
         return next((i for i, key in enumerate(self.keys) if key.expression == node), None)
 
     def _is_output_alias(self, node: exp.Column) -> bool:
-        """An ORDER BY term that is the name of a select alias stays: the tail resolves it."""
+        """Tell whether an ORDER BY term names a select alias, which the tail resolves."""
         order = node.parent.parent if isinstance(node.parent, exp.Ordered) else None
         return (
             isinstance(order, exp.Order)
@@ -344,7 +344,7 @@ class _BlockBuilder:
     # -- top-k --------------------------------------------------------------------------------
 
     def _top_k_candidate(self) -> tuple[exp.Expr, int] | None:
-        """The first ORDER BY term and the number of rows asked for, if the shape is top-k."""
+        """Return the first ORDER BY term and how many rows are asked for, if this is top-k."""
         args = self.select.args
         order, limit, offset = args.get("order"), args.get("limit"), args.get("offset")
         plain = not (args.get("having") or args.get("qualify") or args.get("distinct"))
@@ -362,7 +362,7 @@ class _BlockBuilder:
     def _top_k(
         self, candidate: tuple[exp.Expr, int] | None, aliases: dict[str, exp.Expr]
     ) -> TopK | None:
-        """Top-k if the leading ORDER BY term is a count or a sum that only grows with units."""
+        """Return top-k if the leading term is a count or a sum that only grows with units."""
         if candidate is None:
             return None
         term, wanted = candidate

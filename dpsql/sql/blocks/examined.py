@@ -25,7 +25,7 @@ _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, 
 
 
 def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
-    """The SQL of all that a block computes of single rows, as it will stand there: first its keys.
+    """Write the SQL of all that a block computes of single rows, its keys first.
 
     Empty for a block that reads nothing but columns of one table. Raises ``QueryRefused`` for a
     block of which all parts together are too large.
@@ -56,7 +56,7 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
 
 
 def can_fail(block: Block, call: str, text: str) -> QueryRefused:
-    """The error for a block with a call that may fail on a row, such as ``week(INTERVAL)``."""
+    """Build the error for a block with a call that may fail on a row, as ``week(INTERVAL)``."""
     return refusal(
         text,
         f"{call} can fail on some values, or is not known never to: it is not available over "
@@ -69,7 +69,7 @@ def can_fail(block: Block, call: str, text: str) -> QueryRefused:
 
 
 def _blamed(block: Block, call: str) -> exp.Expr | None:
-    """The part of a block that a call comes from, if it looks like it."""
+    """Find the part of a block that a call comes from, if it looks like it."""
     name = call.partition("(")[0].lower()
     whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
     for part in (part for node in whole for part in node.walk()):
@@ -88,7 +88,7 @@ def _computed(block: Block) -> Iterator[exp.Expr]:
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The expressions below a node that are computed, and have a value of their own."""
+    """Yield the expressions below a node that are computed, and have a value of their own."""
     for part in node.walk():
         if part is node or isinstance(part, (*_SIMPLE, *_NO_VALUES, *_OF_OTHERS)):
             continue

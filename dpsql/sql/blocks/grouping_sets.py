@@ -89,8 +89,10 @@ def _is_sets(node: exp.Expr) -> bool:
 
 
 def _count(group: exp.Group) -> int:
-    """How many sets there are, without making them: a hundred CUBEs have more than there is
-    memory for."""
+    """Count the sets without making them.
+
+    A hundred CUBEs have more than there is memory for.
+    """
     plain = len(group.expressions)
     if group.args.get("rollup"):
         elements = [plain + 1]
@@ -116,7 +118,7 @@ def _size(element: exp.Expr) -> int:
 def _sets_of_group(
     group: exp.Group, items: list[exp.Expr], definitions: dict[str, exp.Expr]
 ) -> list[Keys]:
-    """The product of the elements of GROUP BY, each a list of sets."""
+    """Multiply the elements of GROUP BY, each a list of sets."""
 
     def key(node: exp.Expr) -> exp.Expr:
         node = node.unnest()
@@ -167,7 +169,7 @@ def _joined(members: list[Keys] | tuple[Keys, ...]) -> Keys:
 
 
 def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
-    """The SELECT for one set: what it leaves out is NULL."""
+    """Build the SELECT for one set: what it leaves out is NULL."""
     part = select.copy()
     for clause in _OUTER:
         part.set(clause, None)
@@ -186,8 +188,10 @@ def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
 
 
 def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
-    """Replace left-out keys by NULL, and GROUPING(...) by its value; top down, so that of a key
-    inside another the outer one counts."""
+    """Replace left-out keys by NULL, and GROUPING(...) by its value.
+
+    It goes top down, so that of a key inside another the outer one counts.
+    """
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Grouping | exp.GroupingId):
@@ -208,7 +212,7 @@ def _is_one_of(node: exp.Expr, keys: Iterable[exp.Expr]) -> bool:
 
 
 def _same(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether two expressions are the same key, qualified or not."""
+    """Tell whether two expressions are the same key, qualified or not."""
     if isinstance(one, exp.Column) and isinstance(other, exp.Column):
         tables = {fold(one.table), fold(other.table)} - {""}
         return fold(one.name) == fold(other.name) and len(tables) <= 1

@@ -48,7 +48,7 @@ def place_noise_columns(tree: exp.Query, blocks: Sequence[Block], text: str) -> 
 
 
 def is_noise_call(node: exp.Expr | None) -> bool:
-    """True for a call of one of the three functions."""
+    """Tell whether a node is a call of one of the three functions."""
     return isinstance(node, exp.Anonymous) and fold(node.name) in _FIGURES
 
 
@@ -66,7 +66,7 @@ class _Placer:
         self.by_position = natural or tree.find(exp.Pivot, exp.Columns) is not None
 
     def place(self, calls: list[exp.Anonymous]) -> list[Block]:
-        """Replace every call, then keep what was handed on out of the stars."""
+        """Replace every call by a column; stars leave out the columns added for it."""
         _keep_names(next(self.tree.find_all(exp.Select)), exp.Query)
         for call in calls:
             column, figure, confidence = self._read(call)
@@ -84,7 +84,7 @@ class _Placer:
         return self.blocks
 
     def _read(self, call: exp.Anonymous) -> tuple[exp.Column, NoiseFigure, float]:
-        """What a call asks of which column, and with which confidence."""
+        """Read what a call asks of which column, and with which confidence."""
         figure, arguments = _FIGURES[fold(call.name)], call.expressions
         column = arguments[0].unnest() if arguments else None
         most = 1 if figure is NoiseFigure.SCALE else 2
@@ -106,7 +106,7 @@ class _Placer:
         figure: NoiseFigure,
         confidence: float,
     ) -> exp.Column:
-        """The column of a SELECT that says what a call asks of another of its columns."""
+        """Return the column of a SELECT that says what a call asks of another of its columns."""
         asked = (id(select), column.table, column.name, figure, confidence)
         if asked not in self.found:
             self.found[asked] = self._find(call, select, column, figure, confidence)
@@ -137,7 +137,7 @@ class _Placer:
     def _released(
         self, call: exp.Anonymous, index: int, name: str, figure: NoiseFigure, confidence: float
     ) -> str:
-        """The name of the released column, which is added to its block if it is new."""
+        """Name the released column, which is added to its block if it is new."""
         block, prefix = self.blocks[index], f"{INTERNAL_PREFIX}a"
         if not name.startswith(prefix):
             raise self._refusal(call, "takes an aggregate as it was released, and this is a key")
@@ -159,7 +159,7 @@ class _Placer:
         return block.noise_column(block.noise_columns.index(column))
 
     def _add(self, call: exp.Anonymous) -> int:
-        """Count a column that is added; how many there were before."""
+        """Count a column that is added, and return how many there were before."""
         self.added += 1
         if self.added > MAX_NOISE_COLUMNS:
             raise refusal(
@@ -186,7 +186,7 @@ class _Placer:
         return sources[0]
 
     def _holds(self, source: exp.Table | exp.Subquery, name: str) -> bool:
-        """True if a subquery or CTE has an output column of that name."""
+        """Tell whether a subquery or CTE has an output column of that name."""
         inner = self._inner(source)
         if inner is None:
             return False
@@ -196,7 +196,7 @@ class _Placer:
         return starred and any(self._holds(deeper, name) for deeper in _sources(inner))
 
     def _item(self, call: exp.Anonymous, inner: exp.Select, name: str) -> exp.Column:
-        """The column of ``inner`` that its output column is."""
+        """Return the column of ``inner`` that its output column is."""
         for item in inner.expressions:
             if not _is_star(item) and fold(item.alias_or_name) == fold(name):
                 node = item.unalias().unnest()
@@ -209,7 +209,7 @@ class _Placer:
         raise self._refusal(call, f"finds no one column called {name} here")
 
     def _inner(self, source: exp.Table | exp.Subquery) -> exp.Select | None:
-        """The SELECT behind a subquery or the name of a CTE."""
+        """Return the SELECT behind a subquery or the name of a CTE."""
         query: exp.Expr | None = source
         if isinstance(source, exp.Table):
             query = _cte(source)
@@ -218,7 +218,7 @@ class _Placer:
         return query if isinstance(query, exp.Select) else None
 
     def _can_hand_on(self, source: exp.Table | exp.Subquery, inner: exp.Select) -> bool:
-        """True if one more column changes nothing but the columns there are."""
+        """Tell whether one more column changes nothing but the columns there are."""
         alias = source.args.get("alias")
         renamed = alias is not None and alias.args.get("columns")
         clauses = any(inner.args.get(name) for name in ("distinct", "group", "having"))
@@ -227,7 +227,7 @@ class _Placer:
     # -- what is handed on ----------------------------------------------------------------------
 
     def _hide(self, select: exp.Select) -> None:
-        """Leave the handed-on columns of its sources out of a SELECT's stars."""
+        """Remove from a SELECT's stars the columns that were added to its sources."""
         for item in select.expressions:
             if not _is_star(item):
                 continue
@@ -260,7 +260,7 @@ def _sources(select: exp.Select) -> Iterator[exp.Table | exp.Subquery]:
 
 
 def _cte(table: exp.Table) -> exp.Expr | None:
-    """What a name stands for in the WITH clauses around it, the nearest first."""
+    """Find what a name stands for in the WITH clauses around it, the nearest first."""
     above: exp.Expr | None = table
     while above is not None:
         with_ = above.args.get("with_")

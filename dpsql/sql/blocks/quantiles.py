@@ -34,12 +34,12 @@ _LARGEST_WHOLE = 1e18  # released as BIGINT
 
 
 def is_continuous(function: exp.AggFunc) -> bool:
-    """True for the kinds that interpolate, whose answers are not of the column's type."""
+    """Tell whether a quantile interpolates, so that its answer is not of the column's type."""
     return isinstance(function, _CONTINUOUS)
 
 
 def quantile_parts(call: AggregateCall, text: str) -> tuple[exp.Expr, Fraction]:
-    """What a quantile is taken of, and the fraction of rows below it.
+    """Return what a quantile is taken of, and the fraction of rows below it.
 
     Raises ``QueryRefused`` for anything but a literal fraction from 0 to 1.
     """
@@ -53,7 +53,7 @@ def quantile_parts(call: AggregateCall, text: str) -> tuple[exp.Expr, Fraction]:
 
 
 def _ordered(call: AggregateCall, order: exp.Order, text: str) -> tuple[exp.Expr, Fraction]:
-    """The form with WITHIN GROUP, whose argument is the fraction."""
+    """Read the form with WITHIN GROUP, whose argument is the fraction."""
     function = call.function
     terms = order.expressions
     percentile = isinstance(function, exp.PercentileCont | exp.PercentileDisc)
@@ -85,7 +85,7 @@ def _fraction(node: object, function: exp.AggFunc, text: str) -> Fraction:
 
 
 def _exactly(number: str) -> Fraction | None:
-    """The value of a literal, or None if it has too many digits, which 1e-999999999 has too."""
+    """Read a literal exactly, or return None if it has too many digits, as 1e-999999999 has."""
     if len(number) > _MAX_DIGITS:
         return None
     value = Decimal(number)
@@ -94,7 +94,7 @@ def _exactly(number: str) -> Fraction | None:
 
 
 def points_for(bounds: Range, integral: bool) -> Lattice:
-    """The grid of values in ``bounds``: whole numbers, or up to MAX_POINTS steps of a power of two.
+    """Choose the grid over ``bounds``: integers, or up to MAX_POINTS steps of a power of two.
 
     Bounds may be too narrow or too wide: every row is clamped to them. Raises ``QueryRefused`` for
     bounds too large or too small to compute with.

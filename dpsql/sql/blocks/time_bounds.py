@@ -15,7 +15,7 @@ ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
 
 
 def no_view(reason: str, hint: str) -> QueryRefused:
-    """The refusal of a query that has no running answer."""
+    """Build the refusal of a query that has no running answer."""
     return QueryRefused(f"{reason}: this cannot be a materialized view", code="no_view", hint=hint)
 
 
@@ -64,7 +64,7 @@ def bound_time(
 
 
 def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:
-    """A wall time as a literal of the time column's type."""
+    """Write a wall time as a literal of the time column's type."""
     if type_ == ZONED_TIME:
         instant = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
         text, kind = instant.strftime("%Y-%m-%d %H:%M:%S+00"), "TIMESTAMPTZ"

@@ -77,7 +77,7 @@ def validate(
 
 
 def _row_expressions(blocks: Iterable[Block]) -> Iterator[exp.Expr]:
-    """The expressions of all blocks that are evaluated on private rows."""
+    """Yield the expressions of all blocks that are evaluated on private rows."""
     for block in blocks:
         if block.condition is not None:
             yield block.condition
@@ -141,7 +141,7 @@ class _Splitter:
         self.public_tables: set[str] = set()
 
     def visit(self, query: exp.Query, ctes: Scope) -> None:
-        """Process one query expression; ``ctes`` are the CTEs in scope."""
+        """Validate and split one query expression; ``ctes`` are the CTEs in scope."""
         ctes = self._visit_ctes(query, ctes)
         if isinstance(query, exp.Select):
             private = self.lineage.of_from(query, ctes)
@@ -163,7 +163,7 @@ class _Splitter:
             )
 
     def _visit_ctes(self, query: exp.Query, ctes: Scope) -> Scope:
-        """The scope with the query's CTEs; those of private rows leave the tail."""
+        """Return the scope with the query's CTEs; those of private rows leave the tail."""
         with_ = query.args.get("with_")
         if with_ is None:
             return ctes

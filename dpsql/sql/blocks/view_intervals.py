@@ -45,7 +45,7 @@ def place_view_intervals(
 def _column_of(
     call: exp.Anonymous, views: Mapping[str, Table]
 ) -> tuple[exp.Column, str, exp.Table] | None:
-    """The column that a call asks of, the name it has in its view, and that view in the FROM."""
+    """Find the column that a call asks of, its name in its view, and that view in the FROM."""
     column, select = call.expressions[0].unnest(), call.find_ancestor(exp.Select)
     if not isinstance(column, exp.Column) or select is None:
         return None

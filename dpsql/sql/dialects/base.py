@@ -42,25 +42,25 @@ class Dialect(ABC):
 
     @abstractmethod
     def quote(self, name: str) -> str:
-        """A quoted identifier: any text is a name and nothing more, its case kept."""
+        """Quote an identifier: any text is a name and nothing more, its case kept."""
 
     @abstractmethod
     def literal(self, value: object) -> str:
-        """A string literal of the text of a value. No text may end it early, by escapes either."""
+        """Write the text of a value as a string literal, which no text may end early."""
 
     @abstractmethod
     def double(self, value: float) -> str:
-        """A literal of 64-bit floating point with exactly this finite value."""
+        """Write exactly this finite value as a literal of 64-bit floating point."""
 
     @abstractmethod
     def wide_literal(self, value: int) -> str:
-        """A literal of the wide integer type, for integers beyond 64 bits."""
+        """Write an integer, also beyond 64 bits, as a literal of the wide integer type."""
 
     # -- errors on rows -----------------------------------------------------------------------
 
     @abstractmethod
     def expression(self, tree: exp.Expr) -> str:
-        """The text of a checked expression over private rows; uses up the tree.
+        """Write a checked expression over private rows as SQL; uses up the tree.
 
         It must mean what DuckDB means by it, row by row. Raises ``QueryRefused`` for whatever the
         engine has no equal of: to leave a part out, or to put something similar in its place, could
@@ -69,7 +69,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def try_(self, node: exp.Expr) -> exp.Expr:
-        """The expression with NULL in place of an error. It must never raise, on any row.
+        """Wrap an expression to be NULL where it fails. The result must never raise, on any row.
 
         All that stands inside evaluates all of its operands. An engine without such a construct has
         to guard each operation for itself, and to refuse those that it cannot guard.
@@ -77,18 +77,18 @@ class Dialect(ABC):
 
     @abstractmethod
     def try_truth(self, node: exp.Expr) -> exp.Expr:
-        """The expression, which cannot fail, as a truth value; NULL where it is none."""
+        """Turn an expression, which cannot fail, into a truth value; NULL where it is none."""
 
     @abstractmethod
     def try_cast(self, sql: str, type_: str) -> str:
-        """The value cast to a type, NULL where it does not fit. It must never raise, on any row.
+        """Cast a value to a type, to NULL where it does not fit. It must never raise, on any row.
 
         Numbers that become integers are rounded to a nearest one.
         """
 
     @abstractmethod
     def comparison_family(self, type_: str) -> str | None:
-        """What values of a type can be compared with, by a name that all types of a kind share.
+        """Name the family of a type: values within one can be compared with each other.
 
         Comparisons within a family must never raise, on any row: those are left without a guard.
         Literals are of the families ``number`` and ``text``. None for types of which nothing is
@@ -107,26 +107,26 @@ class Dialect(ABC):
 
     @abstractmethod
     def integer_type(self, *, wide: bool) -> str:
-        """The text of the wide integer type, or of the one of 64 bits."""
+        """Name the wide integer type, or the one of 64 bits."""
 
     @abstractmethod
     def cast(self, sql: str, type_: str) -> str:
-        """The value cast to a type in which it is known to fit."""
+        """Cast a value to a type in which it is known to fit."""
 
     @abstractmethod
     def divided(self, dividend: str, divisor: str) -> str:
-        """The quotient of integers, rounded towards zero and exact beyond 2^53, in brackets.
+        """Divide integers, rounding towards zero and exact beyond 2^53; in brackets.
 
         Rounded in another direction, a removed unit's contributions could move a sum by more.
         """
 
     @abstractmethod
     def remainder(self, dividend: str, divisor: str) -> str:
-        """What division leaves, with the sign of the dividend, in brackets."""
+        """Compute what division leaves, with the sign of the dividend; in brackets."""
 
     @abstractmethod
     def sum(self, sql: str) -> str:
-        """The sum over the rows of a group of integers, or of decimals whose sum is known to fit.
+        """Sum a group's integers, or its decimals whose sum is known to fit.
 
         It is exact, of the wide type for integers, without NULLs, and NULL for no value. It must
         not wrap around, and not depend on the order of rows.
@@ -134,29 +134,29 @@ class Dialect(ABC):
 
     @abstractmethod
     def least(self, one: str, other: str) -> str:
-        """The smaller of two integers. A NULL must be ignored: clamping makes it the limit."""
+        """Take the smaller of two integers. A NULL must be ignored: clamping makes it the limit."""
 
     @abstractmethod
     def greatest(self, one: str, other: str) -> str:
-        """The larger of two integers. A NULL must be ignored: clamping makes it the limit."""
+        """Take the larger of two integers. A NULL must be ignored: clamping makes it the limit."""
 
     # -- floating point -----------------------------------------------------------------------
 
     @abstractmethod
     def is_nan(self, sql: str) -> str:
-        """Whether a DOUBLE is NaN; NULL for NULL, or rows without a value would be counted."""
+        """Test whether a DOUBLE is NaN; NULL for NULL, or rows without a value would be counted."""
 
     @abstractmethod
     def rounded(self, sql: str) -> str:
-        """The integer next to a DOUBLE, as a DOUBLE; exact for all that are integers already."""
+        """Round a DOUBLE to an integer next to it, as a DOUBLE; integers stay exactly the same."""
 
     @abstractmethod
     def root(self, sql: str) -> str:
-        """The square root of an integer below 2^52, rounded down, as an integer of 64 bits."""
+        """Compute the root of an integer below 2^52, rounded down, as an integer of 64 bits."""
 
     @abstractmethod
     def divided_by_root(self, dividend: int, sql: str) -> str:
-        """A number by the square root of a positive integer, rounded down, of 64 bits.
+        """Divide a number by the root of a positive integer: rounded down, of 64 bits.
 
         Quotient and root are those of IEEE 754, as Python has them: weights that a mechanism proves
         something of are computed by both.
@@ -166,7 +166,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
-        """What a unit's keys are sorted by before some are dropped: 64 bits of some columns.
+        """Hash some columns to the 64 bits by which a unit's keys are sorted before some go.
 
         It must depend on the salt and on all of the columns, NULLs and their places among them; be
         equal for values that the engine groups as equal; and be uniform over salts *for each row*:
@@ -177,11 +177,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def salted_bits(self, salt: int, columns: Sequence[str]) -> str:
-        """An integer from 0 to 2^32 - 1, of 64 bits: the upper half of the salted hash."""
+        """Take the upper half of the salted hash: an integer from 0 to 2^32 - 1, of 64 bits."""
 
     @abstractmethod
     def one_spelling(self, sql: str, type_: str) -> str:
-        """One spelling of all values that the engine groups as equal to this one.
+        """Give one spelling to all values that the engine groups as equal to this one.
 
         Grouping keeps a spelling that depends on all rows and on the plan: 0.0 or -0.0, NaN with or
         without a sign, 30 days or a month, texts that a collation holds equal.
@@ -189,11 +189,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def same(self, one: str, other: str) -> str:
-        """Whether two values are equal or both NULL, as GROUP BY has it; never NULL itself."""
+        """Test whether two values are equal or both NULL, as GROUP BY has it; never NULL itself."""
 
     @abstractmethod
     def ascending(self, sql: str) -> str:
-        """A term of ORDER BY: an order that depends on values alone, equal only where grouped.
+        """Write a term of ORDER BY that depends on values alone, equal only where grouped.
 
         Values may be of any type. NULLs come at one end, always the same. A collation would not do
         where it makes values equal that GROUP BY tells apart: which of a unit's keys come first
@@ -202,11 +202,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def descending(self, sql: str) -> str:
-        """A term of ORDER BY: integers that are never NULL, the largest first."""
+        """Write a term of ORDER BY for integers that are never NULL, the largest first."""
 
     @abstractmethod
     def position(self, values: Sequence[str], sql: str) -> str:
-        """The place of a value among constants, from 1: NULL, and not 0, if it is not among them.
+        """Find the place of a value among constants, from 1: NULL, and not 0, if it is not there.
 
         What has no place belongs to no declared group and is left out by its NULL.
         """
@@ -215,7 +215,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def derived(self, sql: str, alias: str = "") -> str:
-        """A statement as rows of a FROM clause, which may have an alias, and others beside it.
+        """Write a statement as rows of a FROM clause, with an alias or without.
 
         No two that stand beside each other without an alias have the same text: an engine that
         wants one for each can make it of a digest of that.
@@ -223,26 +223,26 @@ class Dialect(ABC):
 
     @abstractmethod
     def materialized(self, name: str, sql: str) -> str:
-        """A member of a WITH clause that is computed once, however often it is read.
+        """Write a member of a WITH clause that is computed once, however often it is read.
 
         Computed twice, a row number could stand for two different rows.
         """
 
     @abstractmethod
     def row_number(self) -> str:
-        """A number for each row of a statement: distinct, ascending in the order of rows."""
+        """Number the rows of a statement: distinct, ascending in the order of rows."""
 
     @abstractmethod
     def numbers(self, count: int, alias: str, column: str) -> str:
-        """The integers from 1 to ``count``, as rows of a FROM clause with one column."""
+        """Write the integers from 1 to ``count`` as rows of a FROM clause with one column."""
 
     @abstractmethod
     def limited(self, sql: str, rows: int) -> str:
-        """The first rows of a statement that ends in ORDER BY, no matter how many are equal."""
+        """Keep the first rows of a statement that ends in ORDER BY, however many are equal."""
 
     @abstractmethod
     def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
-        """The rows of ``left`` that have a match in ``right``, or have none: each of them once.
+        """Keep the rows of ``left`` with a match in ``right``, or those with none: each once.
 
         ``left`` may be joins, and the text may stand on the left of more: without such joins, a
         derived table whose condition is EXISTS.
@@ -250,17 +250,17 @@ class Dialect(ABC):
 
     @abstractmethod
     def pairs(self, one: str, other: str) -> str:
-        """An aggregate: the list of both values of each row, for a statement that shows them."""
+        """Aggregate both values of each row into a list, for a statement that shows them."""
 
     # -- parameters ---------------------------------------------------------------------------
 
     @abstractmethod
     def parameter(self, position: int) -> str:
-        """The place of an integer that is given when a statement runs, from 1."""
+        """Write the place of an integer that is given when a statement runs, from 1."""
 
     @abstractmethod
     def among_given(self, sql: str, *, few: bool) -> str:
-        """Whether an integer is in the list that is the only thing given when a statement runs.
+        """Test whether an integer is in the list that is all that is given when a statement runs.
 
         ``few``: the list is so short that to look through it is faster than a join.
         """

@@ -36,26 +36,26 @@ class DuckDBDialect(Dialect):
     # -- names and constants ------------------------------------------------------------------
 
     def quote(self, name: str) -> str:
-        """``"name"``; a quote inside is doubled, and nothing else is special."""
+        """Write ``"name"``; a quote inside is doubled, and nothing else is special."""
         return quote(name)
 
     def literal(self, value: object) -> str:
-        """``'text'``; a quote inside is doubled, and nothing else is special."""
+        """Write ``'text'``; a quote inside is doubled, and nothing else is special."""
         return literal(value)
 
     def double(self, value: float) -> str:
-        """The digits of Python's repr. Without an exponent the literal were a DECIMAL."""
+        """Write the digits of Python's repr, with an exponent: without one it were a DECIMAL."""
         text = repr(float(value))
         return text if "e" in text else f"{text}e0"
 
     def wide_literal(self, value: int) -> str:
-        """A cast of text, as a longer number would be a DOUBLE."""
+        """Write a cast of text, as a longer number would be a DOUBLE."""
         return self.cast(self.literal(value), self.integer_type(wide=True))
 
     # -- errors on rows -----------------------------------------------------------------------
 
     def expression(self, tree: exp.Expr) -> str:
-        """The tree as the parser read it, every name in quotes."""
+        """Write the tree as the parser read it, every name in quotes."""
         generator = _GENERATOR.generator(
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
         )
@@ -70,19 +70,19 @@ class DuckDBDialect(Dialect):
         )
 
     def try_(self, node: exp.Expr) -> exp.Expr:
-        """``TRY(…)``, which catches what an expression raises on a row."""
+        """Write ``TRY(…)``, which catches what an expression raises on a row."""
         return exp.Anonymous(this="TRY", expressions=[node])
 
     def try_truth(self, node: exp.Expr) -> exp.Expr:
-        """``TRY_CAST(… AS BOOLEAN)``."""
+        """Write ``TRY_CAST(… AS BOOLEAN)``."""
         return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
 
     def try_cast(self, sql: str, type_: str) -> str:
-        """``TRY_CAST``, which rounds to even."""
+        """Write ``TRY_CAST``, which rounds to even."""
         return f"TRY_CAST({sql} AS {type_})"
 
     def comparison_family(self, type_: str) -> str | None:
-        """Text; machine integers and floats, which are compared as what they are; single types."""
+        """Name the family of texts, of machine integers and floats, or of a single type."""
         kind = base_type(type_)
         if kind == "VARCHAR":
             return "text"
@@ -99,55 +99,55 @@ class DuckDBDialect(Dialect):
         return _WIDEST
 
     def integer_type(self, *, wide: bool) -> str:
-        """HUGEINT has 128 bits."""
+        """Name HUGEINT, which has 128 bits, or BIGINT."""
         return "HUGEINT" if wide else "BIGINT"
 
     def cast(self, sql: str, type_: str) -> str:
-        """``CAST``, which raises where a value does not fit."""
+        """Write ``CAST``, which raises where a value does not fit."""
         return f"CAST({sql} AS {type_})"
 
     def divided(self, dividend: str, divisor: str) -> str:
-        """``//`` truncates integers of every width."""
+        """Write ``//``, which truncates integers of every width."""
         return f"({dividend} // {divisor})"
 
     def remainder(self, dividend: str, divisor: str) -> str:
-        """``%`` has the sign of the dividend."""
+        """Write ``%``, which has the sign of the dividend."""
         return f"({dividend} % {divisor})"
 
     def sum(self, sql: str) -> str:
-        """The sum of any integers is a HUGEINT."""
+        """Write ``sum``, which is a HUGEINT for any integers."""
         return f"sum({sql})"
 
     def least(self, one: str, other: str) -> str:
-        """NULL only if both are."""
+        """Write ``least``, which is NULL only if both are."""
         return f"least({one}, {other})"
 
     def greatest(self, one: str, other: str) -> str:
-        """NULL only if both are."""
+        """Write ``greatest``, which is NULL only if both are."""
         return f"greatest({one}, {other})"
 
     # -- floating point -----------------------------------------------------------------------
 
     def is_nan(self, sql: str) -> str:
-        """NULL for NULL."""
+        """Write ``isnan``, which is NULL for NULL."""
         return f"isnan({sql})"
 
     def rounded(self, sql: str) -> str:
-        """Halves are rounded away from zero."""
+        """Write ``round``, which rounds halves away from zero."""
         return f"round({sql})"
 
     def root(self, sql: str) -> str:
-        """The root of a DOUBLE, which holds such integers exactly."""
+        """Take the root of a DOUBLE, which holds such integers exactly."""
         return self.cast(f"floor(sqrt({sql}))", "BIGINT")
 
     def divided_by_root(self, dividend: int, sql: str) -> str:
-        """``/`` is division of DOUBLEs, whatever the operands."""
+        """Write ``/``, which is division of DOUBLEs, whatever the operands."""
         return self.cast(f"floor({dividend} / sqrt({sql}))", "BIGINT")
 
     # -- chance and order ---------------------------------------------------------------------
 
     def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
-        """A hash of a hash.
+        """Hash the hash of the salt and the columns.
 
         DuckDB's hash of several values is the exclusive or of hashes of each. Sorting by that would
         favour some keys, the same ones for all units and every salt; a hash of it does not.
@@ -155,67 +155,67 @@ class DuckDBDialect(Dialect):
         return f"hash(hash({', '.join([str(salt), *columns])}))"
 
     def salted_bits(self, salt: int, columns: Sequence[str]) -> str:
-        """The hash is unsigned."""
+        """Shift the hash, which is unsigned."""
         return self.cast(f"{self.salted_hash(salt, columns)} >> 32", "BIGINT")
 
     def one_spelling(self, sql: str, type_: str) -> str:
-        """Floats and intervals; texts of a collation are not among the schema's columns."""
+        """Normalise floats and intervals; a schema has no columns with texts of a collation."""
         return one_spelling(sql, type_)
 
     def same(self, one: str, other: str) -> str:
-        """A join on it is a hash join."""
+        """Write ``IS NOT DISTINCT FROM``; a join on it is a hash join."""
         return f"{one} IS NOT DISTINCT FROM {other}"
 
     def ascending(self, sql: str) -> str:
-        """By the bytes of texts, NULLs last, NaN above all numbers."""
+        """Sort by the value itself: by the bytes of texts, NULLs last, NaN above all numbers."""
         return sql
 
     def descending(self, sql: str) -> str:
-        """The largest first."""
+        """Sort the largest first."""
         return f"{sql} DESC"
 
     def position(self, values: Sequence[str], sql: str) -> str:
-        """NULL where the list does not hold the value."""
+        """Write ``list_position``, which is NULL where the list does not hold the value."""
         return f"list_position([{', '.join(values)}], {sql})"
 
     # -- rows ---------------------------------------------------------------------------------
 
     def derived(self, sql: str, alias: str = "") -> str:
-        """In brackets; an alias may be left out."""
+        """Put the statement in brackets; an alias may be left out."""
         return f"({sql}) {alias}" if alias else f"({sql})"
 
     def materialized(self, name: str, sql: str) -> str:
-        """Said explicitly, as the engine would decide for itself."""
+        """Write ``MATERIALIZED``, as the engine would decide for itself."""
         return f"{name} AS MATERIALIZED ({sql})"
 
     def row_number(self) -> str:
-        """In the order in which rows come, which the engine keeps."""
+        """Number rows in the order in which they come, which the engine keeps."""
         return "row_number() OVER ()"
 
     def numbers(self, count: int, alias: str, column: str) -> str:
-        """A range, whose end is not in it."""
+        """Write a range, whose end is not in it."""
         return f"range(1, {count + 1}) AS {alias}({column})"
 
     def limited(self, sql: str, rows: int) -> str:
-        """``LIMIT``."""
+        """Write ``LIMIT``."""
         return f"{sql} LIMIT {rows}"
 
     def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
-        """Joins of their own, after which more joins may follow."""
+        """Write joins of the engine's own, after which more joins may follow."""
         return f"{left} {'ANTI' if negated else 'SEMI'} JOIN {right} ON ({condition})"
 
     def pairs(self, one: str, other: str) -> str:
-        """A list of lists."""
+        """Write a list of lists."""
         return f"list([{one}, {other}])"
 
     # -- parameters ---------------------------------------------------------------------------
 
     def parameter(self, position: int) -> str:
-        """By their order in the text."""
+        """Write ``?``: parameters are told apart by their order in the text."""
         return "?"
 
     def among_given(self, sql: str, *, few: bool) -> str:
-        """A list of BIGINT is one parameter."""
+        """Give the list as one parameter, of type BIGINT[]."""
         if few:
             return f"list_contains(?::BIGINT[], {sql})"
         return f"{sql} IN (SELECT unnest(?::BIGINT[]))"

@@ -13,7 +13,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of that name. Raises ``ValueError`` for one that there is not."""
+    """Return the dialect of that name. Raises ``ValueError`` for one that there is not."""
     found = DIALECTS.get(name)
     if found is None:
         raise ValueError(f"generated SQL is written in {', '.join(sorted(DIALECTS))}, not {name}")

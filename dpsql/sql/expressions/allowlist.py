@@ -15,7 +15,10 @@ from dpsql.core.wordlists import words
 
 
 def nodes_named(names: str) -> tuple[type[exp.Expr], ...]:
-    """The parser's classes of these names. Raises ``AttributeError`` for one that it has not."""
+    """Return the parser's classes of these names.
+
+    Raises ``AttributeError`` for one that it has not.
+    """
     return tuple(getattr(exp, name) for name in words(names))
 
 

@@ -34,7 +34,7 @@ class AggregateCall:
     order: exp.Order | None
 
     def filtered(self, argument: exp.Expr) -> exp.Expr:
-        """The argument, NULL on rows that FILTER leaves out."""
+        """Return the argument, NULL on rows that FILTER leaves out."""
         if self.condition is None:
             return argument.copy()
         kept = exp.If(this=self.condition.copy(), true=argument.copy())
@@ -54,7 +54,7 @@ def refuse_bounds(tail: exp.Query, text: str) -> None:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """True for an aggregate over private rows: one that no window function is made of."""
+    """Tell whether a node aggregates private rows, other than within a window function."""
     above = node.parent
     while isinstance(above, WRAPPERS):
         above = above.parent
@@ -62,7 +62,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def read_call(node: exp.Expr, text: str) -> AggregateCall:
-    """What an aggregate consists of.
+    """Read what an aggregate consists of.
 
     Raises ``QueryRefused`` for bounds that are not two numbers.
     """
@@ -120,7 +120,7 @@ def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
 
 
 def _number(node: exp.Expr) -> float | None:
-    """The value of a finite number as it is written, or None for anything else."""
+    """Read a finite number as it is written, or return None for anything else."""
     node, sign = node.unnest(), 1.0
     if isinstance(node, exp.Neg):
         node, sign = node.this.unnest(), -1.0

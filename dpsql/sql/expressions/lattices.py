@@ -23,7 +23,7 @@ _SMALLEST_BOUND = 1e-100  # steps of values this small, and the squares of those
 def lattice_for(
     bounds: Range, integral: bool, max_rows_contributed: int, per_group: Range | None = None
 ) -> Lattice:
-    """The grids for values in ``bounds``.
+    """Choose the grids for values in ``bounds``.
 
     A unit adds at most so many of them to a group, or what is in ``per_group``. Raises
     ``QueryRefused`` for bounds too large or too small to compute with.
@@ -45,18 +45,18 @@ def lattice_for(
 
 
 def room_for(per_group: Range) -> Range:
-    """Bounds for rows of which only the unit's sum is bounded, so wide that they seldom matter."""
+    """Return bounds for rows of which only the unit's sum is bounded, too wide to matter often."""
     room = min(_ROOM * reach_of(per_group), _LARGEST_BOUND)
     return -room, room
 
 
 def steps_of(bounds: Range, quantum: float) -> tuple[int, int]:
-    """The lattice steps that enclose the bounds."""
+    """Return the lattice steps that enclose the bounds."""
     return math.floor(bounds[0] / quantum), math.ceil(bounds[1] / quantum)
 
 
 def reach_of(bounds: Range, largest: float = _LARGEST_BOUND) -> float:
-    """The size of the larger bound.
+    """Return the size of the larger bound.
 
     Raises ``QueryRefused`` unless it is 0 or can be computed with.
     """

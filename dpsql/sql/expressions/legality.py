@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 
 def outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes of an expression in prefix order, not entering subqueries (which are yielded)."""
+    """Yield an expression's nodes in prefix order, subqueries themselves but nothing in them."""
     # With a list of what is left to do: generators within generators take a step for each level.
     left = [node]
     while left:
@@ -114,7 +114,7 @@ def _check_arguments(part: exp.Expr, text: str) -> None:
 
 
 def _holds_raw_text(part: exp.Expr) -> bool:
-    """True if the node holds text other than a word, which would be generated as it stands.
+    """Tell whether a node holds text other than a word, which would be generated as it is.
 
     ``EXTRACT("year FROM d), (SELECT …" FROM d)`` parses with everything in quotes as the part.
     """
@@ -138,13 +138,13 @@ def _kind_of(node: exp.Expr) -> str:
 
 
 def plain_column(key: Key) -> str:
-    """The name of the column that a key is, or an empty name if it is an expression."""
+    """Return the name of the column that a key is, or an empty name if it is an expression."""
     return key.expression.name if isinstance(key.expression, exp.Column) else ""
 
 
 def refusal(
     text: str, reason: str, code: str, node: object, hint: str | None = None
 ) -> QueryRefused:
-    """The error for a part of the query, with its place."""
+    """Build the error for a part of the query, with its place."""
     place = place_of(text, node) if isinstance(node, exp.Expr) else None
     return QueryRefused(reason, code=code, place=place, hint=hint)

@@ -57,7 +57,7 @@ class Ranged:
         return self.dialect.integer_type(wide=self.wide)
 
     def _made(self, text: str, low: int, high: int, wide: bool, *parts: Ranged | int) -> Ranged:
-        """An expression built of this one and of others."""
+        """Build an expression of this one and of others."""
         built_of = (self, *[part for part in parts if isinstance(part, Ranged)])
         return Ranged(text, low, high, wide, built_of, dialect=self.dialect)
 
@@ -76,14 +76,14 @@ class Ranged:
         return self._with(_joined_by("*"), other, min(corners), max(corners))
 
     def squared(self) -> Ranged:
-        """The square, which is never negative."""
+        """Square the value, which makes it never negative."""
         product = self * self
         corners = (self.low**2, self.high**2)
         least = 0 if self.low <= 0 <= self.high else min(corners)
         return replace(product, low=least, high=max(corners))
 
     def __floordiv__(self, divisor: Ranged | int) -> Ranged:
-        """The quotient by something positive, rounded towards zero."""
+        """Divide by something positive, rounding towards zero."""
         _check_positive(divisor)
         corners = [_quotient(a, b) for a in (self.low, self.high) for b in _ends(divisor)]
         return self._with(self.dialect.divided, divisor, min(corners), max(corners))
@@ -96,34 +96,34 @@ class Ranged:
         return self._made(text, min(corners), max(corners), wide)
 
     def __mod__(self, divisor: Ranged | int) -> Ranged:
-        """What division by something positive leaves, with the sign of the dividend."""
+        """Compute what division by something positive leaves, with the sign of the dividend."""
         _check_positive(divisor)
         most = _ends(divisor)[1] - 1
         low, high = max(-most, min(self.low, 0)), min(most, max(self.high, 0))
         return self._with(self.dialect.remainder, divisor, low, high)
 
     def root(self) -> Ranged:
-        """The square root, rounded down; of integers that doubles hold exactly."""
+        """Compute the square root, rounded down; of integers that doubles hold exactly."""
         if not 0 <= self.low <= self.high < _EXACT_DOUBLES:
             raise ValueError("roots are exact below 2**52 only")
         low, high = math.isqrt(self.low), math.isqrt(self.high)
         return self._made(self.dialect.root(self.sql), low, high, False)
 
     def _with(self, spelled: _Spelled, other: Ranged | int, low: int, high: int) -> Ranged:
-        """Two operands, the first of them widened if the result needs it."""
+        """Combine two operands, the first of them widened if the result needs it."""
         wide = self.wide or not _within(low, high, _NARROW) or _is_wide(other)
         left = self.widened().sql if wide and not _is_wide(other) else self.sql
         return self._made(spelled(left, self._operand(other)), low, high, wide, other)
 
     def _operand(self, value: Ranged | int) -> str:
-        """What may stand on the right of a sign."""
+        """Write what may stand on the right of a sign."""
         if isinstance(value, Ranged):
             return value.sql
         text = self._constant(value)
         return f"({text})" if text.startswith("-") else text
 
     def _constant(self, value: int) -> str:
-        """A literal, which takes on the type of what it stands beside; wide if it has to be."""
+        """Write a literal of the type of what it stands beside; wide if it has to be."""
         wide = abs(value) >= 2**63
         text = self.dialect.wide_literal(value) if wide else str(value)
         return Ranged(text, value, value, wide, dialect=self.dialect).sql
@@ -131,12 +131,12 @@ class Ranged:
     # -- limits -------------------------------------------------------------------------------
 
     def at_most(self, most: int) -> Ranged:
-        """The value, or ``most`` if it is larger."""
+        """Return the value, or ``most`` if it is larger."""
         text = self.dialect.least(self.sql, self._constant(most))
         return self._limited(text, min(self.low, most), min(self.high, most), most)
 
     def clamped(self, low: int, high: int) -> Ranged:
-        """The nearest value from ``low`` to ``high``. Of NULL it is ``high``."""
+        """Return the nearest value from ``low`` to ``high``. Of NULL it is ``high``."""
         text = self.dialect.least(self._constant(high), self.sql)
         text = self.dialect.greatest(self._constant(low), text)
         return self._limited(text, low, high, low, high)
@@ -146,14 +146,14 @@ class Ranged:
         return self._made(text, low, high, wide)
 
     def or_zero(self) -> Ranged:
-        """The value, 0 for NULL."""
+        """Return the value, 0 for NULL."""
         low, high = min(0, self.low), max(0, self.high)
         return self._made(f"coalesce({self.sql}, 0)", low, high, self.wide)
 
     def split(
         self, limit: int, lower: Ranged | int, above: Callable[[Ranged], Ranged | int]
     ) -> Ranged:
-        """``lower`` where the value is at most ``limit``, else what ``above`` makes of it.
+        """Choose ``lower`` where the value is at most ``limit``, else what ``above`` makes of it.
 
         There the value is known to be larger.
         """
@@ -169,19 +169,19 @@ class Ranged:
     # -- names, types, rows -------------------------------------------------------------------
 
     def named(self, name: str) -> Ranged:
-        """The column ``name`` that holds these values."""
+        """Return the column ``name`` that holds these values."""
         return Ranged(name, self.low, self.high, self.wide, dialect=self.dialect)
 
     def unless_null(self, name: str) -> Ranged:
-        """The value where the column ``name`` is not NULL, else NULL."""
+        """Return the value where the column ``name`` is not NULL, else NULL."""
         return replace(self, sql=f"CASE WHEN {name} IS NOT NULL THEN {self.sql} END", parts=(self,))
 
     def widened(self) -> Ranged:
-        """The same of the wide type."""
+        """Return the same value in the wide type."""
         return self if self.wide else self._cast(wide=True)
 
     def narrowed(self) -> Ranged:
-        """The same of 64 bits if the range fits them."""
+        """Return the same value in 64 bits if the range fits them."""
         fits = _within(self.low, self.high, _NARROW)
         return self._cast(wide=False) if self.wide and fits else self
 
@@ -190,12 +190,12 @@ class Ranged:
         return self._made(text, self.low, self.high, wide)
 
     def sum(self) -> Ranged:
-        """The sum over rows; NULL where all values are."""
+        """Sum the values over rows; NULL where all of them are."""
         low, high = min(self.low, MOST_ROWS * self.low), max(self.high, MOST_ROWS * self.high)
         return Ranged(self.dialect.sum(self.sql), low, high, True, dialect=self.dialect)
 
     def sum_over(self, divisor: int) -> Ranged:
-        """The sum over rows, 0 for none, divided by a power of two and rounded towards zero.
+        """Sum over rows, 0 for none, divided by a power of two and rounded towards zero.
 
         Where the sum itself fits no type, values are divided as far as needed before they are
         added. One row of at most r then still moves the result by at most r // ``divisor`` + 1.
@@ -208,23 +208,23 @@ class Ranged:
         return total if divisor == first else total // (divisor // first)
 
     def _summable(self, divisor: int) -> bool:
-        """Whether the sum over rows fits the wide type once values are divided."""
+        """Tell whether the sum over rows fits the wide type once values are divided."""
         ends = (_quotient(end, divisor) * MOST_ROWS for end in (self.low, self.high))
         return all(_within(end, end, self.dialect.widest) for end in ends)
 
     def fits_times(self, factor: int) -> bool:
-        """Whether a product with something positive fits the wide type."""
+        """Tell whether a product with something positive fits the wide type."""
         low, high = self.dialect.widest
         return low <= self.low * factor and self.high * factor <= high
 
 
 def column(name: str, low: int, high: int, *, wide: bool = False, dialect: Dialect) -> Ranged:
-    """A column, or an expression whose values are made sure of elsewhere."""
+    """Return a column, or an expression whose values are made sure of elsewhere."""
     return Ranged(name, low, high, wide, dialect=dialect)
 
 
 def count(of: str, *, dialect: Dialect) -> Ranged:
-    """How many rows have a value: ``count(of)``."""
+    """Count the rows that have a value: ``count(of)``."""
     return Ranged(f"count({of})", 0, MOST_ROWS, dialect=dialect)
 
 
@@ -232,7 +232,7 @@ _Spelled: TypeAlias = Callable[[str, str], str]
 
 
 def _joined_by(sign: str) -> _Spelled:
-    """How two operands are written with a sign that all dialects share."""
+    """Return how two operands are written with a sign that all dialects share."""
     return lambda left, right: f"({left} {sign} {right})"
 
 
@@ -249,7 +249,7 @@ def _is_wide(value: Ranged | int) -> bool:
 
 
 def _quotient(dividend: int, divisor: int) -> int:
-    """Division as SQL has it, towards zero."""
+    """Divide as SQL does, towards zero."""
     size = abs(dividend) // divisor
     return size if dividend >= 0 else -size
 

@@ -73,7 +73,7 @@ _DATE_FUNCTIONS: dict[type[exp.Expr], str] = {
 
 
 def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
-    """The policy, and what the type of BOOLEAN columns says: as numbers they are 0 or 1."""
+    """Add to the policy the bounds of BOOLEAN columns, which as numbers are 0 or 1."""
     truths = {
         fold(column.name): replace(policy.column(column.name) or ColumnPolicy(), lower=0, upper=1)
         for column in table.columns
@@ -83,13 +83,13 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
 
 
 def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
-    """The (lower, upper) bounds of an expression, or None where they are not public."""
+    """Return the (lower, upper) bounds of an expression, or None where they are not public."""
     low, high = _interval(node, table)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _interval(node: exp.Expr, table: TablePolicy) -> Range:
-    """The same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
+    """Return the same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
     rule = _RULES.get(type(node))
     if rule is None:
         return _TRUTH if isinstance(node, _LOGIC) else _EVERYTHING
@@ -109,7 +109,7 @@ def _column(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _float(value: float | int) -> float:
-    """The value as a float, infinite if it is larger than any."""
+    """Return the value as a float, infinite if it is larger than any."""
     try:
         return float(value)
     except OverflowError:
@@ -162,7 +162,7 @@ def _divided_whole(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _remainder(node: exp.Expr, table: TablePolicy) -> Range:
-    """The remainder has the sign of the dividend and is smaller than the divisor."""
+    """Bound a remainder: it has the dividend's sign and is smaller than the divisor."""
     (low, high), right = _operands(node, table)
     most = _magnitude(right)[1]
     return max(min(low, 0.0), -most), min(max(high, 0.0), most)
@@ -179,7 +179,7 @@ def _magnitude(interval: Range) -> Range:
 
 
 def _rounded(node: exp.Expr, table: TablePolicy) -> Range:
-    """ROUND, CEIL, FLOOR, TRUNC and casts to integers: within the whole numbers around."""
+    """Bound ROUND, CEIL, FLOOR, TRUNC and casts to integers by the whole numbers around."""
     digits = node.args.get("decimals")
     low, high = _inner(node, table)
     if digits is None:
@@ -220,7 +220,7 @@ def _root(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _power(node: exp.Expr, table: TablePolicy) -> Range:
-    """Whole powers only: x ** 2 and the like."""
+    """Bound whole powers only: x ** 2 and the like."""
     low, high = _inner(node, table)
     least, most = _interval(node.expression, table)
     if least != most or least not in (1, 2, 3, 4) or max(abs(low), abs(high)) > 1e60:
@@ -231,7 +231,7 @@ def _power(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _extreme(node: exp.Expr, table: TablePolicy) -> Range:
-    """LEAST and GREATEST skip NULLs: only literals are sure to take part and so to tighten."""
+    """Bound LEAST and GREATEST: they skip NULLs, so only literals are sure to tighten."""
     operands = [node.this, *node.expressions]
     low, high = _hull(operands, table)
     sure = [_interval(operand, table) for operand in operands if not operand.find(exp.Column)]
@@ -266,7 +266,7 @@ def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Range:
 
 
 def branches(node: exp.Expr) -> list[exp.Expr]:
-    """The values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
+    """Return the values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
     elif isinstance(node, exp.If):
@@ -321,7 +321,7 @@ _EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
 
 
 def is_integral(node: exp.Expr, table: Table) -> bool:
-    """True if the expression is of an integer type, by its form; such values cannot be NaN."""
+    """Tell whether an expression is, by its form, of an integer type; such values cannot be NaN."""
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and is_integer(column.type)
@@ -344,7 +344,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
 
 
 def is_exact(node: exp.Expr, table: Table) -> bool:
-    """True if no value of the expression can be NaN: integers, decimals and their arithmetic."""
+    """Tell whether no value can be NaN, as with integers, decimals and their arithmetic."""
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and base_type(column.type) in _EXACT_TYPES
@@ -368,7 +368,7 @@ class Numbers(Enum):
 
 
 def numbers_of(node: exp.Expr, table: Table) -> Numbers:
-    """What is known of the values of an expression."""
+    """Tell which kind of numbers the values of an expression are."""
     if not is_exact(node, table):
         return Numbers.ANY
     machine = is_integral(node, table) and not any(_may_be_huge(n, table) for n in node.walk())
@@ -385,7 +385,7 @@ def _may_be_huge(node: exp.Expr, table: Table) -> bool:
 
 
 def is_number(node: exp.Expr, table: Table) -> bool:
-    """False for what is text, a truth value, a date or the like, by its form."""
+    """Tell whether an expression is, by its form, a number: no text, truth value or date."""
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and is_numeric(column.type)
@@ -409,7 +409,7 @@ def is_number(node: exp.Expr, table: Table) -> bool:
 
 
 def is_truth(node: exp.Expr, table: Table) -> bool:
-    """True for conditions and BOOLEAN columns."""
+    """Tell whether an expression is a condition or a BOOLEAN column."""
     if isinstance(node, exp.Paren):
         return is_truth(node.this, table)
     if isinstance(node, exp.Column):

@@ -37,7 +37,7 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
 
 def written_out(node: exp.Expr) -> int:
-    """How many nodes an expression over private rows has once it is made total.
+    """Count the nodes that an expression over private rows has once it is made total.
 
     There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …`` and
     BETWEEN becomes two comparisons: of an ``x`` that is large, or is made of others like it, the
@@ -72,12 +72,12 @@ def _size(value: object, sizes: dict[int, int]) -> int:
 
 
 def doublings(tree: exp.Query) -> int:
-    """How many times a text, an expression or a row's width may double, rounded up."""
+    """Count how many times a text, an expression or a row's width may double, rounding up."""
     return _doublings(tree, {}, texts=False)
 
 
 def _doublings(query: exp.Expr, known: dict[str, int], *, texts: bool) -> int:
-    """Those of a query's own, and of the one among its sources that has most.
+    """Count the doublings of a query itself, and of the one among its sources that has most.
 
     ``known`` are those of the CTEs in scope, by name.
     """
@@ -101,7 +101,7 @@ def _doublings(query: exp.Expr, known: dict[str, int], *, texts: bool) -> int:
 
 
 def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes of a query, down to where other queries begin; its CTEs are left out."""
+    """Yield the nodes of a query, down to where other queries begin; its CTEs are left out."""
 
     def is_end(node: exp.Expr) -> bool:
         return node is not query and isinstance(node, exp.Query | exp.With)
@@ -111,21 +111,21 @@ def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _concatenated(select: exp.Select) -> int:
-    """The most columns that are put together in one text."""
+    """Count the most columns that are put together in one text."""
     texts = (node for node in _own_nodes(select) if isinstance(node, _TOGETHER))
     outermost = (node for node in texts if not isinstance(node.parent, exp.DPipe))
     return max((len(list(node.find_all(exp.Column))) for node in outermost), default=0)
 
 
 def _width(select: exp.Select) -> int:
-    """How often its stars stand for the columns of a source."""
+    """Count how often its stars stand for the columns of a source."""
     stars = [item for item in select.expressions if item.is_star]
     sources = 1 + len(list(select.args.get("joins") or ()))
     return sum(sources if isinstance(star, exp.Star) else 1 for star in stars)
 
 
 def _expanded(select: exp.Select) -> int:
-    """How large an item becomes when the aliases of items before it are written out."""
+    """Count how large an item becomes when aliases of items before it are written out."""
     sizes: dict[str, int] = {}
     largest = 1
     for item in select.expressions:
@@ -138,5 +138,5 @@ def _expanded(select: exp.Select) -> int:
 
 
 def _log2(times: int) -> int:
-    """The binary logarithm, rounded up."""
+    """Return the binary logarithm, rounded up."""
     return max(0, times - 1).bit_length()

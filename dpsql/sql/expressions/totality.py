@@ -22,7 +22,7 @@ from dpsql.sql.dialects.base import Dialect
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
-    """The expression made total; parts that cannot fail are left alone, which keeps them fast.
+    """Make an expression total; parts that cannot fail are left alone, which keeps them fast.
 
     >>> from dpsql.core.schema import Column
     >>> from dpsql.sql.dialects.duckdb import DUCKDB
@@ -41,22 +41,22 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
 
 
 def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
-    """The condition of a WHERE made total: a truth value or NULL on every row."""
+    """Make the condition of a WHERE total: a truth value or NULL on every row."""
     return _truth(node.copy(), _Setting(table, dialect))
 
 
 def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
-    """The SQL of an expression made total."""
+    """Write the SQL of an expression made total."""
     return dialect.expression(total(node, table, dialect))
 
 
 def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
-    """The SQL of the condition of a WHERE made total."""
+    """Write the SQL of the condition of a WHERE made total."""
     return dialect.expression(total_condition(node, table, dialect))
 
 
 def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:
-    """True for conditions that need no change, and whose types are certain to fit."""
+    """Tell whether a condition needs no change, its types being certain to fit."""
     at = _Setting(table, dialect)
     return _is_logic(node, at) and _cannot_fail(node, at)
 
@@ -80,14 +80,14 @@ def _total(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _truth(node: exp.Expr, at: _Setting) -> exp.Expr:
-    """A total truth value: what is not one by its form is cast, so that no implicit cast fails."""
+    """Make a total truth value: what is none by its form is cast, so no implicit cast fails."""
     logic = _is_logic(node, at)
     value = _total(node, at)
     return value if logic else at.dialect.try_truth(value)
 
 
 def _strict(node: exp.Expr, at: _Setting) -> exp.Expr:
-    """A part to stand inside TRY: whatever may skip operands below it is made total."""
+    """Prepare a part to stand inside TRY: whatever may skip operands below is made total."""
     for key, value in list(node.args.items()):
         if isinstance(value, exp.Expr):
             node.set(key, _below_strict(value, at))
@@ -122,7 +122,7 @@ def _is(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _null_safe(node: exp.Expr, at: _Setting) -> exp.Expr:
-    """a IS NOT DISTINCT FROM b: the comparison where it has a value, else whether both are NULL."""
+    """Expand a IS NOT DISTINCT FROM b: the comparison, or where it is NULL, if both are."""
     left, right = _operand(node.this), _operand(node.expression)
     equal = _total(exp.EQ(this=left.copy(), expression=right.copy()), at)
     both = exp.And(this=_is_null(left, at), expression=_is_null(right, at))
@@ -142,7 +142,7 @@ def _between(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
-    """A list of constants is compared as a whole; other lists become x = a OR x = b …"""
+    """Compare a list of constants as a whole; other lists become x = a OR x = b …"""
     items = node.expressions
     if not any(item.find(exp.Column) for item in items):
         items = [_total(item, at) for item in items]
@@ -153,7 +153,7 @@ def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _case(node: exp.Expr, at: _Setting) -> exp.Expr:
-    """CASE x WHEN v becomes CASE WHEN x = v; TRY guards casts between the types of branches."""
+    """Turn CASE x WHEN v into CASE WHEN x = v; TRY guards casts between types of branches."""
     subject = node.this
     branches = []
     for branch in node.args["ifs"]:
@@ -189,7 +189,7 @@ def _coalesce(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _operand(node: exp.Expr) -> exp.Expr:
-    """The node as an operand of a comparison."""
+    """Return the node as an operand of a comparison."""
     simple = isinstance(node, exp.Column | exp.Literal | exp.Paren | exp.Func)
     return node if simple else exp.Paren(this=node)
 
@@ -218,7 +218,7 @@ _LOGIC = (*_CONNECTIVES, *_COMPARISONS, exp.Not, exp.Is, exp.Between, exp.In, ex
 
 
 def _cannot_fail(node: exp.Expr, at: _Setting) -> bool:
-    """True for columns, literals, comparisons of like with like, and their logic."""
+    """Tell whether all is columns, literals, comparisons of like with like, and their logic."""
     if isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null):
         return True
     if isinstance(node, exp.Paren):
@@ -241,7 +241,7 @@ def _cannot_fail(node: exp.Expr, at: _Setting) -> bool:
 
 
 def _is_logic(node: exp.Expr, at: _Setting) -> bool:
-    """True if the node is a truth value by its form, so no implicit cast can hide in it."""
+    """Tell whether a node is a truth value by its form, so no implicit cast can hide in it."""
     if isinstance(node, exp.Paren):
         return _is_logic(node.this, at)
     if isinstance(node, exp.Column):
@@ -256,7 +256,7 @@ def _same_family(nodes: Iterable[exp.Expr], at: _Setting) -> bool:
 
 
 def _family(node: exp.Expr, at: _Setting) -> str | None:
-    """What leaves can be compared with without a cast that fails: ``number``, ``text``, a type.
+    """Name what leaves are compared with, no cast failing: ``number``, ``text``, a type.
 
     None for what cannot be compared with anything for sure.
     """

@@ -20,7 +20,7 @@ from dpsql.sql.lineage.relation import Field, Relation
 
 
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that AND puts together."""
+    """Yield the conditions that AND puts together."""
     node = node.unnest()
     if isinstance(node, exp.And):
         yield from conjuncts(node.this)
@@ -30,12 +30,12 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def side_by_side(left: Relation, right: Relation) -> Relation:
-    """What the condition of a join may name."""
+    """Return what the condition of a join may name: the fields and tables of both sides."""
     return replace(left, fields=left.fields + right.fields, tables=left.tables + right.tables)
 
 
 def pairs_of(conditions: Sequence[exp.Expr]) -> Iterator[Pair]:
-    """The pairs of columns that resolved conditions make equal."""
+    """Yield the pairs of columns that resolved conditions make equal."""
     for condition in conditions:
         sides = (condition.args.get("this"), condition.args.get("expression"))
         if isinstance(condition, exp.EQ) and all(isinstance(s, exp.Column) for s in sides):
@@ -43,7 +43,7 @@ def pairs_of(conditions: Sequence[exp.Expr]) -> Iterator[Pair]:
 
 
 def column_equalities(where: exp.Where, pieces: Sequence[Relation]) -> Iterator[exp.EQ]:
-    """The equalities of a WHERE clause between columns that mean the same at every join."""
+    """Yield a WHERE's equalities between columns that mean the same at every join."""
     fields = tuple(f for piece in pieces for f in piece.fields)
     whole = replace(pieces[0], fields=fields)
     for condition in conjuncts(where.this):
@@ -55,7 +55,7 @@ def column_equalities(where: exp.Where, pieces: Sequence[Relation]) -> Iterator[
 
 
 def filter_pairs(filters: Sequence[exp.EQ], both: Relation) -> Iterator[Pair]:
-    """The pairs of columns of a join that such equalities compare."""
+    """Yield the pairs of columns of a join that such equalities compare."""
     for condition in filters:
         sides = (condition.this, condition.expression)
         found = [both.matches(side.table, side.name) for side in sides]
@@ -66,7 +66,7 @@ def filter_pairs(filters: Sequence[exp.EQ], both: Relation) -> Iterator[Pair]:
 def shared_columns(
     left: Relation, right: Relation, join: exp.Join, text: str
 ) -> list[tuple[Field, Field]]:
-    """The columns of both sides that USING or NATURAL makes one. Raises ``QueryRefused``."""
+    """Pair the columns of both sides that USING or NATURAL makes one. Raises ``QueryRefused``."""
     names = [identifier.name for identifier in join.args.get("using") or ()]
     if join.method == "NATURAL":
         names = [f.name for f in left.fields if not f.merged and right.matches("", f.name)]
@@ -94,7 +94,7 @@ def shared_columns(
 
 
 def made_one(rows: Relation, shared: Sequence[tuple[Field, Field]], kind: str) -> Relation:
-    """The rows of a join with USING, where an unqualified name means the side that is kept.
+    """Merge the columns of a join with USING: an unqualified name means the side that is kept.
 
     Among the columns of a star it has the place of the left one.
     """

@@ -49,7 +49,7 @@ def joined(
     pairs: list[Pair],
     text: str,
 ) -> Relation:
-    """The join of two relations on resolved conditions.
+    """Join two relations on resolved conditions.
 
     ``pairs`` are the equalities that hold for every joined pair of rows that the statement keeps.
     Raises ``QueryRefused`` if a row could belong to two units or to none.
@@ -81,14 +81,17 @@ def joined(
 
 
 def _paired(left: Relation, right: Relation, conditions: Sequence[exp.Expr], kind: str) -> RowSet:
-    """The rows of the join."""
+    """Build the rows of the join."""
     if kind in ("semi", "anti"):
         return SemiJoin(left.rows, right.rows, tuple(conditions), negated=kind == "anti")
     return Join(left.rows, right.rows, JoinKind(kind), tuple(conditions))
 
 
 def kind_of(join: exp.Join, text: str) -> str:
-    """The kind of a join: inner, left, right, semi or anti. Raises ``QueryRefused`` for others."""
+    """Name the kind of a join: inner, left, right, semi or anti.
+
+    Raises ``QueryRefused`` for others.
+    """
     method, side, kind = join.method, join.side, join.kind
     found = _OUTER.get(side) if side else _KEPT.get(kind)
     odd = {name for name, value in join.args.items() if value} - _PARTS
@@ -148,7 +151,7 @@ def _keeps_public(join: exp.Join, text: str) -> Exception:
 
 
 def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
-    """Which columns are equal wherever two rows are joined, from all that is known, put together.
+    """Collect the columns that are equal wherever two rows are joined, by all that is known.
 
     A pair counts if it is compared as what it is: a cast could make two units one.
     """
@@ -162,7 +165,7 @@ def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
 
 
 def _merged(classes: list[frozenset[str]]) -> Equal:
-    """The sets of columns, those that share a column made one."""
+    """Merge the sets of columns that share a column."""
     of: dict[str, set[str]] = {}
     for found in classes:
         touched = {id(of[c]): of[c] for c in found if c in of}
@@ -175,7 +178,7 @@ def _merged(classes: list[frozenset[str]]) -> Equal:
 
 
 def _lasting(left: Relation, right: Relation, equal: Equal, kind: str) -> Equal:
-    """What of it holds in every row of the join, with a match or without."""
+    """Return the equalities that hold in every row of the join, with a match or without."""
     if kind == "inner":
         return equal
     return right.equal if kind == "right" else left.equal
@@ -184,7 +187,7 @@ def _lasting(left: Relation, right: Relation, equal: Equal, kind: str) -> Equal:
 def _as_one_unit(
     left: Relation, right: Relation, equal: Equal, join: exp.Join, kind: str, text: str
 ) -> tuple[Relation, Relation]:
-    """Both sides with the same unit in every joined row, or a refusal."""
+    """Return both sides with the same unit in every joined row, or refuse."""
     if left.unit_name != right.unit_name:
         raise refusal(
             text,
@@ -212,7 +215,7 @@ def _as_one_unit(
 
 
 def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
-    """Whether two columns are equal that hold the unit: where they are equal, neither is NULL.
+    """Tell whether two columns that hold the unit are equal, and so not NULL.
 
     Only while neither side waits for its link: until then no column holds its unit for sure.
     """
@@ -225,7 +228,7 @@ def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
 
 
 def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
-    """Whether two links to one parent are equal."""
+    """Tell whether two links to one parent are equal."""
     one, other = left.pending, right.pending
     if one is None or other is None or one.parent != other.parent:
         return False
@@ -233,18 +236,18 @@ def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
 
 
 def _refers(pending: Pending, parent: Relation, equal: Equal) -> bool:
-    """Whether an equality follows a child's link into the parent."""
+    """Tell whether an equality follows a child's link into the parent."""
     keys = [f.column for f in parent.fields if f.origin == pending.parent]
     return _meet([pending.column], keys, equal)
 
 
 def _meet(ones: list[str], others: list[str], equal: Equal) -> bool:
-    """Whether one of the first columns is equal to one of the others."""
+    """Tell whether one of the first columns is equal to one of the others."""
     return any(not c.isdisjoint(ones) and not c.isdisjoint(others) for c in equal)
 
 
 def _hint(left: Relation, right: Relation) -> str:
-    """How to join the two, in the analyst's words."""
+    """Say how to join the two, in the analyst's words."""
     sides = ((right, left), (left, right))
     links = [(one, one.pending, other) for one, other in sides if one.pending is not None]
     for child, link, other in links:
@@ -264,7 +267,7 @@ def _hint(left: Relation, right: Relation) -> str:
 
 
 def _named(relation: Relation) -> str:
-    """What the analyst calls the column that says whose row it is."""
+    """Write what the analyst calls the column that says whose row it is."""
     if relation.pending is None:
         found = next((f for f in relation.fields if f.identity is Identity.UNIT), None)
     else:

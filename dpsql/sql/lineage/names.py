@@ -33,12 +33,12 @@ class Names:
         self._named = 0
 
     def new_column(self) -> str:
-        """A column name that nothing else in the statement has."""
+        """Make a column name that nothing else in the statement has."""
         self._named += 1
         return f"{INTERNAL_PREFIX}c{self._named}"
 
     def may_mean(self, field: Field) -> bool:
-        """Whether the statement mentions a column, by its name or with all others of its table."""
+        """Tell whether the statement mentions a column, by its name or with its whole table."""
         return self._mentioned is None or fold(field.name) in self._mentioned
 
     def resolve(self, root: exp.Expr, relation: Relation, meaning: Meaning | None = None) -> None:
@@ -65,7 +65,7 @@ class Names:
         return matches[0]
 
     def over_aliases(self, node: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
-        """A copy of an expression over rows, resolved; names that are no columns are aliases."""
+        """Copy an expression over rows, resolved; names that are no columns are aliases."""
         aliases = aliases_of(select)
 
         def meaning(column: exp.Column) -> exp.Expr | None:
@@ -79,7 +79,7 @@ class Names:
     def _resolved(
         self, node: exp.Expr, relation: Relation, meaning: Meaning | None = None
     ) -> exp.Expr:
-        """A resolved copy."""
+        """Return a resolved copy."""
         holder = exp.Paren(this=node.copy())
         self.resolve(holder, relation, meaning)
         found: exp.Expr = holder.this
@@ -106,33 +106,37 @@ class Names:
         )
 
     def refuse(self, reason: str, code: str, node: object, hint: str | None = None) -> QueryRefused:
-        """The error for a part of the statement, with its place."""
+        """Build the error for a part of the statement, with its place."""
         return refusal(self.text, reason, code, node, hint)
 
 
 def columns_below(root: exp.Expr) -> list[exp.Column]:
-    """The columns that an expression names, outside its subqueries, in the order of the text."""
+    """List the columns that an expression names outside its subqueries, in the text's order."""
     return [node for node in outside_subqueries(root) if isinstance(node, exp.Column)]
 
 
 def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
-    """What the aliases of a select list stand for, by folded name; the last of several alike."""
+    """Map the aliases of a select list, folded, to what they mean; the last of several alike."""
     items = select.expressions
     return {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
 
 
 def generated_column(name: str) -> exp.Column:
-    """A column node of generated SQL."""
+    """Return a column node of generated SQL."""
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def _mentioned(tree: exp.Query) -> frozenset[str] | None:
-    """The names that a statement mentions, folded; None if it means columns without their names."""
-    natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
-    starred = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
-    if natural or starred:
-        return None
-    return frozenset(fold(identifier.name) for identifier in tree.find_all(exp.Identifier))
+    """Collect the names a statement mentions, folded; None if it means columns unnamed."""
+    names = set()
+    for node in tree.walk():
+        natural = isinstance(node, exp.Join) and node.method == "NATURAL"
+        starred = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+        if natural or starred:
+            return None
+        if isinstance(node, exp.Identifier):
+            names.add(fold(node.name))
+    return frozenset(names)
 
 
 def _point_to(node: exp.Column, field: Field) -> None:

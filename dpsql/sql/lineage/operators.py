@@ -63,7 +63,7 @@ class Operators:
     # -- sizes --------------------------------------------------------------------------------
 
     def bind(self, rows: RowSet, *names: str) -> tuple[Column, ...]:
-        """The columns of rows, or some of them, with the types that the engine finds.
+        """Return the columns of rows, or some of them, with the types that the engine finds.
 
         Raises ``QueryRefused`` where a statement asks too much of the engine by then: subqueries of
         subqueries are bound again at every level.
@@ -108,7 +108,7 @@ class Operators:
     # -- rows ---------------------------------------------------------------------------------
 
     def fresh(self, relation: Relation) -> Relation:
-        """The relation with column names of its own; its rows have those that can be needed."""
+        """Give a relation column names of its own; its rows keep the columns that can be needed."""
         carried = [f.column for f in relation.fields if self._may_need(f)]
         carried += [relation.unit] if relation.unit is not None else []
         carried += [relation.pending.column] if relation.pending is not None else []
@@ -130,11 +130,11 @@ class Operators:
         )
 
     def _may_need(self, field: Field) -> bool:
-        """Whether a column is mentioned in the statement, or other tables' links refer to it."""
+        """Tell whether a statement mentions a column, or other tables' links refer to it."""
         return self._names.may_mean(field) or self._tables.is_referred(field)
 
     def settled(self, relation: Relation) -> Relation:
-        """The relation with its unit known: a link that is still pending is followed."""
+        """Make the unit of a relation known: a link that is still pending is followed."""
         if relation.pending is None:
             return relation
         parent, key = self._parent(relation.pending)
@@ -142,27 +142,27 @@ class Operators:
         return replace(relation, rows=rows, unit=parent.unit, pending=None)
 
     def _parent(self, pending: Pending) -> tuple[Relation, str]:
-        """The parent a link leads to, with its unit known, and its referenced column."""
+        """Return the parent a link leads to, with its unit known, and its referenced column."""
         parent = self.settled(self.fresh(self._tables.parent_rows(pending)))
         column = next(f.column for f in parent.fields if f.origin == pending.parent)
         return parent, column
 
     def filtered(self, source: Relation, where: exp.Where) -> Relation:
-        """The rows that satisfy a WHERE clause without subqueries."""
+        """Keep the rows that satisfy a WHERE clause without subqueries."""
         condition = where.this.copy()
         self._names.resolve(condition, source)
         check_row_expression(condition, self._names.text)
         return replace(source, rows=Filter(source.rows, condition))
 
     def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
-        """Distinct rows; of private rows, one column is the unit."""
+        """Make rows distinct; of private rows, one column is the unit."""
         columns = dict.fromkeys(f.column for f in rows.fields)
         units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
         found = Distinct(rows.rows, tuple(columns))
         return self.one_spelling(replace(rows, rows=found, unit=next(units, None)), node)
 
     def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
-        """Rows that were made distinct or grouped, each value in one spelling of its equals.
+        """Spell each value of distinct or grouped rows as all its equals are spelled.
 
         Raises ``QueryRefused`` for columns of types that have no such spelling.
         """
@@ -180,7 +180,7 @@ class Operators:
     # -- select lists -------------------------------------------------------------------------
 
     def projected(self, select: exp.Select, source: Relation) -> Relation:
-        """The rows with the columns of a select list."""
+        """Compute the columns of a select list over rows."""
         fields: list[Field] = []
         computed: list[tuple[int, exp.Expr]] = []
         for item in select.expressions:

@@ -43,7 +43,7 @@ def per_period(rows: RowSet, table: Table, unit: PrivacyUnit) -> tuple[RowSet, s
 
 
 def _period_number(when: Column, every: Period) -> exp.Expr:
-    """The start of a row's period, counted in months, days or minutes from that of 1970 on."""
+    """Count from 1970 to the start of a row's period, in months, days or minutes."""
     day = exp.cast(generated_column(when.name), exp.DType.DATE)
     if every.months:
         return _floor(_since(day, "MONTH"), every.months)
@@ -58,13 +58,13 @@ def _period_number(when: Column, every: Period) -> exp.Expr:
 
 
 def _since(day: exp.Expr, unit: str) -> exp.Expr:
-    """How many units of the calendar begin after 1970-01-01 and up to a day; NULL if infinite."""
+    """Count the calendar's units that begin after 1970-01-01 and up to a day; NULL if infinite."""
     epoch = exp.cast(exp.Literal.string("1970-01-01"), exp.DType.DATE)
     return exp.DateDiff(this=day, expression=epoch, unit=exp.var(unit))
 
 
 def _floor(number: exp.Expr, step: int) -> exp.Expr:
-    """The largest multiple of a step that is not above a whole number."""
+    """Return the largest multiple of a step that is not above a whole number."""
     if step == 1:
         return number
     rest = _mod(_sum(_mod(number, step), exp.Literal.number(step)), step)

@@ -37,7 +37,7 @@ _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group"
 
 
 def keys_with_unit(names: Names, select: exp.Select, source: Relation) -> list[exp.Expr] | None:
-    """The GROUP BY keys of a SELECT, ordinals and aliases replaced; None if the unit is not one.
+    """Resolve a SELECT's GROUP BY keys, ordinals and aliases too; None if the unit is not one.
 
     Raises ``QueryRefused`` or ``UnknownName`` with the place of what is no column.
     """
@@ -69,7 +69,7 @@ def per_unit(
     source: Relation,
     keys: list[exp.Expr],
 ) -> Relation:
-    """The relation of a SELECT that groups ``source`` by ``keys``, one of which is the unit.
+    """Group ``source`` by ``keys``, one of which is the unit, as a SELECT asks.
 
     Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used.
     """
@@ -112,12 +112,12 @@ class _PerUnit:
             )
 
     def _column(self, text: str, known: Field, made: Computed | UnitValue) -> exp.Column:
-        """The column of the groups that holds a value: the first that was made of this text."""
+        """Return the groups' column that holds a value: the first made of this text."""
         found, _ = self.made.setdefault(text, (known, made))
         return generated_column(found.column)
 
     def _groups(self) -> Relation:
-        """The grouped rows: keys and aggregates under names of their own."""
+        """Build the grouped rows: keys and aggregates under names of their own."""
         made = [value for _, value in self.made.values()]
         keys = tuple(key for key in made if isinstance(key, Computed))
         values = tuple(value for value in made if isinstance(value, UnitValue))
@@ -150,12 +150,12 @@ class _PerUnit:
         )
 
     def _item(self, item: exp.Expr) -> exp.Expr:
-        """A select item as an expression over the groups, under the name DuckDB would give it."""
+        """Rewrite a select item over the groups, under the name DuckDB would give it."""
         name = item.alias or output_name(item.unalias())
         return exp.alias_(self._over_groups(item.unalias()), name, quoted=True)
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
-        """An expression over keys and aggregates, as one over the columns of the groups."""
+        """Rewrite an expression over keys and aggregates as one over columns of the groups."""
         holder = exp.Paren(this=self.names.over_aliases(node, self.select, self.source))
         self._replace(holder.this)
         over: exp.Expr = holder.this
@@ -178,7 +178,7 @@ class _PerUnit:
                 self._replace(child)
 
     def _aggregate(self, node: exp.Expr) -> tuple[str, Field, UnitValue]:
-        """An aggregate: its text, what is known of its value, and how it is computed."""
+        """Read an aggregate: its text, what is known of its value, and how it is computed."""
         call = self._call(node)
         function = call.function
         name = self.names.new_column()
@@ -199,7 +199,7 @@ class _PerUnit:
     def _named(
         self, known: Field, function: UnitFunction, argument: exp.Expr | None
     ) -> tuple[str, Field, UnitValue]:
-        """An aggregate of which all is known; its argument is checked."""
+        """Build an aggregate of which all is known; its argument is checked."""
         if argument is None:
             return function.value, known, UnitValue(known.column, function, None)
         check_row_expression(argument, self.names.text)
@@ -207,7 +207,7 @@ class _PerUnit:
         return text, known, UnitValue(known.column, function, argument.copy())
 
     def _call(self, node: exp.Expr) -> AggregateCall:
-        """An aggregate that is available per unit."""
+        """Read an aggregate that is available per unit."""
         call = read_call(node, self.names.text)
         function, argument = call.function, call.function.this
         if call.per_row is not None or call.per_group is not None:
@@ -250,7 +250,7 @@ class _PerUnit:
 
     @staticmethod
     def _count(call: AggregateCall) -> tuple[UnitFunction, exp.Expr | None]:
-        """What is counted, and how."""
+        """Return what is counted, and how."""
         value, function = call.function.this, UnitFunction.VALUES
         if isinstance(call.function, exp.CountIf):
             value = exp.Case(ifs=[exp.If(this=value.copy(), true=exp.Literal.number(1))])
@@ -264,7 +264,7 @@ class _PerUnit:
 
 
 def _typed(known: Field, type_: str) -> Field:
-    """The field with the type the engine finds, unless it is a column's own."""
+    """Give a field the type the engine finds, unless it is a column's own."""
     if known.type:
         return known
     return Field("", known.name, known.column, type_, known.policy, identity=known.identity)

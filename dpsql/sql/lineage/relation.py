@@ -105,7 +105,7 @@ class Relation:
 
     @property
     def policy(self) -> TablePolicy:
-        """What is publicly known of the columns, by their names in generated SQL."""
+        """The publicly known facts about the columns, by their names in generated SQL."""
         unit = None
         if self.unit_name is not None and self.unit is not None:
             unit = PrivacyUnit(self.unit_name, self.unit)
@@ -114,36 +114,36 @@ class Relation:
 
     @property
     def unit_label(self) -> str:
-        """What the analyst calls the unit's column, or the unit where no column shows it."""
+        """The analyst's name for the unit's column, or the unit where no column shows it."""
         shown = [f for f in self.fields if f.identity is Identity.UNIT]
         plain = [f.name for f in shown if len(self.matches("", f.name)) == 1]
         qualified = [f"{f.qualifier}.{f.name}" for f in shown if f.qualifier]
         return next(iter([*plain, *qualified]), self.unit_name or "")
 
     def matches(self, qualifier: str, name: str) -> list[Field]:
-        """The fields that an analyst's column reference may mean."""
+        """Return the fields that an analyst's column reference may mean."""
         named = self._by_name.get(fold(name), ())
         if qualifier:
             return [f for f in named if f.qualifier == fold(qualifier)]
         return [f for f in named if not f.merged]
 
     def field_of(self, column: str) -> Field | None:
-        """The field behind a column of generated SQL."""
+        """Return the field behind a column of generated SQL."""
         return self._by_column.get(column)
 
     def is_unit(self, column: str) -> bool:
-        """True if a column of generated SQL holds the unit in every row."""
+        """Tell whether a column of generated SQL holds the unit in every row."""
         found = self.field_of(column)
         return found is not None and found.identity is Identity.UNIT
 
     def identity_of(self, node: exp.Expr) -> Identity:
-        """What the value of an expression over its columns says about the unit."""
+        """Tell what the value of an expression over the columns says about the unit."""
         fields = (self.field_of(column.name) for column in node.find_all(exp.Column))
         told = any(f is not None and f.identity is not Identity.NONE for f in fields)
         return Identity.DERIVED if told else Identity.NONE
 
     def named(self, qualifier: str, names: Sequence[str] = ()) -> Relation:
-        """The relation under an alias, its first columns renamed where names are given."""
+        """Put the relation under an alias, its first columns renamed where names are given."""
         shown = [f for f in self.fields if not f.merged]
         new = [*names, *(f.name for f in shown[len(names) :])]
         fields = tuple(
@@ -153,6 +153,6 @@ class Relation:
         return replace(self, fields=fields)
 
     def filled_with_nulls(self) -> Relation:
-        """The relation as the side of an outer join that may have no row."""
+        """Return the relation as the side of an outer join that may have no row."""
         fields = tuple(replace(f, identity=min(f.identity, Identity.NULLABLE)) for f in self.fields)
         return replace(self, fields=fields, equal=())

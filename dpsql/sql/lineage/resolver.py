@@ -68,7 +68,7 @@ class Lineage:
     # -- FROM clauses -------------------------------------------------------------------------
 
     def of_from(self, select: exp.Select, scope: Scope) -> Relation | None:
-        """The rows that a block reads, or None if none of them are private.
+        """Resolve the rows that a block reads, or return None if none of them are private.
 
         Conditions with subqueries leave the SELECT: they become part of the rows. Raises
         ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
@@ -84,7 +84,7 @@ class Lineage:
         return relation
 
     def _of_sources(self, select: exp.Select, scope: Scope) -> Relation | None:
-        """The rows of a SELECT's FROM clause, before its WHERE; None if they are not all rows.
+        """Resolve the rows of a SELECT's FROM, before its WHERE; None if they are not all rows.
 
         None too if private tables are read but none of their rows come through: the statement
         reads released groups. Raises as :meth:`of_from`.
@@ -107,7 +107,7 @@ class Lineage:
         return relation
 
     def _pieces(self, sources: list[exp.Expr], scope: Scope) -> list[Relation] | None:
-        """The rows of each source; those that may be private are read first."""
+        """Resolve the rows of each source; those that may be private are read first."""
         unique = len(sources) > 1
         suspects = [i for i, s in enumerate(sources) if self.tables.may_be_private(s, scope)]
         pieces = {i: self._piece(sources[i], scope, unique=unique) for i in suspects}
@@ -167,7 +167,7 @@ class Lineage:
     def _join_conditions(
         self, join: exp.Join, kind: str, both: Relation, scope: Scope
     ) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-        """What ON says, resolved, and its tests of public rows."""
+        """Resolve what ON says, and its tests of public rows."""
         on = join.args.get("on")
         if on is None:
             return [], []
@@ -188,7 +188,7 @@ class Lineage:
     # -- one source ---------------------------------------------------------------------------
 
     def _piece(self, source: exp.Expr, scope: Scope, *, unique: bool) -> Relation | None:
-        """The rows of one source, under its alias; None if it is not a relation of rows.
+        """Resolve the rows of one source, under its alias; None if it is no relation of rows.
 
         ``unique``: give its columns names that no other relation of the statement has.
         """
@@ -216,7 +216,7 @@ class Lineage:
         return self.operators.fresh(found) if unique else found
 
     def _named_as(self, source: exp.Expr, found: Relation) -> Relation:
-        """The relation under the alias of a source, and under its column aliases."""
+        """Put the relation under the alias of a source, and under its column aliases."""
         alias = source.args.get("alias")
         names = [] if alias is None else [c.name for c in alias.args.get("columns") or ()]
         if len(names) > sum(not f.merged for f in found.fields):
@@ -239,7 +239,7 @@ class Lineage:
     # -- CTEs ---------------------------------------------------------------------------------
 
     def _with_ctes(self, query: exp.Query, scope: Scope) -> Scope:
-        """The scope inside a query that has a WITH clause."""
+        """Return the scope inside a query that has a WITH clause."""
         with_ = query.args.get("with_")
         if with_ is None:
             return scope
@@ -251,7 +251,7 @@ class Lineage:
         return inner
 
     def cte(self, cte: exp.CTE, scope: Scope) -> Cte:
-        """A CTE, read now if it may be private and else when somebody joins it."""
+        """Read a CTE: now if it may be private, else when somebody joins it."""
 
         def read() -> Relation | None:
             found = self._of_query(cte.this, scope)
@@ -265,7 +265,7 @@ class Lineage:
     # -- subqueries over rows -----------------------------------------------------------------
 
     def _of_query(self, query: exp.Expr, scope: Scope) -> Relation | None:
-        """The rows of a subquery or CTE, or None if it releases aggregates or is not about rows.
+        """Resolve the rows of a subquery or CTE; None if it releases aggregates or has no rows.
 
         Each query is read once. Raises ``QueryRefused`` or ``UnknownName`` for private rows that
         are used illegally.
@@ -318,7 +318,7 @@ class Lineage:
             )
 
     def _per_unit(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
-        """A pre-aggregation: GROUP BY keys that include the unit. None if they do not."""
+        """Resolve a pre-aggregation: GROUP BY keys that include the unit; None for other keys."""
         if not source.private:
             return None
         source = self.operators.settled(source)
@@ -331,7 +331,7 @@ class Lineage:
     # -- conditions ---------------------------------------------------------------------------
 
     def _filtered(self, source: Relation, where: exp.Where | None, scope: Scope) -> Relation:
-        """The rows that satisfy a WHERE clause."""
+        """Keep the rows that satisfy a WHERE clause."""
         if where is None:
             return source
         source, rest = self._semi_joined(source, where, scope)
@@ -340,7 +340,7 @@ class Lineage:
     def _semi_joined(
         self, source: Relation, where: exp.Where, scope: Scope
     ) -> tuple[Relation, exp.Where | None]:
-        """The rows that pass the subqueries of a WHERE clause, and what remains of it."""
+        """Keep the rows that pass the subqueries of a WHERE clause; return what remains of it."""
         rest, tests = self._split(where.this, scope)
         if not tests:
             return source, where
@@ -350,7 +350,7 @@ class Lineage:
     def _split(
         self, condition: exp.Expr, scope: Scope
     ) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-        """The parts that AND puts together: plain ones, and those that ask for public rows."""
+        """Split what AND puts together into plain parts, and those that ask for public rows."""
         plain, tests = split_tests(condition)
         for test in tests:
             if self.tables.may_be_private(test.query, scope):
@@ -371,7 +371,7 @@ class Lineage:
         return source
 
     def _public_rows(self, select: exp.Select, scope: Scope) -> Relation:
-        """The rows that a subquery over public tables reads, under names of their own."""
+        """Resolve the rows that a subquery over public tables reads, under names of their own."""
         found = self._of_sources(select, scope)
         if found is None:
             odd = (s for s in _sources(select) if self._piece(s, scope, unique=True) is None)
@@ -380,7 +380,7 @@ class Lineage:
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:
-    """What stands in a FROM clause, first the leftmost."""
+    """List what stands in a FROM clause, first the leftmost."""
     from_, joins = select.args.get("from_"), select.args.get("joins") or ()
     return [] if from_ is None else [from_.this, *(join.this for join in joins)]
 

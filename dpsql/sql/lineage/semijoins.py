@@ -31,14 +31,14 @@ class SubqueryTest:
 
 
 def split_tests(condition: exp.Expr) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-    """The parts that AND puts together: plain ones, and those that ask whether rows exist."""
+    """Split what AND puts together into plain conditions and those that ask whether rows exist."""
     parts = [(part, _test(part)) for part in conjuncts(condition)]
     plain = [part for part, test in parts if test is None]
     return plain, [test for _, test in parts if test is not None]
 
 
 def _test(condition: exp.Expr) -> SubqueryTest | None:
-    """The test that one of the conditions joined by AND is, or None if it is not of this form."""
+    """Read a condition as a test, or return None if it is not of this form."""
     negated = False
     while isinstance(condition, exp.Not | exp.Paren):
         negated ^= isinstance(condition, exp.Not)
@@ -53,7 +53,7 @@ def _test(condition: exp.Expr) -> SubqueryTest | None:
 
 
 def plain_query(test: SubqueryTest, text: str) -> exp.Select:
-    """The SELECT of a test, whose rows are those of its FROM that satisfy its WHERE.
+    """Return the SELECT of a test, whose rows are those of its FROM that satisfy its WHERE.
 
     Raises ``QueryRefused`` for queries that are more than that.
     """
@@ -77,7 +77,7 @@ def plain_query(test: SubqueryTest, text: str) -> exp.Select:
 def semi_joined(
     names: Names, source: Relation, test: SubqueryTest, query: exp.Select, found: Relation
 ) -> Relation:
-    """The rows of ``source`` that pass a test; ``found`` are the public rows of its query's FROM.
+    """Keep the rows that pass a test; ``found`` are the public rows of its query's FROM.
 
     Raises ``QueryRefused`` or ``UnknownName`` for conditions that are not of single rows.
     """
@@ -105,7 +105,7 @@ def semi_joined(
 
 
 def _is_plain(query: exp.Select) -> bool:
-    """True if the query's rows are those of its FROM clause that satisfy its WHERE."""
+    """Tell whether a query's rows are those of its FROM clause that satisfy its WHERE."""
     clauses = {clause for clause, value in query.args.items() if value}
     starred = any(isinstance(item, exp.Star) for item in query.selects)
     aggregates = any(isinstance(n, exp.AggFunc) for i in query.selects for n in i.walk())
@@ -120,7 +120,7 @@ def _is_plain(query: exp.Select) -> bool:
 
 
 def _matching(subject: exp.Expr, value: exp.Expr, negated: bool) -> exp.Expr:
-    """When a public row speaks for IN, or against NOT IN."""
+    """Write when a public row speaks for IN, or against NOT IN."""
     one, other = exp.Paren(this=subject), exp.Paren(this=value)
     equal = exp.EQ(this=one, expression=other)
     if not negated:

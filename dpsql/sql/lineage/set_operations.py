@@ -31,7 +31,7 @@ def combined(
     one: Relation | None,
     other: Relation | None,
 ) -> Relation | None:
-    """The rows of a set operation over those of its sides; None if neither side is private.
+    """Combine both sides of a set operation; None if neither is private.
 
     Raises ``QueryRefused`` for sides that are not rows of one unit, or of different columns.
     """
@@ -126,7 +126,7 @@ class _SetOperation:
     def _combined(
         self, operator: SetOperator, distinct: bool, names: list[str], unit: str
     ) -> RowSet:
-        """The rows of both sides under common names, each with its unit last."""
+        """Combine the rows of both sides under common names, each with its unit last."""
         left, right = self.left, self.right
         assert left.unit is not None
         assert right.unit is not None
@@ -135,7 +135,7 @@ class _SetOperation:
         return Combined(left.rows, right.rows, operator, distinct, columns)
 
     def _typed(self, rows: RowSet) -> RowSet:
-        """The rows with their types; that the units are of comparable types is checked too."""
+        """Give the rows their types; units of types that cannot be compared are refused."""
         if not same_values(*map(self._unit_type, (self.left, self.right))):
             raise self.names.refuse(
                 "the privacy units of both sides are of different types",
@@ -158,7 +158,7 @@ def _shown(relation: Relation) -> list[Field]:
 
 
 def _hull(one: ColumnPolicy | None, other: ColumnPolicy | None) -> ColumnPolicy | None:
-    """What is known of values that come from either column."""
+    """Return what is known of values that come from either column."""
     if one is None or other is None:
         return None
     domain = one.domain if one.domain == other.domain else None

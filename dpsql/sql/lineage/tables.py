@@ -50,12 +50,12 @@ class Tables:
         self.most_joined = policy.limits.private_relations
 
     def named(self, source: exp.Table) -> TablePolicy | None:
-        """The table that a FROM clause names, unless a CTE has the name; None if there is none."""
+        """Return the table that a FROM clause names; None if there is none, or it is a CTE."""
         plain = isinstance(source.this, exp.Identifier) and not source.db and not source.catalog
         return self._policy.table(source.name) if plain else None
 
     def unknown(self, table: exp.Table) -> UnknownName:
-        """The error for a table that the policy does not list."""
+        """Build the error for a table that the policy does not list."""
         names = [policy.name for policy in self._policy.tables.values()]
         close = difflib.get_close_matches(table.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
@@ -67,7 +67,7 @@ class Tables:
         )
 
     def rows(self, policy: TablePolicy) -> Relation:
-        """The rows of a table, as it stands in the catalog."""
+        """Return the rows of a table, as it stands in the catalog."""
         table = self._schema[fold(policy.name)]
         name = fold(policy.name)
         unit, pending = None, None
@@ -109,17 +109,17 @@ class Tables:
         )
 
     def parent_rows(self, pending: Pending) -> Relation:
-        """The rows of the table that a link leads to."""
+        """Return the rows of the table that a link leads to."""
         policy = self._policy.table(pending.parent[0])
         assert policy is not None, "links are checked when the policy is made"
         return self.rows(policy)
 
     def is_referred(self, field: Field) -> bool:
-        """Whether links of other tables refer to a column."""
+        """Tell whether links of other tables refer to a column."""
         return field.origin in self._referred
 
     def may_be_private(self, source: exp.Expr, scope: Scope) -> bool:
-        """Whether a private table is in a position from which its rows could come through."""
+        """Tell whether ``source`` has a private table whose rows could come through."""
         joins = source.args.get("joins") or ()
         if isinstance(source, exp.Query) and source.args.get("with_"):
             scope = self._suspected(source, scope)
@@ -142,7 +142,7 @@ class Tables:
         return found or any(self.may_be_private(join.this, scope) for join in joins)
 
     def _suspected(self, query: exp.Query, scope: Scope) -> Scope:
-        """The scope inside a query, its own CTEs taken for private where they may be."""
+        """Return the scope inside a query, its CTEs taken for private where they may be."""
         inner = dict(scope)
         for cte in query.ctes:
             suspect = self.may_be_private(cte.this, inner)
@@ -151,14 +151,14 @@ class Tables:
 
 
 def _identity(column: str, unit: str | None, who: str | None) -> Identity:
-    """What a column of a table says about the unit of its row."""
+    """Tell what a column of a table says about the unit of its row."""
     if column == unit:
         return Identity.UNIT
     return Identity.DERIVED if column == who else Identity.NONE
 
 
 def _spelled(table: Table, name: str) -> str:
-    """A column's name as the catalog spells it."""
+    """Spell a column's name as the catalog does."""
     column = table.column(name)
     assert column is not None, "the policy is checked against the schema first"
     return column.name

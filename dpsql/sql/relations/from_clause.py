@@ -99,7 +99,7 @@ class FromClauses:
     # -- nodes --------------------------------------------------------------------------------
 
     def _written(self, node: RowSet) -> str:
-        """The text of a node, once those of its sources are known."""
+        """Write a node, once the texts of its sources are known."""
         match node:
             case Scan():
                 return self._dialect.quote(node.table.name)
@@ -117,7 +117,7 @@ class FromClauses:
         return self._dialect.derived(self._statement(node))
 
     def _statement(self, node: RowSet) -> str:
-        """The statement that a node is in brackets."""
+        """Write the statement that a node is in brackets."""
         match node:
             case Rename():
                 return f"SELECT {self._renamed(node.names)} FROM {self._of(node.source)}"
@@ -140,7 +140,7 @@ class FromClauses:
         return self._texts[id(node)][1]
 
     def _one_spelling(self, node: OneSpelling) -> str:
-        """The rows themselves where equal values have one spelling as they are."""
+        """Spell equal values alike, or return the rows where they already are."""
         quote, rows = self._dialect.quote, self._of(node.source)
         types = {c.name: c.type for c in node.columns}
         spelled = {n: self._dialect.one_spelling(quote(n), types[n]) for n in node.names}
@@ -186,7 +186,7 @@ class FromClauses:
         return ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in names)
 
     def _columns_computed(self, node: Extend) -> str:
-        """The new columns of a relation, as they stand in a SELECT."""
+        """Write the new columns of a relation, as they stand in a SELECT."""
         if id(node) not in self._computed:
             table = _over(node.source.columns)
             text = ", ".join(self._named(made, table) for made in node.computed)
@@ -205,7 +205,7 @@ class FromClauses:
         return " AND ".join(f"({text})" for text in texts)
 
     def _unit_value(self, value: UnitValue, table: Table) -> str:
-        """A function of a unit's rows, which neither fails nor depends on their order."""
+        """Write a function of a unit's rows, which neither fails nor depends on their order."""
         if value.argument is None:
             return "count(*)"
         text, dialect = total_sql(value.argument, table, self._dialect), self._dialect
@@ -227,7 +227,7 @@ class FromClauses:
 
 
 def _over(columns: tuple[Column, ...]) -> Table:
-    """The columns that an expression is over."""
+    """Return the columns that an expression is over."""
     return Table("", columns)
 
 
@@ -238,7 +238,7 @@ class _Kept:
         self._found: dict[int, tuple[weakref.ref[RowSet], dict[Dialect, str]]] = {}
 
     def text(self, rows: RowSet, dialect: Dialect) -> str | None:
-        """The text of a relation in a dialect, if it is kept."""
+        """Return the text of a relation in a dialect, if it is kept."""
         found = self._found.get(id(rows))
         return None if found is None or found[0]() is not rows else found[1].get(dialect)
 
@@ -250,7 +250,7 @@ class _Kept:
         found[1][dialect] = text
 
     def _forgetting(self, place: int) -> Callable[[weakref.ref[RowSet]], None]:
-        """What is done once a relation is gone; its id may be another's by then."""
+        """Return what is done once a relation is gone; its id may be another's by then."""
 
         def forget(gone: weakref.ref[RowSet]) -> None:
             found = self._found.get(place)

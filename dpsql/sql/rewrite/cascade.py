@@ -55,7 +55,7 @@ class CascadeSQL:
     sql: str
 
     def unit_sizes(self, table: str) -> str:
-        """The numbers of pairs that units have in a table, and how many units have each.
+        """Count the pairs that units have in a table, and how many units have each number.
 
         One unit more or less changes one of these counts, by one.
         """
@@ -66,7 +66,7 @@ class CascadeSQL:
         )
 
     def weights(self, table: str, kept: int) -> str:
-        """The row ids and weights of the groups in a table, of which a unit keeps ``kept``.
+        """Weigh the groups in a table, of which a unit keeps ``kept``: row ids and weights.
 
         One unit more or less moves the weights by one whole weight in l2 at most, and brings or
         takes ``kept`` groups at most.
@@ -74,7 +74,7 @@ class CascadeSQL:
         return _round(self.rows, table, kept)
 
     def totals(self, cap: int) -> str:
-        """The row ids of the counted groups, and what units add to them, by their weights at a cap.
+        """Sum what units add to the counted groups, by their weights at a cap, after the row ids.
 
         One unit more or less moves each measure by sqrt(``cap``) times its sensitivity at most, in
         l2. Measures without noise of their own are left out.
@@ -98,7 +98,7 @@ class CascadeSQL:
 def cascade_sql(
     plan: BlockPlan, table: Table, salt: int, contributions: str, dialect: Dialect
 ) -> CascadeSQL:
-    """The statements of a cascade's plan, of which ``contributions`` has a row per unit and keys.
+    """Write the statements of a cascade; ``contributions`` has a row per unit and keys.
 
     ``salt`` is a fresh random number for each question, the same for all of its steps. Checked by
     ``tests/sql/test_cascade_queries.py``.
@@ -132,7 +132,7 @@ def cascade_sql(
 
 
 def _of_named(rows: PrivateRows, *, negated: bool) -> str:
-    """The pairs whose group has a name, or has none."""
+    """Select the pairs whose group has a name, or has none."""
     row_id, quote = rows.row_id, rows.dialect.quote
     joined = rows.dialect.semi_join(
         f"{quote(STAGED_PAIRS)} p",
@@ -145,7 +145,7 @@ def _of_named(rows: PrivateRows, *, negated: bool) -> str:
 
 
 def _value_columns(plan: BlockPlan, rows: PrivateRows) -> list[str]:
-    """The columns of what is counted beside units, which need none."""
+    """List the columns of what is counted beside units, which need none."""
     return [
         name
         for noisy, name in zip(plan.measures, rows.measures, strict=True)
@@ -162,7 +162,7 @@ def _sizes(rows: PrivateRows, table: str) -> str:
 
 
 def _round(rows: PrivateRows, table: str, kept: int) -> str:
-    """Weights of groups: a unit keeps its first keys, and has one unit of l2 norm for them."""
+    """Weigh groups: a unit keeps its first keys, and has one unit of l2 norm for them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     size, rank, order, weight = (rows.internal(n) for n in ("size", "rank", "order", "weight"))
     pairs, sizes = dialect.quote(table), rows.internal("sizes")

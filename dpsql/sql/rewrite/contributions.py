@@ -18,7 +18,7 @@ _SATURATION = 2**62
 
 
 def step(measure: Measure, name: str, numbers: Numbers, dialect: Dialect) -> str:
-    """What a row's value ``name`` counts as: in lattice steps within its bounds, NULL for none."""
+    """Write what a row's value ``name`` counts as: steps within its bounds, NULL for none."""
     if measure.lattice is not None:
         return _steps(measure.lattice, name, numbers, dialect).sql
     if measure.kind is MeasureKind.NUMBERS:
@@ -34,7 +34,7 @@ def _steps(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect) -> R
 
 
 def clamped_step(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect) -> Ranged:
-    """A row's value clamped to its bounds, in lattice steps; NULL if NULL or NaN.
+    """Clamp a row's value to its bounds, in lattice steps; NULL if NULL or NaN.
 
     CASE takes half the time of least() and greatest(). What is compared are doubles, to which every
     number can be cast, or integers that need no cast; and casts give NULL where a value does not
@@ -59,7 +59,7 @@ def clamped_step(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect
 
 
 def gathered(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ranged:
-    """What a unit's rows add to one group, before clamping; ``name`` is a column of steps."""
+    """Add up a unit's rows in one group, before clamping; ``name`` is a column of steps."""
     if measure.argument is None:
         return count("*", dialect=dialect)
     lattice = measure.lattice
@@ -79,7 +79,7 @@ def gathered(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ra
 
 
 def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
-    """``centred * rows // number``, where ``centred`` adds up so many values within ``width``.
+    """Compute ``centred * rows // number`` for a sum ``centred`` of values within ``width``.
 
     Where the product fits no type, whole and remainder are scaled apart, with the same result. The
     whole is an average: clamping does not change it, and says how large it can be.
@@ -91,7 +91,7 @@ def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
 
 
 def clamped(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ranged:
-    """What a unit adds to one group, within what one unit may add.
+    """Clamp what a unit adds to one group to what one unit may add.
 
     ``name`` is the column of what was gathered.
     """
@@ -106,7 +106,7 @@ def clamped(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ran
 
 
 def summed(rows: PrivateRows, measure: Measure, contribution: Ranged) -> str:
-    """The group's total of contributions, saturated far above any real total."""
+    """Total the contributions to a group, saturated far above any real total."""
     if measure.weights is not None:
         value = weighted_sum(rows, measure, contribution)
     else:

@@ -42,14 +42,14 @@ class HistogramSQL:
 
 
 def stored_groups(columns: Sequence[str], dialect: Dialect) -> str:
-    """The row ids and some columns of the groups that are stored as GROUPS."""
+    """Write the query of row ids and some columns of the groups that are stored as GROUPS."""
     return (
         f"SELECT {', '.join(map(dialect.quote, (ROW_ID, *columns)))} FROM {dialect.quote(GROUPS)}"
     )
 
 
 def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> str:
-    """The same of so many groups, whose row ids are given as a list."""
+    """Write the same query of so many groups, whose row ids are given as a list."""
     among = dialect.among_given(dialect.quote(ROW_ID), few=chosen <= _FEW)
     return f"{stored_groups(columns, dialect)} WHERE {among}"
 
@@ -57,7 +57,7 @@ def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> str:
 def histogram_sql(
     plan: BlockPlan, table: Table, salt: int, groups: str, dialect: Dialect
 ) -> HistogramSQL:
-    """The statements of a plan with quantiles, ``groups`` being the one for its exact rows.
+    """Write the statements of a plan with quantiles over ``groups``, its exact rows' statement.
 
     Sensitivity: when one unit is added or removed, counts change in at most ``plan.groups`` groups
     (any number without a cap), and in each of them at most ``max_rows_contributed`` rows are added,
@@ -98,14 +98,14 @@ def _counted(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
 
 
 def _taken(rows: PrivateRows, number: Ranged, most: int) -> Ranged:
-    """How many of a unit's first rows are in its sample."""
+    """Count how many of a unit's first rows are in its sample."""
     size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
     start = column(rows.internal("start"), 0, 2**32 - 1, dialect=rows.dialect)
     return (number * most + start % size) // size
 
 
 def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
-    """Rows with their group's row id, their point and their unit's start."""
+    """Select rows with their group's row id, their point and their unit's start."""
     dialect, groups = rows.dialect, rows.dialect.quote(GROUPS)
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
     argument = f"{total_sql(ranked.argument, rows.table, dialect)} AS {value}"

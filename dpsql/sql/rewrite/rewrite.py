@@ -38,7 +38,7 @@ from dpsql.sql.rewrite.weighting import weighted
 
 
 def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
-    """The SQL that computes the exact rows of a block: row id, keys, one integer per measure.
+    """Write the SQL of a block's exact rows: row id, keys, one integer per measure.
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
     added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
@@ -56,13 +56,13 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
 
 
 def rewrite_cascade(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> CascadeSQL:
-    """The statements of a plan in several steps; ``rewrite`` is the first of them as one."""
+    """Write the statements of a plan in several steps; ``rewrite`` is the first as one."""
     pairs = _Rewriter(PrivateRows(plan, table, salt, dialect)).pairs()
     return cascade_sql(plan, table, salt, pairs, dialect)
 
 
 def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
-    """The SQL that computes what each unit contributes to each group: one row per pair.
+    """Write the SQL of what each unit contributes to each group: one row per pair.
 
     Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
     on groups: whoever adds up has to bound what a unit contributes in all.
@@ -71,7 +71,7 @@ def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
 
 
 def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
-    """The statements of a plan with quantiles; ``rewrite`` is all of them as one."""
+    """Write the statements of a plan with quantiles; ``rewrite`` is all of them as one."""
     return histogram_sql(plan, table, salt, _groups(plan, table, salt, dialect), dialect)
 
 
@@ -81,7 +81,7 @@ def _groups(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
 
 
 def _declared_groups(rows: PrivateRows) -> str:
-    """Every group there can be, where nothing has to be measured; no row is read for it."""
+    """List every group there can be, where nothing is measured; no row is read for it."""
     domains = [key.domain for key in rows.plan.block.keys]
     positions = ", ".join(
         rows.dialect.numbers(len(domain or ()), f"k{index}", name)
@@ -125,7 +125,7 @@ class _Rewriter:
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
 
     def contributions(self) -> str:
-        """One row per (unit, key) with what the unit contributes to the group."""
+        """Write one row per (unit, key) with what the unit contributes to the group."""
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         clamped = [f"{self._clamped(m, name).sql} AS {name}" for m, name in self._measures]
         columns = ", ".join([self.rows.unit, *self.rows.keys, *clamped])
@@ -133,7 +133,7 @@ class _Rewriter:
         return f"SELECT {columns} FROM {pairs}"
 
     def pairs(self) -> str:
-        """The same, of which nothing but the pairs is needed where only units are counted."""
+        """Write the same, or nothing but the pairs where only units are counted."""
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
             return self.contributions()
         columns = ", ".join([self.rows.unit, *self.rows.keys])
@@ -167,7 +167,7 @@ class _Rewriter:
         return self._grouped(sums, "count(*)", units)
 
     def _count_distinct(self) -> str:
-        """What is counted once however often it occurs, straight on the rows."""
+        """Count what counts once however often it occurs, straight on the rows."""
         outputs = [
             f"count(DISTINCT {self._counted(measure.kind, self._values[name])})"
             for measure, name in self._measures
@@ -176,7 +176,7 @@ class _Rewriter:
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
     def _per_unit(self, rows: str) -> str:
-        """One row per (unit, key) with what the unit's rows add to the group."""
+        """Select one row per (unit, key) with what the unit's rows add to the group."""
         keys = ", ".join([self.rows.unit, *self.rows.keys])
         columns = ", ".join(
             f"{gathered(measure, self._values[name], self._max_rows, self.dialect).sql} AS {name}"
@@ -186,7 +186,7 @@ class _Rewriter:
         return f"SELECT {keys}, {columns} FROM {rows} GROUP BY {keys}"
 
     def _sum_beside_values(self) -> str:
-        """Sums of one row per (unit, key), and counts of the values in the rows below them."""
+        """Sum one row per (unit, key), and count the values in the rows below them."""
         values = {name for m, name in self._measures if m.kind is MeasureKind.DISTINCT}
         sums, shown, outputs = [], [], []
         for measure, name in self._measures:
@@ -212,7 +212,7 @@ class _Rewriter:
         return f"WITH {once} {grouped}"
 
     def _weighted(self, bounding: Bounding, *, only_units: bool) -> str:
-        """Sums over weighted units, of one row per (unit, key)."""
+        """Sum over weighted units, one row per (unit, key)."""
         if only_units:
             columns = ", ".join([self.rows.unit, *self.rows.keys])
             pairs = f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
@@ -228,7 +228,7 @@ class _Rewriter:
     # -- their parts --------------------------------------------------------------------------
 
     def _steps(self) -> str:
-        """Rows with each measure's argument as it is counted or summed; NULL where it is not."""
+        """Select rows with each measure's argument as counted or summed; NULL where it is not."""
         arguments: dict[str, str] = {}
         steps = []
         for (measure, name), source in zip(self._measures, self._sources, strict=True):
@@ -272,7 +272,7 @@ class _Rewriter:
         return f"{text} GROUP BY {', '.join(keys)}{having}"
 
     def _counted(self, kind: MeasureKind, name: str) -> str:
-        """What is counted, NULL on rows that do not matter."""
+        """Write what is counted, NULL on rows that do not matter."""
         if kind is MeasureKind.MATCHING_UNITS:
             return f"CASE WHEN {name} IS NOT NULL THEN {self.rows.unit} END"
         return self.rows.unit if kind is MeasureKind.UNITS else name

@@ -53,7 +53,7 @@ class PrivateRows:
         return [self.dialect.quote(block.measure_column(i)) for i in range(len(self.plan.measures))]
 
     def internal(self, name: str) -> str:
-        """A quoted name that is not the analyst's and not the owner's."""
+        """Quote a name that is not the analyst's and not the owner's."""
         return self.dialect.quote(f"{INTERNAL_PREFIX}{name}")
 
     @property
@@ -62,7 +62,7 @@ class PrivateRows:
         return self.plan.declared
 
     def select(self, extra: Sequence[str] = ()) -> str:
-        """Rows of units that are not NULL and satisfy the condition: unit, keys, ``extra``."""
+        """Select unit, keys and ``extra`` of rows with a unit that satisfy the condition."""
         block = self.plan.block
         keys = [
             f"{self._key(key)} AS {name}" for key, name in zip(block.keys, self.keys, strict=True)
@@ -81,7 +81,7 @@ class PrivateRows:
         return f"SELECT * FROM {self.dialect.derived(rows)} WHERE {outside}" if keys else rows
 
     def capped(self, rows: str) -> str:
-        """A FROM clause that keeps, of each unit, its first keys in the order of a salted hash.
+        """Write a FROM clause that keeps each unit's first keys in the order of a salted hash.
 
         A unit keeps at most ``plan.bounding.kept`` keys; which ones depends on its own rows alone,
         even where hashes collide. Checked by ``tests/sql/test_sensitivity.py``.
@@ -97,15 +97,15 @@ class PrivateRows:
         return f"{derived(ranked)} WHERE {rank} <= {bounding.kept}"
 
     def hashed(self, columns: Sequence[str]) -> str:
-        """The salted hash of some columns."""
+        """Write the salted hash of some columns."""
         return self.dialect.salted_hash(self.salt, columns)
 
     def ascending(self, columns: Sequence[str]) -> list[str]:
-        """Some columns as terms of ORDER BY."""
+        """Write some columns as terms of ORDER BY."""
         return [self.dialect.ascending(column) for column in columns]
 
     def _key(self, key: Key) -> str:
-        """The key's expression, or its position in the declared domain (NULL outside it)."""
+        """Write the key's expression, or its position in the declared domain (NULL outside)."""
         expression = total_sql(key.expression, self.table, self.dialect)
         if not self.known:
             return expression

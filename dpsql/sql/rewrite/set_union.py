@@ -53,7 +53,7 @@ class SetUnionSQL:
 
 
 def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> SetUnionSQL:
-    """The statements of a set union's plan; ``salt`` is a fresh random number for each query.
+    """Write a set union's statements; ``salt`` is a fresh random number for each query.
 
     Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
     at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
@@ -65,7 +65,7 @@ def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) ->
 
 
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
-    """Every key has the sum of what units give it: equal shares of one, rounded down."""
+    """Give every key the sum of what units give it: equal shares of one, rounded down."""
     keys, unit, kept = ", ".join(rows.keys), rows.unit, rows.dialect.quote(KEPT_TABLE)
     weight, size = rows.internal("weight"), rows.internal("size")
     share = _share(size, norm, rows.dialect)
@@ -89,8 +89,11 @@ def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
 
 
 def _share(size: str, norm: int, dialect: Dialect) -> Ranged:
-    """What a unit gives each of its keys: in float64 as in SetUnion.item_weights, for every size
-    that it allows."""
+    """Compute what a unit gives each of its keys.
+
+    The results are those of ``SetUnion.item_weights``, in float64 as well, for every size that it
+    allows.
+    """
     if norm == 1:
         share = dialect.cast(dialect.divided(str(UNIT_WEIGHT_STEPS), size), "BIGINT")
     else:
@@ -99,7 +102,7 @@ def _share(size: str, norm: int, dialect: Dialect) -> Ranged:
 
 
 def _policy(rows: PrivateRows) -> SetUnionSQL:
-    """Units and keys become numbers; pairs of them are sorted as the pass takes them."""
+    """Number units and keys; pairs of them are sorted as the pass takes them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     kept, all_keys, all_units, pairs = map(
         dialect.quote, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)

@@ -19,7 +19,7 @@ _WEIGHT = "weight"
 def weighted(
     rows: PrivateRows, bounding: Bounding, pairs: str, columns: Sequence[str]
 ) -> tuple[str, str]:
-    """A WITH clause and a FROM clause: ``pairs`` (one row per unit and keys) with their weights.
+    """Write the WITH and FROM clauses of ``pairs`` (one row per unit and keys) with their weights.
 
     The FROM clause has the keys, ``columns`` and the unit's weight, an integer. A unit with more
     than ``bounding.kept`` pairs keeps its first ones in the order of a salted hash; only such units
@@ -50,16 +50,16 @@ def weighted(
 
 
 def unit_weight(rows: PrivateRows, groups: int) -> Ranged:
-    """``weight_of(groups, size)``, in steps, of the column ``size``.
+    """Compute ``weight_of(groups, size)``, in steps, of the column ``size``.
 
-    The root's argument is below 2**32, so doubles are exact.
+    The root's argument is below 2**32: doubles are exact.
     """
     size = column(rows.internal("size"), 1, MOST_ROWS, dialect=rows.dialect)
     return size.split(groups, WEIGHT_STEPS, lambda many: (groups * WEIGHT_STEPS**2 // many).root())
 
 
 def weighted_sum(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Ranged:
-    """The sum of contributions times weights, each product divided and rounded towards zero.
+    """Sum contributions times weights, each product divided and rounded towards zero.
 
     Integer division truncates, as the l2 norm needs.
     """

@@ -59,7 +59,7 @@ def _is_bound(node: exp.Expr) -> bool:
 
 
 def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """A function of dates whose first argument is a unit of time.
+    """Build a function of dates whose first argument is a unit of time.
 
     The parser takes a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. With a
     column there it is a function like any other.

@@ -28,7 +28,7 @@ class AskedOptions:
 
 
 def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameters) -> AskedOptions:
-    """The parameters of a private SELECT: its OPTIONS, else those of the statement.
+    """Take a private SELECT's parameters: its OPTIONS, else those of the statement.
 
     Removes the clause from the tree. Raises ``ParameterError`` or ``QueryRefused`` with the place
     of an option that is unknown, given twice, not a literal, or outside its range.

@@ -102,9 +102,10 @@ def parse(text: str) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise _not_a_query(text)
     refuse_deep(tree)
-    _refuse_large(tree, text)
-    _refuse_without_columns(tree, text)
-    _refuse_odd_numbers(tree, text)
+    nodes = list(tree.walk())
+    _refuse_large(nodes, text)
+    _refuse_without_columns(nodes, text)
+    _refuse_odd_numbers(nodes, text)
     return tree
 
 
@@ -132,14 +133,14 @@ def check_text(text: str) -> None:
 
 
 def not_text() -> SQLSyntaxError:
-    """The error for a query that is no text."""
+    """Build the error for a query that is no text."""
     return SQLSyntaxError(
         "a query must be a string", code="syntax_error", hint="Pass the text of a SELECT."
     )
 
 
 def after_blanks(text: str, start: int = 0) -> int:
-    """Where a text goes on after blanks and comments, which nest."""
+    """Find where a text goes on after blanks and comments, which nest."""
     while True:
         start = _end_of(_BLANKS, text, start)
         if not text.startswith("/*", start):
@@ -155,13 +156,13 @@ def after_blanks(text: str, start: int = 0) -> int:
 
 
 def word_at(text: str, start: int = 0) -> tuple[int, int]:
-    """Where the word stands that follows blanks and comments; of no length if none does."""
+    """Find the word that follows blanks and comments; of no length if none does."""
     start = after_blanks(text, start)
     return start, _end_of(_WORD, text, start)
 
 
 def several_statements(place: Place | None = None) -> QueryRefused:
-    """The error for a text of more than one statement."""
+    """Build the error for a text of more than one statement."""
     return QueryRefused(
         "only one statement can be run at a time",
         code="several_statements",
@@ -198,9 +199,9 @@ def refuse_deep(tree: exp.Expr) -> None:
         level = [child for node in level for child in node.iter_expressions()]
 
 
-def _refuse_large(tree: exp.Query, text: str) -> None:
+def _refuse_large(nodes: Sequence[exp.Expr], text: str) -> None:
     selects = aggregates = 0
-    for node in tree.walk():
+    for node in nodes:
         selects += isinstance(node, exp.Select)
         aggregates += isinstance(node, exp.AggFunc)
         lists = [value for value in node.args.values() if isinstance(value, list)]
@@ -208,29 +209,29 @@ def _refuse_large(tree: exp.Query, text: str) -> None:
         plain = isinstance(node, _LONG_LISTS) and not row
         long = not plain and any(len(v) > MAX_SIDE_BY_SIDE for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
-            raise _too_large(place_of(text, node) if long and node is not tree else None)
+            raise _too_large(place_of(text, node) if long and node is not nodes[0] else None)
 
 
-def _refuse_without_columns(tree: exp.Query, text: str) -> None:
+def _refuse_without_columns(nodes: Sequence[exp.Expr], text: str) -> None:
     """Refuse ``SELECT FROM t``, which the parser takes and the engine does not."""
-    for select in tree.find_all(exp.Select):
-        if not select.expressions:
+    for node in nodes:
+        if isinstance(node, exp.Select) and not node.expressions:
             raise SQLSyntaxError(
                 "a SELECT lists no columns",
                 code="syntax_error",
-                place=place_of(text, select.find(exp.Table)),
+                place=place_of(text, node.find(exp.Table)),
                 hint="Name columns or aggregates between SELECT and FROM.",
             )
 
 
-def _refuse_odd_numbers(tree: exp.Query, text: str) -> None:
+def _refuse_odd_numbers(nodes: Sequence[exp.Expr], text: str) -> None:
     """Refuse ``0.5ELSE``, which the tokenizer takes for the number ``0.5E`` and a word.
 
     And integers that only BIGNUM holds: of those the engine cannot tell before it computes them
     whether what is made of them can be computed.
     """
-    for node in tree.find_all(exp.Literal):
-        if node.is_string:
+    for node in nodes:
+        if not isinstance(node, exp.Literal) or node.is_string:
             continue
         if len(node.this) > MAX_DIGITS and _is_larger_than_integers(node.this):
             raise number_too_long(text, node)
@@ -248,7 +249,7 @@ def _is_larger_than_integers(number: str) -> bool:
 
 
 def number_too_long(text: str, node: exp.Expr) -> QueryRefused:
-    """The error for a number with more digits than the engine's integers have."""
+    """Build the error for a number with more digits than the engine's integers have."""
     return QueryRefused(
         f"numbers have at most {MAX_DIGITS} digits",
         code="number_too_long",
@@ -269,7 +270,7 @@ def _too_large(place: Place | None = None) -> QueryRefused:
 
 
 def place_of(text: str, node: exp.Expr | None) -> Place | None:
-    """Where a node stands in the query text, from the positions its tokens carry."""
+    """Find where a node stands in the query text, from the positions its tokens carry."""
     if node is None:
         return None
     spans = [
@@ -287,7 +288,7 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
 
 
 def _closed(text: str, start: int, end: int) -> int:
-    """The end of a span, after the brackets that open in it; nodes do not know their brackets."""
+    """Find the end of a span and of brackets that open in it; nodes do not know theirs."""
     inside = text[start:end]
     missing = sum(map(inside.count, _OPENERS)) - sum(map(inside.count, _CLOSERS))
     for position in range(end, len(text)):
@@ -333,13 +334,13 @@ def _placed(tree: exp.Expr | None) -> exp.Expr | None:
 
 
 def _pivoted(tokens: Sequence[Token]) -> int:
-    """The columns that the lists of the largest PIVOT make together: the parser names them all."""
+    """Count the columns that the lists of the largest PIVOT make: the parser names them all."""
     starts = [i for i, token in enumerate(tokens) if token.token_type == TokenType.PIVOT]
     return max((_listed(tokens, start + 1) for start in starts), default=0)
 
 
 def _listed(tokens: Sequence[Token], start: int) -> int:
-    """The product of the lengths of the lists after IN, in the brackets that begin there."""
+    """Multiply the lengths of the lists after IN, in the brackets that begin there."""
     columns, items, depth, before = 1, 0, 0, None
     for token in islice(tokens, start, None):
         if token.token_type == TokenType.L_PAREN:

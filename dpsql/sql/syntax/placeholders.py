@@ -23,7 +23,7 @@ _MAX_DIGITS = 38
 
 
 def plain_values(passed: object) -> PlaceholderValues:
-    """The values of query parameters as built-in ones, whatever objects a program passed.
+    """Turn the values of query parameters into built-in ones, whatever objects were passed.
 
     Raises ``ProgrammingError`` (``bad_values``, ``too_many_values``) if they are no sequence and
     no mapping, and ``ParameterError`` (``bad_value``) for values that no SQL literal can hold or
@@ -40,7 +40,7 @@ def plain_values(passed: object) -> PlaceholderValues:
 
 
 def bind_values(tree: exp.Query, values: PlaceholderValues, text: str) -> exp.Query:
-    """The tree with every query parameter replaced by the literal of its value.
+    """Replace every query parameter of a tree by the literal of its value.
 
     A sequence gives the values of ``?`` in order, and of ``$1``, ``$2``, …; a mapping those of
     ``$name`` and ``:name``. Raises ``ProgrammingError`` if values are missing or left over, and
@@ -72,13 +72,13 @@ def bind_values(tree: exp.Query, values: PlaceholderValues, text: str) -> exp.Qu
 
 
 def parameter_names(text: str) -> tuple[str, ...]:
-    """What ``$name`` and ``:name`` name in a query, each once. Raises as ``parse`` does."""
+    """List what ``$name`` and ``:name`` name in a query, each once. Raises as ``parse`` does."""
     marks = parse(text).find_all(exp.Placeholder)
     return tuple(dict.fromkeys(str(mark.name) for mark in marks if mark.this))
 
 
 def query_parameters(text: str) -> tuple[str, ...]:
-    """The names of a query's parameters in their order, each once; ``?`` are counted from 1.
+    """List a query's parameters in their order, each once; ``?`` are counted from 1.
 
     Raises as ``parse`` does, and ``ProgrammingError`` for parameters of several styles.
     """
@@ -86,22 +86,22 @@ def query_parameters(text: str) -> tuple[str, ...]:
 
 
 def literals(values: PlaceholderValues) -> dict[str, str]:
-    """The SQL of the values of query parameters, by name. They must be plain ones."""
+    """Write the SQL of the values of query parameters, by name. They must be plain ones."""
     return {name: to_sql(_literal(value)) for name, value in _given(values).items()}
 
 
 def values_key(values: PlaceholderValues) -> object:
-    """The values as a key to remember a statement by; types tell 1, 1.0 and TRUE apart."""
+    """Build a key to remember a statement's values by; types tell 1, 1.0 and TRUE apart."""
     return tuple((name, type(value), repr(value)) for name, value in _given(values).items())
 
 
 def _marks(tree: exp.Query) -> list[exp.Placeholder]:
-    """The query parameters of a query, in the order of its text."""
+    """List the query parameters of a query, in the order of its text."""
     return sorted(tree.find_all(exp.Placeholder), key=lambda mark: mark.meta.get("start", 0))
 
 
 def _names(marks: list[exp.Placeholder], text: str) -> list[str]:
-    """What each parameter is called; plain question marks count from 1."""
+    """Name each parameter; plain question marks count from 1."""
     written = [str(mark.name) if mark.this else "" for mark in marks]
     if "" in written and any(written):
         raise ProgrammingError(
@@ -128,7 +128,7 @@ def _plain(value: object) -> object:
 
 
 def _no_literal(name: str, value: object) -> ParameterError:
-    """The error for a value, which is never quoted back."""
+    """Build the error for a value, which is never quoted back."""
     return ParameterError(
         f"the value of query parameter {name[:40]} is of type {type_name(value)} and cannot be "
         "written in SQL",
@@ -156,7 +156,7 @@ def _has_literal(value: object) -> bool:
 
 
 def _is_short(value: Decimal) -> bool:
-    """True for at most 38 digits before and after the point, zeros at either end included."""
+    """Tell whether there are at most 38 digits around the point, zeros at the ends included."""
     if not value.is_finite() or abs(value.adjusted()) > _MAX_DIGITS:
         return False
     _, digits, exponent = value.as_tuple()
@@ -177,7 +177,7 @@ def _refuse_long(values: Iterable[object]) -> None:
 
 
 def _literal(value: object) -> exp.Expr:
-    """The literal of a value that has one."""
+    """Write the literal of a value that has one."""
     match value:
         case None:
             return exp.null()

@@ -30,7 +30,7 @@ class SplitText:
 
 
 def split(text: str) -> SplitText:
-    """The statements of a text, as the query parser will read them."""
+    """Split a text into statements as the query parser will read them."""
     try:
         tokens = _DIALECT.tokenize(text + _END)
     except TokenError:

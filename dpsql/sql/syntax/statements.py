@@ -125,7 +125,7 @@ _MAX_DIGITS: Final = 400  # beyond, a number is infinite to every parameter
 
 
 def read_statement(text: str) -> Statement:
-    """The statement a text holds; nothing is looked up but the names of privacy parameters.
+    """Read the statement a text holds; only names of privacy parameters are looked up.
 
     Raises ``SQLSyntaxError`` for a statement of ours that is not well formed, ``ParameterError``
     for one that sets anything but a privacy parameter, and ``QueryRefused`` for EXPLAIN ANALYZE,
@@ -157,7 +157,7 @@ def _explain(text: str, end: int) -> Statement:
 
 
 def _is_view(text: str, end: int) -> bool:
-    """True if MATERIALIZED comes next: tables and views of the engine are left to the parser."""
+    """Tell whether MATERIALIZED comes next: views of the engine are left to the parser."""
     start, end = word_at(text, end)
     return fold(text[start:end]) == "materialized"
 
@@ -217,7 +217,7 @@ def _drop(reader: TokenReader) -> DropView:
 
 
 def _view(reader: TokenReader, verb: str) -> tuple[str, Place]:
-    """MATERIALIZED VIEW and a name."""
+    """Read MATERIALIZED VIEW and a name."""
     hint = f"Write {verb} MATERIALIZED VIEW and a name."
     reader.take()
     word = reader.take()
@@ -245,7 +245,7 @@ def _set(reader: TokenReader) -> Statement:
 
 
 def _value(reader: TokenReader) -> object:
-    """A literal: what OPTIONS accepts as the value of a parameter."""
+    """Read a literal: what OPTIONS accepts as the value of a parameter."""
     token = reader.take()
     if token.kind == "string":
         return token.value
@@ -275,7 +275,7 @@ def _reset(reader: TokenReader) -> Statement:
 
 
 def _parameter(reader: TokenReader, verb: str) -> str:
-    """The name of a privacy parameter. Raises ``ParameterError`` for any other name."""
+    """Read the name of a privacy parameter. Raises ``ParameterError`` for any other name."""
     token = reader.take()
     if not token.names:
         reader.fail(token, f"{verb} needs a privacy parameter", f"Write {verb} epsilon …")

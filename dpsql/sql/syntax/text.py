@@ -13,7 +13,7 @@ _dialect = Dialect.get_or_raise(DIALECT)
 
 
 def to_sql(node: exp.Expr, *, copy: bool = True) -> str:
-    """The DuckDB SQL of a tree, without comments and with every name in quotes.
+    """Write a tree as DuckDB SQL, without comments and with every name in quotes.
 
     ``copy=False`` uses up the tree, which is faster.
     """
@@ -21,7 +21,7 @@ def to_sql(node: exp.Expr, *, copy: bool = True) -> str:
 
 
 def display(node: exp.Expr) -> str:
-    """An expression as DuckDB would name it: unquoted, functions in lower case, without bounds."""
+    """Write an expression as DuckDB would name it: unquoted, functions in lower case, no bounds."""
     bare = exp.Paren(this=node.copy())
     for wrapper in list(bare.find_all(BoundedAggregate)):
         wrapper.replace(wrapper.this)
@@ -36,14 +36,14 @@ def display(node: exp.Expr) -> str:
 
 
 def pretty(sql: str) -> str:
-    """Generated SQL laid out over several lines."""
+    """Format generated SQL over several lines."""
     tree = _dialect.parse(sql)[0]
     assert tree is not None
     return tree.sql(dialect=DIALECT, pretty=True)
 
 
 def output_name(node: exp.Expr) -> str:
-    """The name DuckDB gives an unaliased select item (for counts, sums and plain columns)."""
+    """Return the name DuckDB gives an unaliased select item (a count, a sum, a plain column)."""
     if isinstance(node, BoundedAggregate):
         return output_name(node.this)
     if isinstance(node, exp.Column):
@@ -66,7 +66,7 @@ def _condition_name(where: exp.Expr) -> str:
 
 
 def put(old: exp.Expr, new: exp.Expr) -> None:
-    """Put a node in another's place.
+    """Replace a node by another.
 
     ``old.replace(new)`` would number a list anew for each of its items.
     """

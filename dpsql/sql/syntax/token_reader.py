@@ -75,11 +75,11 @@ class TokenReader:
             self._tokens.append(StatementToken(kind, text, start, found.text))
 
     def peek(self) -> StatementToken:
-        """The next token."""
+        """Return the next token."""
         return self._tokens[-1]
 
     def take(self) -> StatementToken:
-        """The next token, which then is the last one."""
+        """Return the next token, which then is the last one."""
         self.last = self._tokens.pop() if len(self._tokens) > 1 else self._tokens[0]
         return self.last
 
@@ -96,7 +96,7 @@ class TokenReader:
         self.last = last
 
     def place(self, first: StatementToken, last: StatementToken | None = None) -> Place:
-        """Where a token stands, or all from one token to another."""
+        """Find the place of a token, or of all from one token to another."""
         return Place.in_text(self.text, first.start, (last or first).end)
 
     def fail(self, token: StatementToken, reason: str, hint: str | None) -> NoReturn:

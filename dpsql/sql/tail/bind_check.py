@@ -17,7 +17,7 @@ _SHOWN = 300  # characters of a reason, which may quote a long constant
 def check_sql(
     query: Query, blocks: Sequence[PreparedBlock], published: Sequence[Table] = ()
 ) -> str:
-    """The tail over its blocks' generated statements, with NULL for what noise would fill in.
+    """Write the tail over its blocks' statements, with NULL for what noise would fill in.
 
     ``published`` are tables that the catalog does not have. The result has the answer's columns.
     """
@@ -26,12 +26,12 @@ def check_sql(
 
 
 def tail_sql(query: Query, blocks: Sequence[PreparedBlock]) -> str:
-    """The tail over nothing but the types of the released tables: to be planned, never run."""
+    """Write the tail over nothing but the types of released tables: to be planned, never run."""
     return _over(query, [_typed(block) for block in blocks])
 
 
 def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefused:
-    """The error for a part of a tail that fails whatever is released, as ``reason`` says.
+    """Build the error for a part of a tail that fails whatever is released, for ``reason``.
 
     ``literals`` are the constants in it: the first that is once in the text is the error's place.
     """
@@ -51,7 +51,7 @@ def _place(text: str, constant: str) -> Place | None:
 
 
 def _over(query: Query, tables: Sequence[str]) -> str:
-    """The tail as a whole statement over these definitions of the released tables."""
+    """Write the tail as a whole statement over these definitions of the released tables."""
     ctes = f"WITH {', '.join(tables)} " if tables else ""
     return f"{ctes}SELECT * FROM ({query.tail})"
 

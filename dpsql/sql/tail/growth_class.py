@@ -65,7 +65,7 @@ _SURE_OTHERS = (
 
 
 def tail_kind(tree: exp.Query) -> TailKind:
-    """The kind of a finished tail: bounded only if every node of it is on the list.
+    """Classify a finished tail: bounded only if every node of it is on the list.
 
     Checked by ``tests/pipeline/test_tail_limits.py``, which measures what bounded tails take.
     """
@@ -96,7 +96,7 @@ def _is_bounded(node: exp.Expr) -> bool:
 
 
 def _is_sure(node: exp.Expr) -> bool:
-    """False where the engine may cast a constant, or one unknown type to another.
+    """Tell whether the engine casts no constant here, and no unknown type to another.
 
     What is left is arithmetic, comparisons of aggregates with numbers, functions of one value.
     """
@@ -118,7 +118,7 @@ def _is_sure(node: exp.Expr) -> bool:
 
 
 def _is_number(node: exp.Expr) -> bool:
-    """True for aggregates, released or not: columns with other names may be of any type."""
+    """Tell whether a node is an aggregate, released or not: other columns may be of any type."""
     aggregate = f"{INTERNAL_PREFIX}a"
     released = isinstance(node, exp.Column) and node.name.startswith(aggregate)
     return released or isinstance(node, exp.Avg | exp.Count | exp.Sum)

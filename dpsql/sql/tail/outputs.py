@@ -20,7 +20,7 @@ _NOT_PLAIN = -1
 def trace_outputs(
     tree: exp.Query, blocks: Sequence[Block]
 ) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
-    """Which answer columns are aggregates as released, and which had hidden columns added.
+    """Find the answer columns that are aggregates as released, and add hidden columns for some.
 
     The interval of an average or a variance needs the noisy measures that it is computed from, and
     where groups are named in rounds that of a count needs how it was counted: these are appended to
@@ -47,7 +47,7 @@ def trace_outputs(
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> PlainTail | None:
-    """The tail as a value, if it only names, sorts and limits the released columns of one block.
+    """Read a tail as a value if it only names, sorts and limits one block's released columns.
 
     The statement is sure to bind if its rows are those of one table as well, its keys and arguments
     are columns, and its conditions compare like with like.
@@ -72,7 +72,7 @@ def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> Pl
 
 
 def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
-    """The block that the outermost SELECT reads, or None if it reads something else."""
+    """Find the block that the outermost SELECT reads; None if it reads something else."""
     from_ = tree.args.get("from_") if isinstance(tree, exp.Select) else None
     if from_ is None or not isinstance(from_.this, exp.Table):
         return None
@@ -109,7 +109,7 @@ def _is_plain_block(block: Block, dialect: Dialect) -> bool:
 def _sort_terms(
     tree: exp.Query, columns: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[SortTerm, ...] | None:
-    """The ORDER BY terms as released columns, or None if one is anything else."""
+    """Read ORDER BY terms as released columns, or return None if one is anything else."""
     order = tree.args.get("order")
     aliases = dict(zip(map(fold, names), columns, strict=True))
     terms = []
@@ -137,7 +137,7 @@ def _sorted_column(term: exp.Expr, columns: tuple[str, ...], aliases: dict[str, 
 
 
 def _row_count(tree: exp.Query, clause: str) -> int | None:
-    """The number of a LIMIT or OFFSET, None without one, ``_NOT_PLAIN`` for anything else."""
+    """Read the number of a LIMIT or OFFSET, None without one, ``_NOT_PLAIN`` for others."""
     node = tree.args.get(clause)
     if node is None:
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def located(ledger: str | None, policies: Path, database: Path | None) -> str:
-    """The place that was named, or else the one for these policies and this database.
+    """Return the place that was named, or else the one for these policies and this database.
 
     Raises ``InterfaceError`` (``ledger_not_given``) if nothing tells.
     """
@@ -37,7 +37,7 @@ def announce(created: bool, place: str) -> None:
 
 @contextmanager
 def existing(place: str, who: str | None = None) -> Iterator[Ledger]:
-    """The ledger at ``place``, a file or a URL.
+    """Open the ledger at ``place``, a file or a URL.
 
     Raises ``LedgerError`` (``ledger_missing``) for a file that is not there.
     """
@@ -57,7 +57,7 @@ def existing(place: str, who: str | None = None) -> Iterator[Ledger]:
 
 @contextmanager
 def any_ledger(place: str) -> Iterator[Ledger | None]:
-    """The ledger at ``place``, or None where nothing was spent yet: a file that is not there."""
+    """Open the ledger at ``place``; None for a file that is not there: nothing was spent yet."""
     if is_there(place):
         with existing(place) as ledger:
             yield ledger
@@ -66,7 +66,7 @@ def any_ledger(place: str) -> Iterator[Ledger | None]:
 
 
 def is_there(place: str) -> bool:
-    """True for a file that exists, and for every URL."""
+    """Tell whether a ledger's file exists; every URL counts as there."""
     from dpsql.policy.ledger_place import is_url
 
     return is_url(place) or os.path.lexists(place)

@@ -46,7 +46,7 @@ def owner_command() -> None:
 
 
 def _action(function: Callable[..., bool | None], new: bool = False) -> Callable[..., Any]:
-    """A command that acts on the ledger in the owner's name, with the options of every action.
+    """Make a command that acts on the ledger in the owner's name, with every action's options.
 
     It is called with the ledger, what its owner may do, and options of its own. What it has done is
     recorded, unless it says that it has done nothing by False. ``new``: it may create the ledger.
@@ -66,7 +66,7 @@ def _action(function: Callable[..., bool | None], new: bool = False) -> Callable
 
 @contextmanager
 def _opened(place: str, name: str, new: bool) -> Iterator[Ledger]:
-    """The ledger at a place; if it may be ``new``, one that is created where there is none."""
+    """Open the ledger at a place; if it may be ``new``, one is created where there is none."""
     if not new:
         with existing(place, name) as ledger:
             yield ledger
@@ -252,14 +252,14 @@ def _require_same_composition(ledger: Ledger, path: str, composition: str) -> No
 
 
 def _account(ledger: Ledger, path: str) -> AccountReport | None:
-    """Where an account stands; None for one that does not exist, which the ledger refuses."""
+    """Return where an account stands; None if it does not exist: the ledger refuses it."""
     from dpsql.budget.account import any_account
 
     return any_account(path, None, ledger) if path in ledger.accounts() else None
 
 
 def _warning(account: AccountReport | None, what: str) -> str:
-    """What a new window means to the people in the data."""
+    """Say what a new window means to the people in the data."""
     if account is None:
         return ""
     from dpsql.core.formatting import significant
@@ -278,7 +278,7 @@ def _warning(account: AccountReport | None, what: str) -> str:
 
 
 def _failures(ledger: Ledger, path: str) -> str:
-    """What reopening an account may mean; empty where nothing has failed since the last time."""
+    """Say what reopening an account may mean; empty if nothing failed since the last time."""
     from itertools import takewhile
 
     from dpsql.ledger import Kind
