@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.engines.base import Scratch
+from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.cascade import (
@@ -23,7 +23,7 @@ from dpsql.mechanisms.cascade import (
 )
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.pipeline.exact import ExactCascade, KeysOf
-from dpsql.pipeline.set_union import Percent
+from dpsql.pipeline.set_union import Percent, ReadingProgress
 from dpsql.sql.rewrite.cascade import (
     COUNTED_PAIRS,
     LEFT_PAIRS,
@@ -32,19 +32,28 @@ from dpsql.sql.rewrite.cascade import (
     CascadeSQL,
 )
 
+_STAGED = 60  # percent, once the pairs are on the stage
+_OF_A_STEP = 7
+
 
 def read_cascade(
     sql: CascadeSQL, scratch: Scratch, keys_of: KeysOf, percent: Percent
 ) -> ExactCascade:
     """Put the pairs of units and keys on a stage, which the steps read when they are asked for."""
-    percent(0)
-    for name, select in sql.tables:
+    progress = ReadingProgress(percent)
+    for number, (name, select) in enumerate(sql.tables, 1):
         scratch.store(name, select)
+        progress.reach(_STAGED * number // len(sql.tables))
     for name in sql.dropped:
         scratch.drop(name)
-    percent(100)
-    rows = _StagedRows(sql, scratch)
-    return ExactCascade(rows, rows.totals, keys_of)
+    rows = _StagedRows(sql, scratch, progress)
+
+    def named_keys(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
+        found = keys_of(ids)
+        progress.reach(100)
+        return found
+
+    return ExactCascade(rows, rows.totals, named_keys)
 
 
 @dataclass(slots=True)
@@ -53,7 +62,9 @@ class _StagedRows:
 
     sql: CascadeSQL
     scratch: Scratch
+    progress: ReadingProgress
     _stored: set[str] = field(default_factory=set)
+    _steps: int = 0
     _counted: NDArray[np.int64] | None = None
 
     def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
@@ -61,13 +72,13 @@ class _StagedRows:
         if named is not None:
             table = self._of_named(named, COUNTED_PAIRS, self.sql.counted)
             self._counted = named
-        return UnitSizes(*self.scratch.integers(self.sql.unit_sizes(table)))
+        return UnitSizes(*self._step(self.sql.unit_sizes(table)))
 
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
         table = STAGED_PAIRS
         if len(named):
             table = self._of_named(named, LEFT_PAIRS, self.sql.left)
-        return GroupWeights(*self.scratch.integers(self.sql.weights(table, kept)))
+        return GroupWeights(*self._step(self.sql.weights(table, kept)))
 
     def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
         """Read what units add to the named groups, and to no others.
@@ -76,12 +87,19 @@ class _StagedRows:
         """
         if self._counted is None or not np.array_equal(named, self._counted):
             self._of_named(named, COUNTED_PAIRS, self.sql.counted)
-        ids, *columns = self.scratch.integers(self.sql.totals(cap))
+        ids, *columns = self._step(self.sql.totals(cap))
         places = np.searchsorted(named, ids)
         dense = [np.zeros(len(named), dtype=np.int64) for _ in columns]
         for whole, column in zip(dense, columns, strict=True):
             whole[places] = column
         return dense
+
+    def _step(self, sql: str) -> list[NDArray[np.int64]]:
+        """Read a step, and tell that it is done."""
+        found = self.scratch.integers(sql)
+        self._steps += 1
+        self.progress.reach(min(_STAGED + _OF_A_STEP * self._steps, 99))
+        return found
 
     def _of_named(self, named: NDArray[np.int64], table: str, select: str) -> str:
         for old in (NAMED_IDS, table):

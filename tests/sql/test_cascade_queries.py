@@ -224,7 +224,7 @@ def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
 def test_one_unit_moves_every_step_within_what_the_mechanism_expects_at_length(
     question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int
@@ -629,6 +629,24 @@ def test_an_answer_without_groups_costs_as_much(connection: dpsql.Connection) ->
     assert result.fetchall() == []
     assert result.cost.settled == result.cost.reserved
     assert result.intervals() is not None
+
+
+def test_progress_tells_each_percent_once_whatever_comes_out(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
+        writer.execute(WORLD)
+    for epsilon in (0.001, 3.0):
+        told: list[int] = []
+        with dpsql.connect(
+            tmp_path / "r.duckdb",
+            RULES,
+            tmp_path / f"{epsilon}.db",
+            "ana",
+            max_groups_contributed="auto",
+            epsilon=epsilon,
+            progress=told.append,
+        ) as con:
+            con.sql("SELECT a, count(DISTINCT u) FROM r GROUP BY a")
+        assert told == list(range(101))
 
 
 def test_settings_and_options_take_the_word(connection: dpsql.Connection) -> None:
