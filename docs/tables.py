@@ -16,8 +16,12 @@ from dpsql.accounting.composition import comparisons, queries_that_fit
 from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.mechanisms.additive import gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
+from dpsql.mechanisms.sampling.noise import difference_quantile_sf
+from dpsql.mechanisms.set_union import Weighting, set_union_one_shot
+from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
-from dpsql.mechanisms.topk import GumbelTopK, gumbel_top_k
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
+from dpsql.mechanisms.topk_laplace import LaplaceTopK
 
 HERE = Path(__file__).parent
 PAGES = sorted((HERE / "mechanisms").glob("*.md"))
@@ -26,6 +30,8 @@ MEASURED = HERE.parent / "benchmarks" / "results" / "utility.json"
 ACCOUNT = PrivacyLoss(0.0, 1e-6, 1.0)
 QUERY = Amount.limit(PrivacyLoss(0.0, 1e-10, 0.1)).loss  # in whole ledger units, as planned
 K, K_BAR = 10, 100
+WIDE, HIDDEN = 1_000, 1e-6
+"""The k_bar, and the delta of each kind, that top-k thresholds are compared at."""
 
 
 def composition_table() -> str:
@@ -102,6 +108,73 @@ def accounts_table() -> str:
     )
 
 
+def gaussian_thresholds(epsilon: float, groups: int) -> tuple[int | None, int]:
+    """Gaussian top-k thresholds by conditioning, which has none for sigma < 1, and by coupling."""
+    rho = rho_from_epsilon(epsilon, HIDDEN)
+    coupled = GaussianTopK(gaussian(rho, 1, groups), groups, WIDE, HIDDEN, 0).threshold
+    sigma = gaussian(rho * (1 - 4e-7), 1, groups).scale
+    if sigma < 1:
+        return None, coupled
+    tail = HIDDEN / (2 * groups) * (1 - 1e-12)
+    return 1 + difference_quantile_sf(sigma, sigma, tail), coupled
+
+
+def laplace_thresholds(epsilon: float, groups: int) -> tuple[int, int, int]:
+    """Laplace top-k thresholds: as printed, with its exact tail, and by coupling."""
+    each = epsilon / groups
+    paid = HIDDEN / (math.exp(epsilon) + 1)
+    share = paid
+    for _ in range(200):  # Durfee & Rogers 2019, Lemma 6.1, solved for its offset ln(groups/share)
+        share = 4 * paid / (3 + math.log(groups / share))
+    printed = math.ceil(1 + math.log(groups / share) / each)
+    conditioned, coupled = (
+        LaplaceTopK(each, groups, WIDE, delta, 0).threshold for delta in (paid, HIDDEN)
+    )
+    return printed, conditioned, coupled
+
+
+def coupling_thresholds_table() -> str:
+    """Top-k thresholds by conditioning and by coupling, for a grid of epsilons and caps."""
+    heads = ["ε", "groups per unit", "Gaussian, conditioned", "Gaussian, coupled"]
+    heads += ["Laplace, printed bound", "Laplace, paid e^ε + 1 times", "Laplace, coupled"]
+    rows = []
+    for epsilon in (0.1, 1.0, 3.0, 10.0):
+        for groups in (1, 3, 10, 100):
+            found = (*gaussian_thresholds(epsilon, groups), *laplace_thresholds(epsilon, groups))
+            cells = ["none" if t is None else f"{t:,}" for t in found]
+            rows.append([f"{epsilon:g}", f"{groups}", *cells])
+    return _table(heads, rows)
+
+
+def coupling_picks_table() -> str:
+    """The price of a Gumbel pick by conditioning and by coupling."""
+    rows = []
+    for epsilon, delta in ((0.001, 1e-6), (0.01, 1e-6), (0.1, 1e-6), (0.01, 1e-4), (0.1, 1e-2)):
+        coupled = GumbelTopK(epsilon, 1, K, K_BAR, delta, 0).pick_rho
+        conditioned = (epsilon - 2 * math.log1p(-delta)) ** 2 / 8
+        less = f"{1 - coupled / conditioned:.3%}"
+        rows.append([f"{epsilon:g}", f"{delta:g}", f"{conditioned:.5g}", f"{coupled:.5g}", less])
+    return _table(["ε of a pick", "δ", "conditioned", "coupled", "less"], rows)
+
+
+def set_union_table() -> str:
+    """One-shot Gaussian set unions: delta in halves, as printed, and at its lowest threshold."""
+    kinds = tuple(Weighting)
+    heads = ["ε, δ", "groups per unit"]
+    heads += [f"{kind.value}: {how}" for kind in kinds for how in ("halves", "now")]
+    rows = []
+    for epsilon, delta, name in ((1.0, 1e-6, "1, 1e-06"), (3.0, math.exp(-10), "3, e^-10")):
+        for groups in (1, 10, 100):
+            unions = [
+                set_union_one_shot(kind, 2, epsilon, groups=groups, delta=delta, halves=halves)
+                for kind in kinds
+                for halves in (True, False)
+            ]
+            found = [f"{union.threshold / UNIT_WEIGHT_STEPS:.2f}" for union in unions]
+            rows.append([name, f"{groups}", *found])
+    return _table(heads, rows)
+
+
 def weighting_table() -> str:
     """What sampling and weighting came to in benchmarks/utility.py."""
     worth = json.loads(MEASURED.read_text(encoding="utf-8"))["worth"]
@@ -142,6 +215,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "composition": composition_table,
     "session": session_table,
     "accounts": accounts_table,
+    "coupling_thresholds": coupling_thresholds_table,
+    "coupling_picks": coupling_picks_table,
+    "set_union": set_union_table,
     "weighting": weighting_table,
     "cascade": cascade_table,
 }

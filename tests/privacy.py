@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -113,18 +113,33 @@ def gaussian_top_k_law(
 
     ``hard`` is the printed mistake of looking at the true count before drawing noise.
     """
-    noise = mechanism.noise.noise
     top, base = top_of(counts, mechanism.k_bar, mechanism.floor)
     center = base + mechanism.threshold
     if hard:
         top = tuple(i for i in top if counts[i] > center)
+    return above_threshold_law(mechanism.noise.noise, {i: counts[i] for i in top}, center, grid)
+
+
+def above_threshold_law(
+    noise: LatticeNoise,
+    scores: Mapping[int, int],
+    center: int,
+    grid: NDArray[np.int64],
+    unseen: Sequence[int] = (),
+) -> Law:
+    """Which noisy scores exceed a noisy threshold, and their values, where no ``unseen`` one does.
+
+    With unseen scores the law lacks the probability that one of them exceeds the threshold.
+    """
     threshold = np.exp(log_pmf(noise, grid - center))
-    pmf = {i: np.exp(log_pmf(noise, grid - counts[i])) for i in top}
-    cdf = {i: np.exp(log_cdf(noise, grid - counts[i])) for i in top}
+    for score in unseen:
+        threshold = threshold * np.exp(log_cdf(noise, grid - score))
+    pmf = {i: np.exp(log_pmf(noise, grid - score)) for i, score in scores.items()}
+    cdf = {i: np.exp(log_cdf(noise, grid - score)) for i, score in scores.items()}
     law: dict[Hashable, NDArray[np.float64]] = {}
-    for released in _subsets(top):
+    for released in _subsets(scores):
         hidden = threshold.copy()
-        for i in set(top) - set(released):
+        for i in set(scores) - set(released):
             hidden *= cdf[i]
         below = np.concatenate(([0.0], np.cumsum(hidden)[:-1]))  # threshold < value, strictly
         values = np.asarray(hidden.sum()) if not released else np.ones(())
@@ -238,11 +253,21 @@ def implied_delta(rho: float, delta: float, epsilon: float) -> float:
     return delta + (1 - delta) * conversion_delta(rho, epsilon)
 
 
-def worst_excess(p: Law, q: Law, rho: float, delta: float) -> float:
+def coupled_delta(rho: float, delta: float, epsilon: float) -> float:
+    """What delta-approximate rho-zCDP by coupling allows it to be (docs/mechanisms/coupling.md)."""
+    return delta + conversion_delta(rho, epsilon)
+
+
+def worst_excess(
+    p: Law,
+    q: Law,
+    rho: float,
+    delta: float,
+    allowed: Callable[[float, float, float], float] = implied_delta,
+) -> float:
     """How far the two laws exceed what the claim allows, over EPSILONS and both directions."""
     return max(
-        max(hockey_stick(p, q, e), hockey_stick(q, p, e)) - implied_delta(rho, delta, e)
-        for e in EPSILONS
+        max(hockey_stick(p, q, e), hockey_stick(q, p, e)) - allowed(rho, delta, e) for e in EPSILONS
     )
 
 

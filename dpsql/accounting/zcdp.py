@@ -1,10 +1,10 @@
 """Accounting: what mechanisms cost, how costs add up, what they mean as (epsilon, delta).
 
-A mechanism states its cost as delta-approximate rho-zCDP (Bun & Steinke 2016, Def. 8.1) or as
-(epsilon, delta)-DP; :class:`Composition` says which. Either kind adds under adaptive composition,
-also when each query is chosen after seeing earlier answers, as long as the totals stay inside
-limits fixed beforehand (for zCDP Whitehouse, Ramdas, Rogers & Wu 2023 and Rogers 2024; for
-(epsilon, delta) Rogers, Roth, Ullman & Vadhan 2016).
+A mechanism states its cost as delta-approximate rho-zCDP (``docs/mechanisms/coupling.md``, of which
+Bun & Steinke 2016, Def. 8.1, is a special case) or as (epsilon, delta)-DP; :class:`Composition`
+says which. Either kind adds under adaptive composition, also when each query is chosen after seeing
+earlier answers, as long as the totals stay inside limits fixed beforehand (for zCDP Whitehouse,
+Ramdas, Rogers & Wu 2023 and Rogers 2024; for (epsilon, delta) Rogers, Roth, Ullman & Vadhan 2016).
 
 Floats describe costs (:class:`PrivacyLoss`); the ledger counts them in exact integers
 (:class:`Amount`). Every rounding in this module is against the analyst: an epsilon is rounded up,

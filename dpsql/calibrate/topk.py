@@ -11,7 +11,6 @@ from dpsql.calibrate.values import (
     Figures,
     Found,
     Mechanism,
-    budget_too_large,
     budget_too_small,
     found_of,
     on_integers,
@@ -99,7 +98,6 @@ TOP_K_MECHANISMS: tuple[Mechanism, ...] = (
         family="top-k",
         noise="gaussian",
         measured=EXCESS,
-        out_of_range=budget_too_large,
     ),
     registered(
         GUMBEL_TOP_K,

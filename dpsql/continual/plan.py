@@ -38,6 +38,7 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
+from dpsql.policy.parameters import AutomaticGroups
 from dpsql.sql.blocks.time_bounds import no_view
 
 _BUFFERS: Final = 4
@@ -70,7 +71,7 @@ class StepNoise:
 
     def std(self, groups: int) -> float:
         """Its standard deviation, in steps of the measure."""
-        return self.noise.std(self.step)
+        return self.scale
 
     def margin(self, confidence: float, groups: int) -> float:
         """The smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved."""
@@ -293,13 +294,18 @@ def _refuse(block: Block) -> None:
 
 def _groups(block: Block) -> int:
     """How many groups a unit may contribute to; with declared keys at most all there are."""
-    cap = block.parameters.groups_limit
+    cap = block.parameters.max_groups_contributed
+    if isinstance(cap, AutomaticGroups):
+        raise no_view(
+            "max_groups_contributed is auto, which looks at the rows of one step alone",
+            "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
+        )
     if block.known_domain:
         return block.domain_size if cap is None else min(cap, block.domain_size)
-    if cap is None or block.parameters.automatic:
+    if cap is None:
         raise no_view(
             "a unit may contribute to any number of groups",
-            "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
+            "Set max_groups_contributed: it bounds the groups of a unit over all steps.",
         )
     return cap
 

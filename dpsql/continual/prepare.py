@@ -7,8 +7,7 @@ anew for every step from the definition alone, so that nothing of it depends on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpsql.accounting.zcdp import Composition
@@ -18,20 +17,19 @@ from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment
 from dpsql.engines.base import Engine
-from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.policy.model import Policy, TablePolicy, TimeColumn
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
-from dpsql.sql.blocks.time_bounds import bound_time, no_view, timed_table
+from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.relations.from_clause import from_clause
-from dpsql.sql.rewrite.rewrite import unit_contributions
-from dpsql.sql.syntax.parse import MISREAD, parse
+from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
+from dpsql.sql.syntax.parse import parse, understood
 
 AS_OF: Final = "as_of"
 """The column of every view that holds the wall time at which a step ended."""
@@ -126,10 +124,22 @@ class ViewPreparer:
         (block,) = self._query(view.plan.definition, step).blocks
         return self._contributions(view.plan.of_block(block).at(step))
 
+    def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
+        """The SQL that computes the contributions of several steps, and reads private rows once."""
+        (block,) = self._query(view.plan.definition, last, first).blocks
+        *keys, number = block.keys
+        plan = view.plan.of_block(replace(block, keys=tuple(keys))).at(last)
+        table, count = block.source.table, last - first + 1
+        return stepped_contributions(plan, table, number.expression, count, self._dialect)
+
     def _contributions(self, plan: BlockPlan) -> str:
         return unit_contributions(plan, plan.block.source.table, self._dialect)
 
-    def _query(self, definition: ViewDefinition, step: int) -> Query:
+    def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
+        """The query over the rows up to the end of a step.
+
+        With ``first``, its last key says in which step from that one on a row counts first.
+        """
         text = definition.text
         with understood():
             tree = parse(text)
@@ -138,6 +148,9 @@ class ViewPreparer:
             type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
             between = steps.end(0), steps.end(step)
             bound_time(tree, alias, table.time.column, type_, steps.zone, between)
+            if first is not None:
+                ends = [steps.end(each) for each in range(first, step)]
+                number_steps(tree, alias, table.time.column, type_, steps.zone, ends)
             query = validate(
                 tree,
                 text,
@@ -222,16 +235,3 @@ def _columns(
         names.add(fold(name))
         key_index, aggregate_index, type_ = places[column]
         yield ViewColumn(name, type_, key_index, aggregate_index)
-
-
-@contextmanager
-def understood() -> Iterator[None]:
-    """Refuse a statement that the parser or the generator of SQL stumbles over."""
-    try:
-        yield
-    except MISREAD:
-        stumbled = True
-    else:
-        stumbled = False
-    if stumbled:
-        raise QueryRefused("a part of the query cannot be understood", code="not_understood")

@@ -14,12 +14,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.continual.noise import ViewNoise
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import Totals
 from dpsql.errors import LedgerError
 from dpsql.ir.measures import MeasureKind
-from dpsql.mechanisms.continual.encoding import encode_group
-from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.pipeline.release import aggregate_answers
 from dpsql.pipeline.released import drawn_columns
 
@@ -44,57 +43,56 @@ class StepRelease:
 
 
 def draw_step(
-    plan: ViewPlan, step: int, totals: Totals, key: StreamKey, listed: Iterable[GroupTexts]
+    plan: ViewPlan,
+    step: int,
+    totals: Totals,
+    noise: ViewNoise,
+    listed: Iterable[GroupTexts],
+    further: int = 0,
 ) -> StepRelease:
     """Draw what comes out at a step.
 
     ``listed`` are the groups of the step before: what came out once stays, with its noisy values,
-    which is post-processing; of a top-k, and of a window, only what stands out now.
+    which is post-processing; of a top-k, and of a window, only what stands out now. ``further`` is
+    how many steps will be drawn next.
     Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``ViewState``.
     """
-    groups, exact = _dense(plan, totals) if plan.block.known_domain else _listed(totals)
-    encoded = [encode_group(group) for group in groups]
-    deciding, shown = plan.histogram.release(step, exact[plan.score], encoded, key)
-    noisy = [
-        deciding
-        if index == plan.score
-        else noise.add(step, values, encoded, key, plan.block.measure_column(index))
-        for index, (noise, values) in enumerate(zip(plan.noises, exact, strict=True))
-    ]
-    chosen = _chosen(plan, groups, noisy, shown, frozenset(listed))
+    if plan.block.known_domain:
+        totals = _dense(plan, totals)
+    noises = noise.at(step, totals.keys, totals.count, further)
+    noisy = [exact + drawn for exact, drawn in zip(totals.values, noises, strict=True)]
+    shown = plan.histogram.shown(step, totals.values[plan.score], noisy[plan.score])
+    chosen = _chosen(plan, totals.keys, noisy, shown, frozenset(listed))
     kept = [values[chosen].astype(np.float64) for values in noisy]
     with np.errstate(all="ignore"):
         answers = aggregate_answers(plan.at(step), kept, {})
     columns = drawn_columns(plan.block)
-    return StepRelease(
-        step, tuple(groups[i] for i in chosen), {name: answers[name] for name in columns}
-    )
+    groups = tuple(_texts(totals.keys, int(i)) for i in chosen)
+    return StepRelease(step, groups, {name: answers[name] for name in columns})
 
 
-def _listed(totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:
-    """The groups that there are, in the order of their keys, and their exact values."""
-    return list(zip(*totals.keys, strict=True)), totals.values
-
-
-def _dense(plan: ViewPlan, totals: Totals) -> tuple[list[GroupTexts], list[NDArray[np.int64]]]:
-    """All declared groups, by the positions of their keys, in the domain's order."""
+def _dense(plan: ViewPlan, totals: Totals) -> Totals:
+    """The totals of all declared groups, by the positions of their keys, in the domain's order."""
     sizes = [len(key.domain or ()) for key in plan.block.keys]
     size = plan.block.domain_size
-    places = np.zeros(len(totals.values[0]), dtype=np.int64)
+    places = np.zeros(totals.count, dtype=np.int64)
     for column, number in zip(totals.keys, sizes, strict=True):
         places = places * number + np.array([int(text or 0) - 1 for text in column], dtype=np.int64)
     dense = [np.zeros(size, dtype=np.int64) for _ in totals.values]
     for whole, values in zip(dense, totals.values, strict=True):
         whole[places] = values
     positions = np.unravel_index(np.arange(size), sizes) if sizes else ()
-    rows = zip(*positions, strict=True) if sizes else [()]
-    groups: list[GroupTexts] = [tuple(str(place + 1) for place in row) for row in rows]
-    return groups, dense
+    keys: list[list[str | None]] = [list(map(str, (row + 1).tolist())) for row in positions]
+    return Totals(size, keys, dense)
+
+
+def _texts(keys: Sequence[Sequence[str | None]], place: int) -> GroupTexts:
+    return tuple([column[place] for column in keys])
 
 
 def _chosen(
     plan: ViewPlan,
-    groups: Sequence[GroupTexts],
+    keys: Sequence[Sequence[str | None]],
     noisy: Sequence[NDArray[np.int64]],
     shown: NDArray[np.bool_],
     listed: frozenset[GroupTexts],
@@ -105,13 +103,24 @@ def _chosen(
         kinds = [measure.kind for measure in plan.measures]
         units = noisy[kinds.index(MeasureKind.UNITS)]
         shown = shown & (units >= block.parameters.min_units_per_group)
-    if top is not None:
-        found = np.flatnonzero(shown)
-        order = np.argsort(-noisy[top.measure][found], kind="stable")
-        return np.sort(found[order[: top.limit]])
-    if plan.definition.window is None and not block.hides_small_groups and listed:
+    if listed and top is None and plan.definition.window is None and not block.hides_small_groups:
+        groups = zip(*keys, strict=True) if keys else [()]
         shown = shown | np.array([group in listed for group in groups], dtype=np.bool_)
-    return np.flatnonzero(shown)
+    # Before anything depends on the order: that of the totals is private.
+    found = np.flatnonzero(shown)
+    if not block.known_domain:
+        found = found[_by_keys(keys, found)]
+    if top is None:
+        return found
+    order = np.argsort(-noisy[top.measure][found], kind="stable")
+    return found[np.sort(order[: top.limit])]
+
+
+def _by_keys(keys: Sequence[Sequence[str | None]], places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The order of some groups by their keys as texts, NULL last."""
+    ranks = [[(text is None, text or "") for text in (k[i] for i in places)] for k in keys]
+    rows = list(zip(*ranks, strict=True)) if ranks else [()] * len(places)
+    return np.array(sorted(range(len(rows)), key=rows.__getitem__), dtype=np.intp)
 
 
 # -- bytes ----------------------------------------------------------------------------------------

@@ -1,19 +1,20 @@
 """The private state of a view: what each unit has contributed so far, and the key of its noise.
 
-It lies in a DuckDB file of its own beside the owner's data, never in the ledger: whoever has it can
-take all noise off the view. What it says decides, not the table: a contribution that was counted is
-counted for good, and no unit contributes more over all steps than the view was calibrated for.
+It lies in a DuckDB file in a directory of its own beside the owner's data, never in the ledger:
+whoever has it can take all noise off the view. What it says decides, not the table: a contribution
+that was counted is counted for good, and no unit contributes more over all steps than the view was
+calibrated for.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 import numpy as np
@@ -23,15 +24,22 @@ from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream
 from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb import discreetly
+from dpsql.engines.duckdb import discreetly, raise_if_interrupted
 from dpsql.errors import EngineError
 from dpsql.mechanisms.continual.keyed import KEY_BYTES, StreamKey
 
+_T = TypeVar("_T")
+
 UNIT: Final = f"{INTERNAL_PREFIX}unit"
 """The unit's column in a state and in the rows it absorbs."""
-_VERSION: Final = 1
+_GROUP: Final = f"{INTERNAL_PREFIX}group"  # its number, from 0 on, in the order of first sight
+_FILE: Final = "state.duckdb"
+_VERSION: Final = 2
 _MEMORY: Final = "4GB"
-_COUNTED, _INCOMING, _ADDED, _STREAM = "counted", "incoming", "added", "__dpsql_stream"
+_COUNTED, _ADDED, _GROUPS, _NOISE = "counted", "added", "groups", "noise"  # tables
+_INCOMING, _MET, _TAKEN = "incoming", "met", "taken"  # tables while a step is absorbed
+_STREAM, _SUMS = "__dpsql_stream", "__dpsql_sums"
+_in_use: dict[Path, object] = {}  # the states that this process has open, by whom
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +80,36 @@ class Totals:
     """The exact values of a step, which never leave its publication.
 
     ``keys`` are the groups' keys as texts, by column; ``values`` each measure's, int64 of shape
-    (groups,). Groups come in the order of their keys.
+    (``count``,). Groups come in the order in which they were first counted, which is private.
     """
 
+    count: int
     keys: list[list[str | None]]
     values: list[NDArray[np.int64]]
 
 
+@dataclass(frozen=True, slots=True)
+class KeptNoise:
+    """What is kept of the noise of a view's groups after ``step`` steps, in the groups' order.
+
+    ``columns`` are arrays of shape (groups,), by name. ``digest`` says of which noise they are. All
+    of it follows from the key.
+    """
+
+    step: int
+    digest: bytes
+    columns: Mapping[str, NDArray[np.float64]]
+
+
 class ViewState:
-    """An open state. One process at a time has it; use it as a context manager."""
+    """An open state. Nobody else has it at the time; use :meth:`open`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, shape: StateShape) -> None:
         self._connection = connection
         self._shape = shape
-        (key,) = connection.execute("SELECT key FROM meta").fetchall()[0]
+        self._texts: list[list[str | None]] = [[] for _ in shape.keys]
+        self._deadline: Deadline | None = None
+        ((key,),) = _intact(lambda: connection.execute("SELECT key FROM meta").fetchall())
         self.key = StreamKey(bytes(key))
         """The key of the view's noise: a secret."""
 
@@ -93,31 +117,23 @@ class ViewState:
     def create(cls, place: Path, stream: str, shape: StateShape) -> None:
         """Create the state of a new view, with a key from the operating system.
 
-        Raises ``EngineError`` (``state_in_the_way``) if a file is there already, or cannot be made.
+        ``place`` is a directory, which only the owner may enter from the beginning. Raises
+        ``EngineError`` (``state_in_the_way``) if there is one already, or it cannot be made.
         """
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if place.exists():
-            raise _unusable("there is a file in its place", "state_in_the_way")
-        columns = [f"{UNIT} {shape.unit_type}", *(f"{quote(k.name)} {k.type}" for k in shape.keys)]
-        numbers = [f"{quote(each.name)} BIGINT" for each in shape.contributions]
-        spent = [f"{_spent(each)} BIGINT" for each in shape.contributions]
-        with _discreet(), duckdb.connect(str(place)) as connection:
-            os.chmod(place, 0o600)
-            connection.execute("BEGIN")
-            connection.execute(f"CREATE TABLE {_COUNTED} ({', '.join(columns + numbers + spent)})")
-            steps = ", ".join(["step BIGINT", *columns[1:], *numbers])
-            connection.execute(f"CREATE TABLE {_ADDED} ({steps})")
-            connection.execute("CREATE TABLE meta (version INT, stream VARCHAR, key BLOB)")
-            key = secrets.token_bytes(KEY_BYTES)
-            connection.execute("INSERT INTO meta VALUES (?, ?, ?)", [_VERSION, stream, key])
-            connection.execute("CREATE TABLE read (step BIGINT)")
-            connection.execute("COMMIT")
+        with _discreet():
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.mkdir(mode=0o700)
+            with duckdb.connect(str(place / _FILE)) as connection:
+                for statement in _tables(shape):
+                    connection.execute(statement)
+                key = secrets.token_bytes(KEY_BYTES)
+                connection.execute("INSERT INTO meta VALUES (?, ?, ?)", [_VERSION, stream, key])
+                connection.execute("COMMIT")
 
     @staticmethod
     def remove(place: Path) -> None:
         """Delete a state, and what a process that was killed left of its last changes."""
-        for name in (place.name, f"{place.name}.wal"):
-            place.with_name(name).unlink(missing_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
 
     @classmethod
     @contextmanager
@@ -127,30 +143,35 @@ class ViewState:
         """The state of a view, while inside; ``memory`` is how much its statements may take.
 
         Raises ``EngineError``: ``state_missing``, ``state_of_another`` for another view's,
-        ``state_busy`` while another process has it, ``state_damaged``.
+        ``state_busy`` while somebody else has it, ``state_damaged``.
         """
-        if not place.is_file():
+        if not (place / _FILE).is_file():
             raise _unusable("it is not there", "state_missing")
+        connection, mine, used = None, object(), place.resolve()
         try:
-            connection = duckdb.connect(str(place), config={"memory_limit": memory or _MEMORY})
-        except duckdb.IOException:
-            raise _unusable("another process has it open", "state_busy") from None
-        except duckdb.Error:
-            raise _unusable("it is damaged", "state_damaged") from None
-        with connection:
-            try:
-                found = connection.execute("SELECT version, stream FROM meta").fetchall()
-            except duckdb.Error:
-                raise _unusable("it is damaged", "state_damaged") from None
+            # Two connections of one process would share the file, and neither would notice.
+            if _in_use.setdefault(used, mine) is not mine:
+                raise _busy()
+            connection = _connect(place / _FILE, memory or _MEMORY)
+            found = _intact(connection.execute("SELECT version, stream FROM meta").fetchall)
             if found != [(_VERSION, stream)]:
                 raise _unusable("it belongs to another view", "state_of_another")
             yield cls(connection, shape)
+        finally:
+            if connection is not None:
+                connection.close()
+            if _in_use.get(used) is mine:
+                del _in_use[used]
 
     @property
     def read_steps(self) -> int:
-        """The last step that was read into it; 0 before the first."""
-        ((last,),) = self._connection.execute("SELECT coalesce(max(step), 0) FROM read").fetchall()
-        return int(last)
+        """The last step that was read into it; 0 before the first.
+
+        Raises ``EngineError`` (``state_damaged``).
+        """
+        last = "SELECT coalesce(max(step), 0) FROM read"
+        ((found,),) = _intact(lambda: self._connection.execute(last).fetchall())
+        return int(found)
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
@@ -158,18 +179,32 @@ class ViewState:
         if seconds is None:
             yield
             return
-        with Deadline(seconds, self._connection.interrupt):
+        self._deadline = Deadline(seconds, self._connection.interrupt)
+        with self._deadline:
             yield
+
+    @property
+    def expired(self) -> bool:
+        """True once the time of the last :meth:`within` was over."""
+        return self._deadline is not None and self._deadline.expired
+
+    def interrupt(self) -> None:
+        """Stop the statement that is executed now, as if the engine had failed.
+
+        For other threads to call.
+        """
+        with suppress(duckdb.Error):  # it was closed a moment ago
+            self._connection.interrupt()
 
     def absorb(self, step: int, rows: ArrowStream) -> None:
         """Count what is new in the rows of a step, for good.
 
         ``rows`` has the unit, the keys and, per measure, all that the unit has contributed to the
-        group by the end of the step. Guarantee: over all steps a unit changes at most
-        ``shape.groups`` groups, and each measure of a group by at most its ``reach`` in l1; which
-        groups and by how much depends on its own rows alone. Groups are taken in the order of the
-        steps that first read them, then of a salted hash, and never given up.
-        Checked by ``tests/continual/test_state.py``.
+        group by the end of the step; pairs of unit and group that are left out stay as they are.
+        Guarantee: over all steps a unit changes at most ``shape.groups`` groups, and each measure
+        of a group by at most its ``reach`` in l1; which groups and by how much depends on its own
+        rows alone. Groups are taken in the order of the steps that first read them, then of a
+        salted hash, and never given up. Checked by ``tests/continual/test_state.py``.
         """
         try:
             discreetly(lambda: self._absorb(step, rows))
@@ -186,112 +221,216 @@ class ViewState:
         self._connection.register(_STREAM, rows)
         run("BEGIN")
         run("INSERT INTO read VALUES (?)", [step])
-        run(f"CREATE TEMP TABLE {_INCOMING} AS SELECT * FROM {_STREAM}")
-        run(f"CREATE TEMP TABLE changed AS {self._changed()}")
-        run(f"CREATE TEMP TABLE taken AS {self._taken()}")
+        run(f"CREATE TEMP TABLE {_INCOMING} AS {self._incoming()}")
+        run(f"CREATE TEMP TABLE {_MET} AS {self._met()}")
+        run(f"CREATE TEMP TABLE {_TAKEN} AS {self._taken()}")
+        run(self._named())
         run(self._logged(step))
         run(self._updated())
-        run(f"INSERT INTO {_COUNTED} SELECT {self._first_values()} FROM taken")
-        for table in (_INCOMING, "changed", "taken"):
+        run(f"INSERT INTO {_COUNTED} {self._first_values()}")
+        for table in (_INCOMING, _MET, _TAKEN):
             run(f"DROP TABLE {table}")
         run("COMMIT")
 
     def totals(self, step: int) -> Totals:
         """The exact values of a step, once its rows are absorbed."""
         shape = self._shape
-        texts = [f"CAST({name} AS VARCHAR) AS {name}" for name in shape.key_names]
         sums = [f"sum({quote(e.name)})::BIGINT AS {quote(e.name)}" for e in shape.contributions]
         source = _COUNTED
         if shape.window is not None:
             source = f"(SELECT * FROM {_ADDED} WHERE step > {step - shape.window})"
-        by = f" GROUP BY {', '.join(shape.key_names)}" if shape.keys else ""
-        order = f" ORDER BY {', '.join(shape.key_names)}" if shape.keys else ""
-        grouped = f"SELECT {', '.join([*shape.key_names, *sums])} FROM {source}{by}"
-        names = [quote(each.name) for each in shape.contributions]
-        sql = f"SELECT {', '.join([*texts, *names])} FROM ({grouped}){order}"
+        sql = f"SELECT {', '.join([_GROUP, *sums])} FROM {source} GROUP BY {_GROUP}"
         found = discreetly(lambda: self._connection.execute(sql).fetchnumpy())
-        keys = [_texts(found[key.name]) for key in shape.keys]
-        values = [_integers(found[each.name]) for each in shape.contributions]
-        return Totals(keys, values)
+        count = discreetly(self._read_texts)
+        places, values = found[_GROUP], []
+        for each in shape.contributions:
+            whole = np.zeros(count, dtype=np.int64)
+            whole[places] = np.ma.filled(found[each.name], 0)
+            values.append(whole)
+        return Totals(count, [list(texts) for texts in self._texts], values)
+
+    def _read_texts(self) -> int:
+        """Read the keys of groups that came since they were read last; how many groups there are.
+
+        A group keeps its number and its keys.
+        """
+        names = self._shape.key_names
+        if not names:
+            ((count,),) = self._connection.execute(f"SELECT count(*) FROM {_GROUPS}").fetchall()
+            return int(count)
+        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
+        known = len(self._texts[0])
+        found = self._connection.execute(
+            f"SELECT {texts} FROM {_GROUPS} WHERE {_GROUP} >= {known} ORDER BY {_GROUP}"
+        ).fetchnumpy()
+        for column, key in zip(self._texts, self._shape.keys, strict=True):
+            column.extend(_as_texts(found[key.name]))
+        return len(self._texts[0])
+
+    # -- what is kept of the noise --------------------------------------------------------------
+
+    def kept_noise(self) -> KeptNoise | None:
+        """What was kept of the noise last, None if nothing was.
+
+        Raises ``EngineError`` (``state_damaged``).
+        """
+        rows = self._connection.execute
+        found = _intact(lambda: rows("SELECT step, digest FROM kept").fetchall())
+        if not found:
+            return None
+        columns = _intact(lambda: rows(f"SELECT * FROM {_NOISE}").fetchnumpy())
+        order = np.argsort(columns.pop(_GROUP))
+        ((step, digest),) = found
+        return KeptNoise(step, bytes(digest), {n: np.asarray(c)[order] for n, c in columns.items()})
+
+    def keep_noise(self, kept: KeptNoise) -> None:
+        """Keep what the noise of later steps follows from, in place of what was kept before."""
+        count = len(next(iter(kept.columns.values())))
+        columns = {n: np.ascontiguousarray(column) for n, column in kept.columns.items()}
+        try:
+            discreetly(
+                lambda: self._keep(kept.step, kept.digest, {_GROUP: np.arange(count), **columns})
+            )
+        except BaseException:
+            with suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+        finally:
+            with suppress(duckdb.Error):
+                self._connection.unregister(_SUMS)
+
+    def _keep(self, step: int, digest: bytes, columns: Mapping[str, NDArray[Any]]) -> None:
+        run = self._connection.execute
+        self._connection.register(_SUMS, columns)
+        run("BEGIN")
+        run("DELETE FROM kept")
+        run("INSERT INTO kept VALUES (?, ?)", [step, digest])
+        run(f"CREATE OR REPLACE TABLE {_NOISE} AS SELECT * FROM {_SUMS}")
+        run("COMMIT")
 
     # -- what is new ----------------------------------------------------------------------------
 
-    def _changed(self) -> str:
-        """The increments of the pairs of unit and group that are counted already, by row."""
-        shape = self._shape
-        increments = [
-            f"{_increment(e, f'old.{quote(e.name)}', f'old.{_spent(e)}')} AS {quote(e.name)}"
-            for e in shape.contributions
-        ]
-        some = " OR ".join(f"{quote(e.name)} <> 0" for e in shape.contributions)
-        keys = [f"old.{name}" for name in shape.key_names]
-        columns = ", ".join(["old.rowid AS place", *keys, *increments])
+    def _incoming(self) -> str:
+        """The rows with the number of their group, NULL for a group that is none yet."""
+        same = _same(self._shape.key_names, "known", "new")
         return (
-            f"SELECT * FROM (SELECT {columns} FROM {_COUNTED} old JOIN {_INCOMING} new "
-            f"ON {self._same()}) WHERE {some}"
+            f"SELECT new.*, known.{_GROUP} FROM {_STREAM} new LEFT JOIN {_GROUPS} known ON {same}"
+        )
+
+    def _met(self) -> str:
+        """The increments of pairs of unit and group, with the row of those that are counted.
+
+        Pairs that are counted and have none are left out.
+        """
+        shape = self._shape
+        increments = []
+        for each in shape.contributions:
+            had = (f"coalesce(old.{name}, 0)" for name in (quote(each.name), _spent(each)))
+            increments.append(f"{_increment(each, *had)} AS {quote(each.name)}")
+        some = " OR ".join(f"{quote(e.name)} <> 0" for e in shape.contributions)
+        names = [f"new.{name}" for name in (UNIT, _GROUP, *shape.key_names)]
+        columns = ", ".join(["old.rowid AS place", *names, *increments])
+        return (
+            f"SELECT * FROM (SELECT {columns} FROM {_INCOMING} new LEFT JOIN {_COUNTED} old "
+            f"ON old.{UNIT} = new.{UNIT} AND old.{_GROUP} = new.{_GROUP}) "
+            f"WHERE place IS NULL OR {some}"
         )
 
     def _taken(self) -> str:
         """The pairs that are counted from now on, as far as their unit may have more groups."""
         shape = self._shape
-        new = [f"new.{name}" for name in (UNIT, *shape.key_names)]
-        first = [f"{_increment(e, '0', '0')} AS {quote(e.name)}" for e in shape.contributions]
+        hashed = [f"new.{name}" for name in (UNIT, *shape.key_names)]
         salt = int.from_bytes(self.key.source("groups", 0).words(1).tobytes(), "little") >> 2
-        order = ", ".join([f"hash(hash({', '.join([str(salt), *new])}))", *new[1:]])
+        order = ", ".join([f"hash(hash({', '.join([str(salt), *hashed])}))", *hashed[1:]])
         rank = f"row_number() OVER (PARTITION BY new.{UNIT} ORDER BY {order})"
-        had = f"SELECT {UNIT} AS owner, count(*) AS had FROM {_COUNTED} GROUP BY {UNIT}"
-        return (
-            f"SELECT * EXCLUDE (place) FROM (SELECT {', '.join([*new, *first])}, "
-            f"{rank} + coalesce(had, 0) AS place FROM {_INCOMING} new "
-            f"LEFT JOIN ({had}) ON owner = new.{UNIT} "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {_COUNTED} old WHERE {self._same()})) "
-            f"WHERE place <= {shape.groups}"
+        fresh = f"SELECT {UNIT} FROM {_MET} WHERE place IS NULL"
+        had = (
+            f"SELECT {UNIT} AS owner, count(*) AS had FROM {_COUNTED} "
+            f"WHERE {UNIT} IN ({fresh}) GROUP BY {UNIT}"
         )
+        return (
+            f"SELECT * FROM (SELECT new.* EXCLUDE (place), {rank} + coalesce(had, 0) AS turn "
+            f"FROM {_MET} new LEFT JOIN ({had}) ON owner = new.{UNIT} WHERE new.place IS NULL) "
+            f"WHERE turn <= {shape.groups}"
+        )
+
+    def _named(self) -> str:
+        """Give numbers to the groups that are new."""
+        names = self._shape.key_names
+        new = f"SELECT DISTINCT {', '.join(names) or '1'} FROM {_TAKEN} WHERE {_GROUP} IS NULL"
+        number = f"(SELECT count(*) FROM {_GROUPS}) + row_number() OVER () - 1"
+        return f"INSERT INTO {_GROUPS} SELECT {', '.join([number, *names])} FROM ({new})"
 
     def _updated(self) -> str:
         numbers = [
             part
             for e in self._shape.contributions
             for part in (
-                f"{quote(e.name)} = {_COUNTED}.{quote(e.name)} + changed.{quote(e.name)}",
-                f"{_spent(e)} = {_COUNTED}.{_spent(e)} + abs(changed.{quote(e.name)})",
+                f"{quote(e.name)} = {_COUNTED}.{quote(e.name)} + {_MET}.{quote(e.name)}",
+                f"{_spent(e)} = {_COUNTED}.{_spent(e)} + abs({_MET}.{quote(e.name)})",
             )
         ]
         return (
-            f"UPDATE {_COUNTED} SET {', '.join(numbers)} FROM changed "
-            f"WHERE {_COUNTED}.rowid = changed.place"
+            f"UPDATE {_COUNTED} SET {', '.join(numbers)} FROM {_MET} "
+            f"WHERE {_COUNTED}.rowid = {_MET}.place"
         )
 
     def _first_values(self) -> str:
-        spent = [f"abs({quote(each.name)})" for each in self._shape.contributions]
-        return ", ".join(["*", *spent])
+        shape = self._shape
+        numbers = [quote(each.name) for each in shape.contributions]
+        spent = [f"abs({name})" for name in numbers]
+        columns = ", ".join([f"new.{UNIT}", f"known.{_GROUP}", *numbers, *spent])
+        same = _same(shape.key_names, "known", "new")
+        return f"SELECT {columns} FROM {_TAKEN} new JOIN {_GROUPS} known ON {same}"
 
     def _logged(self, step: int) -> str:
         """Keep the increments of a step by group, where values cover a window; and no others."""
         shape = self._shape
         if shape.window is None:
             return "SELECT 1"
-        names = [*shape.key_names, *(quote(each.name) for each in shape.contributions)]
-        both = " UNION ALL ".join(
-            f"SELECT {', '.join(names)} FROM {t}" for t in ("changed", "taken")
+        names = ", ".join([*shape.key_names, *(quote(each.name) for each in shape.contributions)])
+        both = (
+            f"SELECT {names} FROM {_MET} WHERE place IS NOT NULL "
+            f"UNION ALL SELECT {names} FROM {_TAKEN}"
         )
         sums = [f"sum({quote(each.name)})::BIGINT" for each in shape.contributions]
-        by = f" GROUP BY {', '.join(shape.key_names)}" if shape.keys else ""
-        selected = ", ".join([str(step), *shape.key_names, *sums])
-        return f"INSERT INTO {_ADDED} SELECT {selected} FROM ({both}){by}"
+        selected = ", ".join([str(step), _GROUP, *sums])
+        same = _same(shape.key_names, "known", "new")
+        return (
+            f"INSERT INTO {_ADDED} SELECT {selected} FROM ({both}) new "
+            f"JOIN {_GROUPS} known ON {same} GROUP BY {_GROUP}"
+        )
 
-    def _same(self) -> str:
-        keys = (f"old.{name} IS NOT DISTINCT FROM new.{name}" for name in self._shape.key_names)
-        return " AND ".join([f"old.{UNIT} = new.{UNIT}", *keys])
+
+def _tables(shape: StateShape) -> Iterator[str]:
+    """The statements that make an empty state; the transaction is left open."""
+    keys = [f"{quote(key.name)} {key.type}" for key in shape.keys]
+    numbers = [f"{quote(each.name)} BIGINT" for each in shape.contributions]
+    spent = [f"{_spent(each)} BIGINT" for each in shape.contributions]
+    tables = {
+        "meta": ["version INT", "stream VARCHAR", "key BLOB"],
+        "read": ["step BIGINT"],
+        _GROUPS: [f"{_GROUP} BIGINT", *keys],
+        _COUNTED: [f"{UNIT} {shape.unit_type}", f"{_GROUP} BIGINT", *numbers, *spent],
+        _ADDED: ["step BIGINT", f"{_GROUP} BIGINT", *numbers],
+        "kept": ["step BIGINT", "digest BLOB"],
+    }
+    yield "BEGIN"
+    for name, columns in tables.items():
+        yield f"CREATE TABLE {name} ({', '.join(columns)})"
 
 
-def _texts(column: NDArray[Any]) -> list[str | None]:
+def _same(names: list[str], one: str, other: str) -> str:
+    """The condition that two rows have the same keys: that of no keys holds."""
+    pairs = (f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names)
+    return " AND ".join(pairs) or "TRUE"
+
+
+def _as_texts(column: NDArray[Any]) -> list[str | None]:
+    if not np.ma.is_masked(column):
+        return list(np.ma.getdata(column).tolist())
     masked = np.ma.getmaskarray(column)
     return [None if gone else text for text, gone in zip(column.tolist(), masked, strict=True)]
-
-
-def _integers(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.ma.filled(column, 0).astype(np.int64)
 
 
 def _increment(each: Contribution, old: str, spent: str) -> str:
@@ -305,6 +444,26 @@ def _spent(each: Contribution) -> str:
     return quote(f"{each.name}_spent")
 
 
+def _connect(file: Path, memory: str) -> duckdb.DuckDBPyConnection:
+    """Open the file of a state. Raises ``EngineError`` (``state_busy``, ``state_damaged``)."""
+    try:
+        return duckdb.connect(str(file), config={"memory_limit": memory})
+    except (duckdb.Error, RuntimeError) as error:
+        raise_if_interrupted(error)
+        # Words of the operating system's, which name a file; they decide, and are not told.
+        locked = isinstance(error, duckdb.IOException) and "lock on file" in str(error)
+    raise _busy() if locked else _damaged()
+
+
+def _intact(read: Callable[[], _T]) -> _T:
+    """What is read. Raises ``EngineError`` (``state_damaged``) if it cannot be read."""
+    try:
+        return read()
+    except (duckdb.Error, RuntimeError) as error:
+        raise_if_interrupted(error)
+    raise _damaged()
+
+
 @contextmanager
 def _discreet() -> Iterator[None]:
     try:
@@ -315,6 +474,18 @@ def _discreet() -> Iterator[None]:
         failed = False
     if failed:
         raise _unusable("it cannot be written", "state_in_the_way")
+
+
+def _busy() -> EngineError:
+    return EngineError(
+        "the private state of the view cannot be used: somebody else has it open",
+        code="state_busy",
+        hint="The view is refreshed by another process or connection. Try again later.",
+    )
+
+
+def _damaged() -> EngineError:
+    return _unusable("it is damaged", "state_damaged")
 
 
 def _unusable(reason: str, code: str) -> EngineError:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from dpsql.continual.definition import (
     read_definition,
     read_options,
 )
+from dpsql.continual.noise import ViewNoise
 from dpsql.continual.plan import optimised
 from dpsql.continual.prepare import PreparedView, ViewPreparer
 from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
@@ -31,10 +33,9 @@ from dpsql.continual.rows import ViewRows, view_rows
 from dpsql.continual.state import ViewState
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Table, fold
-from dpsql.engines.base import Engine, Run
+from dpsql.engines.base import ArrowStream, Engine, Run, Scratch
 from dpsql.errors import (
     EngineError,
-    Error,
     InterfaceError,
     ParameterError,
     QueryRefused,
@@ -47,9 +48,12 @@ from dpsql.pipeline.set_union import Percent
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve
+from dpsql.sql.rewrite.rewrite import SteppedSQL
 
 _logger = logging.getLogger(__name__)
 _SUFFIX: Final = ".views"
+_DATABASES: Final = (".duckdb", ".db", ".ddb", ".parquet", ".csv")  # endings that name no database
+_AT_ONCE: Final = 32  # steps that are begun together: as many are lost if the process is killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,56 @@ class Refreshed:
     left: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a refresh works with, up to the step ``last``."""
+
+    view: View
+    prepared: PreparedView
+    state: ViewState
+    noise: ViewNoise
+    last: int
+
+    def keep(self) -> None:
+        """Keep what the noise of later steps follows from: of use to the next refresh."""
+        kept = self.noise.kept()
+        if kept is not None:
+            self.state.keep_noise(kept)
+
+
+class _Reading:
+    """The rows of some steps that were begun: read at once if there are several."""
+
+    def __init__(self, run: Run, preparer: ViewPreparer, view: PreparedView, steps: range) -> None:
+        self.steps = steps
+        self._run, self._preparer, self._view = run, preparer, view
+        self._scratch: Scratch | None = None
+        self._sql: SteppedSQL | None = None
+
+    def __enter__(self) -> _Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Drop what was stored of the rows."""
+        if self._scratch is not None:
+            self._scratch.__exit__()
+
+    @property
+    def expired(self) -> bool:
+        """True once their time is over."""
+        return self._run.expired
+
+    def rows(self, step: int) -> ArrowStream:
+        """What units have contributed by the end of a step, of all pairs that it may change."""
+        if len(self.steps) == 1:
+            return self._run.pairs(self._preparer.contributions(self._view, step))
+        if self._scratch is None or self._sql is None:
+            self._sql = self._preparer.stepped(self._view, self.steps[0], self.steps[-1])
+            self._scratch = self._run.scratch()
+            self._scratch.store(self._sql.table, self._sql.rows)
+        return self._scratch.pairs(self._sql.by_step[self.steps.index(step)])
+
+
 class Views:
     """The views that one account may create, refresh and read. Not safe for threads."""
 
@@ -106,6 +160,7 @@ class Views:
         self._preparer = preparer
         self._progress = progress
         self._run: Run | None = None
+        self._state: ViewState | None = None  # that counts them
         self._prepared: dict[str, PreparedView] = {}
         self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()
 
@@ -143,9 +198,9 @@ class Views:
         """
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
-        # First what can fail and costs nothing: a state without a charge is nobody's.
-        ViewState.create(place, stream, view.shape)
         try:
+            # First what can fail and costs nothing: a state without a charge is nobody's.
+            ViewState.create(place, stream, view.shape)
             self._ledger().create_stream(
                 self._payer.path,
                 Amount.charge(view.plan.loss),
@@ -155,7 +210,8 @@ class Views:
                 limits=self._payer.limits,
             )
         except BaseException:
-            ViewState.remove(place)
+            if not self._may_be_paid(stream):
+                ViewState.remove(place)
             raise
         _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
         return self.named(definition.name)
@@ -175,20 +231,27 @@ class Views:
             last = min(last, sum(steps.end(t) <= until for t in range(1, last + 1)))
         if last < first:
             raise _nothing_to_do(view, first)
+        listed = self._listed(view, prepared)
+        place, memory = self._state_of(view.record.stream), self._policy.limits.memory
         published: list[int] = []
         rows = 0
-        listed = self._listed(view, prepared)
-        place = self._state_of(view.record.stream)
-        with ViewState.open(
-            place, view.record.stream, prepared.shape, self._policy.limits.memory
-        ) as state:
-            first = self._first(view, state)
-            for step in range(first, last + 1):
-                release = self._step(view, prepared, state, step, listed)
-                listed, rows = release.groups, rows + len(release.groups)
-                published.append(step)
-                self._progress(100 * len(published) // (last - first + 1))
+        with ViewState.open(place, view.record.stream, prepared.shape, memory) as state:
+            numbers = range(self._first(view, state), last + 1)
+            noise = ViewNoise(prepared.plan, state.key, state.kept_noise())
+            work = _Work(view, prepared, state, noise, last)
+            with closing(self._published(work, numbers, listed)) as releases:
+                for release in releases:
+                    rows += len(release.groups)
+                    published.append(release.step)
+                    self._progress(100 * len(published) // len(numbers))
         return Refreshed(view.name, tuple(published), rows, steps.count - last)
+
+    def _may_be_paid(self, stream: str) -> bool:
+        """Tell whether a stream may have been charged: whoever was interrupted cannot know."""
+        try:
+            return any(each.stream == stream for each in self._ledger().streams(self._payer.path))
+        except Exception:  # noqa: BLE001 - the ledger cannot be asked, and something else is raised
+            return True
 
     def drop(self, name: str) -> None:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
@@ -228,9 +291,11 @@ class Views:
 
     def interrupt(self) -> None:
         """End the reading of a step, if one is read. For other threads to call."""
-        run = self._run
+        run, state = self._run, self._state
         if run is not None:
             run.interrupt()
+        if state is not None:
+            state.interrupt()
 
     # -- reading what was published -----------------------------------------------------------
 
@@ -240,7 +305,7 @@ class Views:
         for view in self.all():
             try:
                 shown = self._planned(view).shown
-            except Error:  # the policy or the tables are others now
+            except (QueryRefused, UnknownName, ParameterError):  # the policy is another now
                 continue
             found[fold(view.name)] = Table(view.name, shown)
         return found
@@ -280,39 +345,57 @@ class Views:
 
     # -- a step -------------------------------------------------------------------------------
 
+    def _published(
+        self, work: _Work, steps: range, listed: tuple[GroupTexts, ...]
+    ) -> Generator[StepRelease, None, None]:
+        """Use steps, some at a time: mark them, read their rows, publish one after the other."""
+        ledger, record = self._ledger(), work.view.record
+        try:
+            for first in range(steps.start, steps.stop, _AT_ONCE):
+                numbers = range(first, min(first + _AT_ONCE, steps.stop))
+                # None of them is ever begun again, whatever stops this.
+                tickets = ledger.begin_steps(record.account, record.stream, numbers)
+                with self._reading(work, numbers) as reading:
+                    for ticket in tickets:
+                        release = self._step(work, reading, ticket, listed)
+                        listed = release.groups
+                        yield release
+        finally:
+            self._run = self._state = None
+        work.keep()
+
+    @contextmanager
+    def _reading(self, work: _Work, numbers: range) -> Iterator[_Reading]:
+        """The rows of some steps, within their time."""
+        seconds = self._policy.limits.seconds
+        run = self._engine.run(None if seconds is None else seconds * len(numbers))
+        self._run, self._state = run, work.state
+        with run, _Reading(run, self._preparer, work.prepared, numbers) as reading:
+            yield reading
+
     def _step(
-        self,
-        view: View,
-        prepared: PreparedView,
-        state: ViewState,
-        step: int,
-        listed: tuple[GroupTexts, ...],
+        self, work: _Work, reading: _Reading, ticket: StepTicket, listed: tuple[GroupTexts, ...]
     ) -> StepRelease:
-        """Use a step: mark it, read it, count it, draw what comes out, keep that.
+        """Read a step, count it, draw what comes out, keep that.
 
         Whatever fails in between may have failed because of the rows: nothing is told but a code.
         """
-        sql = self._preparer.contributions(prepared, step)
-        ticket = self._ledger().begin_step(view.record.account, view.record.stream, step)
-        run = self._run = self._engine.run(self._policy.limits.seconds)
+        state, step = work.state, ticket.step
         try:
-            with run, state.within(self._policy.limits.seconds):
-                state.absorb(step, run.pairs(sql))
+            with state.within(self._policy.limits.seconds):
+                state.absorb(step, reading.rows(step))
                 totals = state.totals(step)
-                release = draw_step(prepared.plan, step, totals, state.key, listed)
+                plan, further = work.prepared.plan, work.last - step
+                release = draw_step(plan, step, totals, work.noise, listed, further)
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
-            code = failure_code(error, expired=run.expired)
-        finally:
-            self._run = None
+            code = failure_code(error, expired=reading.expired or state.expired)
         if code is not None:
             # Raised outside of any handler, so that not even its context quotes a row.
-            raise self._failed(view, ticket, code)
+            raise self._failed(work.view, ticket, reading.steps, code)
         self._ledger().publish_step(ticket, parts)
-        _logger.info(
-            "%s: published step %d of %s", view.record.account, step, view.record.stream[:12]
-        )
+        _logger.info("%s: published step %d of %s", ticket.account, step, ticket.stream[:12])
         return release
 
     def _first(self, view: View, state: ViewState) -> int:
@@ -331,13 +414,15 @@ class Views:
         # A ledger that was put back does not know all steps that were read: they stay used.
         return max(view.record.begun, read) + 1
 
-    def _failed(self, view: View, ticket: StepTicket, code: str) -> EngineError:
+    def _failed(self, view: View, ticket: StepTicket, steps: range, code: str) -> EngineError:
         cause = suspending_cause(self._policy, code)
         if cause is not None:
             self._ledger().fail_step(ticket, self._payer.analyst, cause)
         _logger.error("%s: step %d failed, %s", view.record.account, ticket.step, code)
         suspended = None if cause is None else self._payer.analyst
         kept = f"Step {ticket.step} is used, and stays empty; what it read counts in later ones."
+        if steps[-1] > ticket.step:
+            kept = f"Steps {ticket.step} to {steps[-1]} are used, and stay empty; later ones count."
         return failure_error(self._policy, code, kept, suspended)
 
     def _listed(self, view: View, prepared: PreparedView) -> tuple[GroupTexts, ...]:
@@ -381,16 +466,10 @@ class Views:
             composition = self._composition(view.record.account)
             try:
                 found = self._preparer.prepare(view.definition, composition)
-                changed = found.fingerprint != view.fingerprint
-            except QueryRefused:  # it could be created then, and cannot now
-                changed = True
-            if changed:
-                raise QueryRefused(
-                    f"the policy or the tables of the view {view.name} have changed",
-                    code="view_changed",
-                    hint="What it promises was priced under the former ones: drop it, and create "
-                    "another.",
-                )
+            except QueryRefused as refusal:  # it could be created then, and cannot now
+                raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
+            if found.fingerprint != view.fingerprint:
+                raise _changed(view, "")
             self._prepared[stream] = found
         return self._prepared[stream]
 
@@ -406,7 +485,7 @@ class Views:
                 hint="It lies beside the database's file. For an engine without one, the policies "
                 "file names a directory: `views: {directory: …}`.",
             )
-        return self._place / f"{stream}.duckdb"
+        return self._place / stream
 
 
 def place_beside(database: object, directory: str | None) -> Path | None:
@@ -414,8 +493,18 @@ def place_beside(database: object, directory: str | None) -> Path | None:
     if directory is not None:
         return Path(directory)
     if isinstance(database, str | Path):
-        return Path(database).resolve().with_suffix(_SUFFIX)
+        path = Path(database).resolve()
+        stem = path.stem if path.suffix.lower() in _DATABASES else path.name
+        return path.with_name(f"{stem}{_SUFFIX}")
     return None
+
+
+def _changed(view: View, why: str) -> QueryRefused:
+    return QueryRefused(
+        f"the policy or the tables of the view {view.name} have changed",
+        code="view_changed",
+        hint=f"{why}What it promises was priced under the former ones: drop it, create another.",
+    )
 
 
 def _now() -> datetime:

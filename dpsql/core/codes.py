@@ -141,7 +141,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "account is suspended until the owner has looked.",
         "interrupted": "The caller ended the query; what it reserved stays spent.",
         "state_behind": "The private state of a view lacks what the view has published.",
-        "state_busy": "Another process has the private state of a view open.",
+        "state_busy": "Somebody else has the private state of a view open.",
         "state_damaged": "The private state of a view is damaged.",
         "state_in_the_way": "The private state of a new view cannot be made in its place.",
         "state_missing": "The private state of a view is not where it was made.",
@@ -253,7 +253,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_settled_twice": "A charge settled that is settled already.",
         "ledger_step_beyond": "The stream has no step of this number: it was paid for fewer.",
         "ledger_step_ended": "The step of the stream was published or failed before, or a later "
-        "one was begun.",
+        "one was published.",
         "ledger_step_used": "The step of the stream was begun before, or one after it: each has "
         "one answer.",
         "ledger_stream_exists": "The account has a stream of this name, or the ledger one of this "

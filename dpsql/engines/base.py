@@ -82,6 +82,9 @@ class Scratch(Protocol):
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over stored rows."""
 
+    def pairs(self, sql: str) -> ArrowStream:
+        """Run a generated query over stored rows, whose rows go on to a place as private."""
+
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """Read the columns of a generated query that returns integers and no NULL."""
 

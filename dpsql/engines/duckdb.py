@@ -251,8 +251,7 @@ class DuckDBRun:
         return _exact(self._cursor(), sql, keys, measures)
 
     def pairs(self, sql: str) -> ArrowStream:
-        cursor = self._cursor()
-        return discreetly(lambda: MaterializedStream(cursor.sql(sql).materialize()))
+        return _pairs(self._cursor(), sql)
 
     def scratch(self) -> DuckDBScratch:
         return DuckDBScratch(self._cursor())
@@ -305,6 +304,9 @@ class DuckDBScratch:
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._cursor, sql, keys, measures)
 
+    def pairs(self, sql: str) -> ArrowStream:
+        return _pairs(self._cursor, sql)
+
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         found = discreetly(lambda: self._cursor.execute(sql, parameters).fetchnumpy())
         return [_integers(column) for column in found.values()]
@@ -342,6 +344,10 @@ def _code(error: Exception) -> str:
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
         return "memory_limit"
     return "engine_failed"
+
+
+def _pairs(cursor: duckdb.DuckDBPyConnection, sql: str) -> ArrowStream:
+    return discreetly(lambda: MaterializedStream(cursor.sql(sql).materialize()))
 
 
 def _exact(

@@ -14,7 +14,7 @@ from dpsql.errors import LedgerError
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """In ``head``, and in SQLite's ``user_version``. Ledgers of any other version are refused."""
 
 # Lists would be slower: SQLite makes a table of one for each event.
@@ -162,12 +162,12 @@ _RULES = (
         "events WHERE stream = NEW.stream AND kind = 'step' AND step >= NEW.step",
     ),
     _Rule(
-        "only_the_last_step_is_published",
+        "steps_are_published_in_order",
         "events",
         "INSERT",
         "NEW.kind = 'publish'",
-        "a later step was begun",
-        "events WHERE stream = NEW.stream AND kind = 'step' AND step > NEW.step",
+        "a later step was published",
+        "events WHERE stream = NEW.stream AND kind = 'publish' AND step > NEW.step",
     ),
     _Rule(
         "dropped_stream_has_ended",

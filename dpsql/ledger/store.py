@@ -299,15 +299,26 @@ class Ledger:
         (``ledger_step_used``) or that the stream does not have (``ledger_step_beyond``), and an
         account that is suspended; :class:`ParameterError` for malformed arguments.
         """
+        (ticket,) = self.begin_steps(account, stream, [step])
+        return ticket
+
+    def begin_steps(
+        self, account: str, stream: str, steps: Sequence[int]
+    ) -> tuple[StepTicket, ...]:
+        """Begin some steps of a stream at once, in ascending order: all of them or none.
+
+        What :meth:`begin_step` says holds of each. They are published in order, as far as they are.
+        """
         check_path(account)
         check_name("id of the stream", stream)
-        check_step(step)
+        for step in steps:
+            check_step(step)
 
-        def begun(sql: Backend) -> StepTicket:
+        def begun(sql: Backend) -> tuple[StepTicket, ...]:
             journal = Journal(sql, self._who)
-            ticket = open_step(journal, account, stream, step)
+            tickets = tuple([open_step(journal, account, stream, step) for step in steps])
             journal.finish()
-            return ticket
+            return tickets
 
         return self._link.write(begun)
 
@@ -319,7 +330,7 @@ class Ledger:
         them back.
 
         Raises :class:`LedgerError`, changing nothing, for a step that was published or failed, or
-        after which another one was begun (``ledger_step_ended``), a stream that was dropped
+        after which another one was published (``ledger_step_ended``), a stream that was dropped
         (``ledger_unknown_stream``) and an account that was suspended meanwhile;
         :class:`ParameterError` for releases that are malformed or too large.
         """

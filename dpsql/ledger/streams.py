@@ -45,6 +45,8 @@ _ENDED = """
 SELECT kind FROM events
 WHERE stream = ? AND step = ? AND (kind = 'publish' OR kind = 'failure')
 """
+_BEGUN = "SELECT seq FROM events WHERE stream = ? AND kind = 'step' AND step = ?"
+_LATER = "SELECT 1 FROM events WHERE stream = ? AND kind = 'publish' AND step > ? LIMIT 1"
 _NAMED = """
 SELECT detail FROM events AS made WHERE kind = 'stream' AND account = ? AND NOT EXISTS
     (SELECT 1 FROM events WHERE stream = made.stream AND kind = 'drop')
@@ -112,7 +114,7 @@ def open_step(journal: Journal, account: str, stream: str, step: int) -> StepTic
 
 
 def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
-    """Publish the last step that was begun, of whose release ``digest`` is kept.
+    """Publish a step that was begun, of whose release ``digest`` is kept; steps go out in order.
 
     Raises :class:`LedgerError` where the step has ended, the stream, or the account is suspended.
     """
@@ -120,9 +122,15 @@ def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
     require_answering(sql, ticket.account)
     if ticket.entry != live.entry or ticket.step > live.begun:
         raise _unknown_stream("this ledger has begun no such step")
-    if ticket.step < live.begun or sql.execute(_ENDED, (live.entry, ticket.step)):
+    begun = sql.execute(_BEGUN, (live.entry, ticket.step))
+    if not begun:
+        raise _unknown_stream("this ledger has begun no such step")
+    require_hashed(sql, ticket.account, [seq for (seq,) in begun])
+    if sql.execute(_ENDED, (live.entry, ticket.step)) or sql.execute(
+        _LATER, (live.entry, ticket.step)
+    ):
         raise _refused(
-            "ledger_step_ended", "the step was published or failed, or a later one was begun"
+            "ledger_step_ended", "the step was published or failed, or a later one was published"
         )
     journal.append(
         Kind.PUBLISH,
@@ -140,10 +148,7 @@ def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
     The stream may have been dropped meanwhile. Raises :class:`LedgerError` for any other step.
     """
     made = [(row[1], row[2]) for row in sql.execute(_MADE, (ticket.stream,))]
-    begun = sql.execute(
-        "SELECT 1 FROM events WHERE stream = ? AND kind = 'step' AND step = ?",
-        (ticket.entry, ticket.step),
-    )
+    begun = sql.execute(_BEGUN, (ticket.entry, ticket.step))
     if made != [(ticket.entry, ticket.account)] or not begun:
         raise _unknown_stream("this ledger has begun no such step")
     ended = {kind for (kind,) in sql.execute(_ENDED, (ticket.entry, ticket.step))}

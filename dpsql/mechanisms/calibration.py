@@ -101,13 +101,23 @@ def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> 
     Gaussian of variance s**2 + 4. For up to 2**63 coordinates that is less than 2e-15, far below
     the rounding allowance of ``gaussian_delta`` (after Peikert 2010, Theorem 3.1).
     """
-    if sigma * sigma <= SMOOTHING_VARIANCE:
+    smooth = smooth_sigma(sigma)
+    if smooth == 0.0:
         return 1.0
-    smooth = math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
     checked_positive(epsilon, "epsilon")
     checked_positive(smooth, "sigma")
     checked_positive(sensitivity, "the sensitivity")
     return gaussian_delta(epsilon, sensitivity / smooth)
+
+
+def smooth_sigma(sigma: float) -> float:
+    """Find the scale of continuous noise that discrete noise is as private as; 0.0 for too little.
+
+    In lattice steps, rounded down; see ``lattice_gaussian_delta``.
+    """
+    if sigma * sigma <= SMOOTHING_VARIANCE:
+        return 0.0
+    return math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
 
 
 def lattice_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:

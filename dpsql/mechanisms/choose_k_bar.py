@@ -34,8 +34,8 @@ class GumbelTopKChosenKBar(Usual):
     choice is a pick of its own, paid whatever comes out: adding a unit raises every base_i by at
     least 0 and at most Δ∞ (there are as many scores of at least h_(i+1) afterwards as before, and
     none grew by more than Δ∞), so all exponents move one way by at most ε. That makes the choice
-    ε-bounded-range, ε²/8-zCDP; pick_rho exceeds ε²/8. The run that follows is chosen adaptively,
-    and its cost does not depend on k_bar. k_bar itself may be told.
+    ε-bounded-range, ε²/8-zCDP, which is pick_rho. The run that follows is chosen adaptively, and
+    its cost does not depend on k_bar. k_bar itself may be told.
 
     After Durfee & Rogers 2019, Algorithm 6, with two corrections. It prints the smallest of scores
     plus Gumbel noise, which is not bounded-range, as Gumbel noise is not symmetric; this takes the
@@ -112,7 +112,7 @@ def gumbel_top_k_chosen_k_bar(
     rho: float, *, sensitivity: int, k: int, k_bar: int, delta: float, floor: int
 ) -> GumbelTopKChosenKBar | None:
     """Build the mechanism of at most ``rho``, choice included, or None if rho is too small."""
-    epsilon = math.sqrt(8 * rho / (k + 1)) * (1 - 1e-11) + 2 * math.log1p(-delta)
+    epsilon = math.sqrt(8 * rho / (k + 1)) * (1 - 1e-11)
     if epsilon <= 1e-9:
         return None
     return GumbelTopKChosenKBar(GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor))

@@ -23,7 +23,7 @@ from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_for_rho, set_union_one_shot
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k, moved_scores
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, fixed_threshold
 from dpsql.mechanisms.weighted_histogram import (
     WeightedSparseHistogram,
@@ -210,11 +210,8 @@ def _ranked(build: Callable[..., _T]) -> Callable[[Sizes, float, float], _T]:
     )
 
 
-def _gaussian_top_k(sizes: Sizes, rho: float, delta: float) -> GaussianTopK | None:
-    """None if sigma is below 1: its cost is a little above that of the noise, see there."""
-    noise = gaussian(rho * (1 - 4e-7), sizes.sensitivity, sizes.groups)
-    if noise.scale < 1:
-        return None
+def _gaussian_top_k(sizes: Sizes, rho: float, delta: float) -> GaussianTopK:
+    noise = gaussian(rho, sizes.sensitivity, moved_scores(sizes.groups, sizes.k_bar))
     return GaussianTopK(noise, sizes.groups, sizes.k_bar, delta, sizes.floor)
 
 
@@ -224,7 +221,7 @@ def _gumbel_top_k(sizes: Sizes, rho: float, delta: float) -> GumbelTopK | None:
 
 
 def _laplace_top_k(sizes: Sizes, epsilon: float, delta: float) -> LaplaceTopK:
-    each = epsilon / sizes.groups * (1 - 1e-12)
+    each = epsilon / moved_scores(sizes.groups, sizes.k_bar) * (1 - 1e-12)
     return LaplaceTopK(each, sizes.groups, sizes.k_bar, delta, sizes.floor)
 
 

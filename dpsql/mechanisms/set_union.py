@@ -21,7 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.calibration import lattice_gaussian_delta, lattice_gaussian_sigma
+from dpsql.mechanisms.calibration import (
+    lattice_gaussian_delta,
+    lattice_gaussian_sigma,
+    smooth_sigma,
+)
 from dpsql.mechanisms.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -39,9 +43,12 @@ from dpsql.mechanisms.set_union_weights import (
     descend,
     l2_sensitivity,
 )
+from dpsql.mechanisms.sparse_histogram import crossing, lowest_tau
+from dpsql.mechanisms.weighted_histogram import shared_out_delta
 
 MAX_GROUPS = 2**20
 _STILL_RISING = 0.38
+_LARGE_DELTA = 0.1  # of no use to anyone: not worth an exact analysis, which is slow there
 
 ScoreNoise = DiscreteLaplace | DiscreteGaussian
 
@@ -71,9 +78,10 @@ class SetUnion(Usual):
     1 - (1 - P[Z > T - w_t])^t <= δ for every t <= groups, w_t being the most such an item weighs,
     by the exact tail of the sampled distribution. Given that none of them is named, the rest is
     noise on the weights of items both neighbours have, which differ by at most the sensitivity
-    (Gopi et al. 2020, Theorems 4.1, 5.1, B.1 and B.2). The printed Algorithm 6 takes its cutoff
-    from the Laplace threshold; here it is the Gaussian one's. Checked by
-    ``tests/mechanisms/test_set_union.py``.
+    (Gopi et al. 2020, Theorems 4.1, 5.1, B.1 and B.2). For (ε, δ) with Gaussian noise the deltas of
+    both are added, but for fixed weights: there no unit is at its worst for both. The printed
+    Algorithm 6 takes its cutoff from the Laplace threshold; here it is the Gaussian one's. Checked
+    by ``tests/mechanisms/test_set_union.py``.
     """
 
     weighting: Weighting
@@ -174,13 +182,24 @@ class SetUnion(Usual):
         return self.noise.rho(self.sensitivity)
 
     def delta_at(self, epsilon: float) -> float:
-        """Find a delta for which one publication is (epsilon, delta)-DP; 1.0 if there is none."""
+        """Find a delta for which one publication is (epsilon, delta)-DP; 1.0 if there is none.
+
+        Gaussian noise on fixed weights: of a unit's n items let f*n be old, in the union without
+        it. Their weights rise by sqrt(f) times the sensitivity in l2 at most, and the others, each
+        of the same weight, stay hidden with probability (1 - p)^((1 - f)n) >= (1 - δ)^(1 - f), as
+        (1 - p)^n >= 1 - δ by the threshold. That is the case of ``shared_out_delta``.
+        """
         checked_positive(epsilon, "epsilon")
         if isinstance(self.noise, DiscreteLaplace):
             cost = Fraction(self.sensitivity) / Fraction(self.noise.scale)
             return self.delta if cost <= Fraction(epsilon) else 1.0
-        smooth = lattice_gaussian_delta(epsilon, self.noise.sigma, self.sensitivity)
-        return min(1.0, (self.delta + smooth) * (1 + 2.0**-50))
+        moved = lattice_gaussian_delta(epsilon, self.noise.sigma, self.sensitivity)
+        added = min(1.0, (self.delta + moved) * (1 + 2.0**-50))
+        if self.weighting is Weighting.POLICY or self.delta > _LARGE_DELTA or added == 1.0:
+            return added
+        distance = self.sensitivity / smooth_sigma(self.noise.sigma)
+        log_hidden = math.log1p(-self.delta) * (1 + 1e-12)
+        return min(added, shared_out_delta(epsilon, distance, log_hidden))
 
     @property
     def share(self) -> float:
@@ -273,11 +292,14 @@ def set_union_one_shot(
     groups: int,
     delta: float,
     alpha: float = 5.0,
+    halves: bool = False,
 ) -> SetUnion:
     """Build the set union that is (epsilon, delta)-DP when published once.
 
-    Laplace noise (``norm`` 1) spends all of delta on the threshold, Gaussian noise half of it and
-    the other half by the exact analysis of Balle & Wang 2018. Raises ParameterError as above.
+    Laplace noise (``norm`` 1) spends all of delta on the threshold. Gaussian noise is the one that
+    allows the lowest threshold by ``delta_at``; with ``halves``, as Gopi et al. 2020 print it, the
+    one that takes half of delta by the exact analysis of Balle & Wang 2018 and leaves the other
+    half to the threshold. Raises ParameterError as above.
     """
     _checked(norm, groups, delta)
     checked_positive(epsilon, "epsilon")
@@ -287,14 +309,51 @@ def set_union_one_shot(
         if Fraction(scale) * Fraction(epsilon) < wanted:
             scale = math.nextafter(scale, math.inf)
         return SetUnion(weighting, DiscreteLaplace(scale), groups, delta, alpha)
-    half = delta / 2 * (1 - 2.0**-48)
+    divided = _in_halves if halves or delta > _LARGE_DELTA else _lowest
     sensitivity = float(UNIT_WEIGHT_STEPS)
+    if weighting is Weighting.COUNT:
+        sensitivity *= math.sqrt(groups)
     while True:
-        noise = DiscreteGaussian(lattice_gaussian_sigma(epsilon, half, sensitivity))
-        union = SetUnion(weighting, noise, groups, half, alpha)
+        noise, fresh = divided(weighting, epsilon, groups, delta, sensitivity)
+        union = SetUnion(weighting, noise, groups, fresh, alpha)
         if union.delta_at(epsilon) <= delta:
             return union
         sensitivity = max(union.sensitivity, sensitivity) * (1 + 1e-12)
+
+
+def _in_halves(
+    weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
+) -> tuple[DiscreteGaussian, float]:
+    """Noise for half of delta, and the other half for items that only one unit has."""
+    half = delta / 2 * (1 - 2.0**-48)
+    return DiscreteGaussian(lattice_gaussian_sigma(epsilon, half, sensitivity)), half
+
+
+def _lowest(
+    weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
+) -> tuple[DiscreteGaussian, float]:
+    """The noise that allows the lowest threshold, and what it leaves for items of one unit only."""
+    allowed = delta * (1 - 1e-11)
+
+    def left(sigma: float) -> float:
+        rest = allowed * (1 - 2e-9) - lattice_gaussian_delta(epsilon, sigma, sensitivity)
+        if weighting is Weighting.POLICY or rest <= 1e-6 * allowed:
+            return rest
+        distance = sensitivity / smooth_sigma(sigma)
+
+        def delta_of(exponent: float) -> float:
+            return shared_out_delta(epsilon, distance, math.log1p(-math.exp(-exponent)))
+
+        return math.exp(-crossing(delta_of, allowed, -math.log(allowed), -math.log(rest)))
+
+    def threshold(sigma: float) -> float:
+        fresh = left(sigma)
+        if fresh <= 0:
+            return math.inf
+        return float(_threshold(weighting, DiscreteGaussian(sigma), groups, fresh))
+
+    found = lowest_tau(threshold, lattice_gaussian_sigma(epsilon, delta, sensitivity))
+    return DiscreteGaussian(found.sigma), left(found.sigma)
 
 
 @lru_cache(maxsize=256)

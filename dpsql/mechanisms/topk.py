@@ -2,7 +2,8 @@
 
 The engine returns the k_bar+1 largest scores, ties broken by the key. The last one is the base of
 a noisy threshold and is never released. Past the end of the data scores count as ``floor``
-(minimum units - 1, usually 0); groups at or below the floor do not exist.
+(minimum units - 1, usually 0); groups at or below the floor do not exist. The guarantees are by
+coupling: ``docs/mechanisms/coupling.md`` has the definition and the proofs.
 """
 
 from __future__ import annotations
@@ -33,24 +34,31 @@ def split_base(
     return scores[candidates], candidates, base
 
 
+def moved_scores(groups: int, k_bar: int) -> int:
+    """Bound how many scores, the base's included, a unit in ``groups`` groups moves in the top.
+
+    Moves by less than the most count as parts of one (``docs/mechanisms/coupling.md``, Lemma 4).
+    """
+    return min(groups, k_bar + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class GaussianTopK(AboveBase):
     """Noise on the k_bar largest scores and on the threshold; what exceeds it is released.
 
-    score_i + Z_i against base + Δ∞ + t + Z', all discrete Gaussian with the same σ >= 1; one unit
-    changes at most ``groups`` scores. The noisy scores are released too.
+    score_i + Z_i against base + Δ∞ + t + Z', all discrete Gaussian with the same σ; one unit
+    raises at most ``groups`` scores. The noisy scores are released too.
 
-    Guarantee: δ-approximate ρ-zCDP with ρ = groups*Δ∞²/(2σ²)*(1 + 3e-7), where t is the smallest
-    integer with P[Z - Z' > t] <= δ/(2*min(groups, k_bar)), by an upper bound on the exact tail.
+    Guarantee: δ-approximate ρ-zCDP, by coupling, with ρ = min(groups, k_bar + 1)*Δ∞²/(2σ²), where t
+    is the smallest integer with P[Z - Z' > t] <= δ/min(groups, k_bar), by an upper bound on the
+    exact tail.
 
-    After Rivera Cardoso & Rogers 2022, Algorithm 9, and Rogers 2024, Theorem 8, who use δ/groups
-    and continuous noise. Both differ here for the sake of the proof. (1) Up to ``groups`` items
-    enter the top k_bar and as many leave it; conditioning the noisy threshold of both neighbours
-    on the same event, which makes the conditioned laws comparable, takes all of them. (2) A
-    discrete Gaussian conditioned on a log-concave event has variance at most that of a discrete
-    Gaussian with the same mean (their densities cross twice), hence at most σ²(1 + 3e-7) for
-    σ >= 1 (Poisson summation), and the Rényi divergence of a shift is bounded by that variance.
-    Checked by ``tests/mechanisms/test_numerical_guarantee.py`` and ``test_boundary_delta.py``.
+    After Rivera Cardoso & Rogers 2022, Algorithm 9 and Lemma 6.1, and Rogers 2024, Theorem 8. The
+    companion of the mechanism on two neighbours ranks each group that enters the top under the
+    label of one that leaves it. At most so many squares of shifts, of Δ∞² each, are then the whole
+    difference, that of the base included, and only the groups under such labels, at most
+    min(groups, k_bar) of them on either side, have to stay hidden.
+    Checked by ``tests/mechanisms/test_coupling.py`` and ``test_boundary_delta.py``.
     """
 
     name: ClassVar[str] = "gaussian_top_k"
@@ -69,11 +77,11 @@ class GaussianTopK(AboveBase):
     def threshold(self) -> int:
         """How far above the (k_bar+1)-th score the threshold is centred."""
         sigma = self.noise.scale
-        tail = self.delta / (2 * min(self.groups, self.k_bar)) * (1 - 1e-12)
+        tail = self.delta / min(self.groups, self.k_bar) * (1 - 1e-12)
         return self.noise.sensitivity + difference_quantile_sf(sigma, sigma, tail)
 
     def rho(self, released: int | None) -> float:
-        return self.noise.rho(self.groups) * (1 + 3e-7)
+        return self.noise.rho(moved_scores(self.groups, self.k_bar))
 
     def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
@@ -110,14 +118,14 @@ class GumbelTopK(AboveBase):
     only grow when a unit is added. K = k_bar where a unit may touch any number of groups, and
     K = min(groups, k_bar) where the rewriting holds it to ``groups`` of them.
 
-    Guarantee: δ-approximate picks*(ε + 2 ln(1/(1-δ)))²/8-zCDP, where picks counts the released
-    groups, and ⊥ when fewer than k came out. It holds for adaptively chosen calls that each pay
-    their own picks (pay-what-you-get).
+    Guarantee: δ-approximate picks*ε²/8-zCDP, by coupling, where picks counts the released groups,
+    and ⊥ when fewer than k came out. It holds for adaptively chosen calls that each pay their own
+    picks (pay-what-you-get).
 
-    After Durfee & Rogers 2019, Algorithms 1 and 2, and Rogers 2024, Theorems 9 and 10, who charge
-    ε²/8 per pick. The small addition is for conditioning: given that no item outside the common
-    domain is released, a pick has weight w_i times the conditional probability of that event, which
-    lies in [1-δ, 1] on both neighbours. Sampling is exact (``gumbel_order``).
+    After Durfee & Rogers 2019, Algorithms 1 and 2, and Rogers 2024, Theorems 9 and 10. The
+    companion of the mechanism on two neighbours has each group that enters the domain under the
+    label of one that leaves it: their scores differ by 0 to Δ∞, as those of all others do, so each
+    of its picks is ε-bounded-range. Sampling is exact (``gumbel_order``).
 
     Why K may be that small. The domain is the k_bar largest groups above the floor, ties broken by
     the key. Adding a unit raises at most ``groups`` scores, and only a raised group can overtake
@@ -128,7 +136,7 @@ class GumbelTopK(AboveBase):
     domain, of scores above the base, loses all of a top of ties when one raised group lifts the
     base, so there K = k_bar however few groups a unit touches (Rogers 2024, Theorem 9, prints k_bar
     and proves with the bound on groups). The strict domain is never the better of the two.
-    Checked by ``tests/mechanisms/test_numerical_guarantee.py`` and ``test_boundary_delta.py``.
+    Checked by ``tests/mechanisms/test_coupling.py`` and ``test_boundary_delta.py``.
     """
 
     name: ClassVar[str] = "gumbel_top_k"
@@ -161,7 +169,7 @@ class GumbelTopK(AboveBase):
     @property
     def pick_rho(self) -> float:
         """The cost of one pick."""
-        return (self.epsilon - 2 * math.log1p(-self.delta)) ** 2 / 8 * (1 + 1e-12)
+        return self.epsilon**2 / 8 * (1 + 1e-12)
 
     def rho(self, released: int | None) -> float:
         picks = self.k if released is None else min(self.k, released + 1)
@@ -206,7 +214,7 @@ def gumbel_top_k(
     groups: int | None = None,
 ) -> GumbelTopK | None:
     """Build the Gumbel mechanism of at most ``rho`` for k picks, or None if rho is too small."""
-    epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11) + 2 * math.log1p(-delta)
+    epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11)
     if epsilon <= 1e-9:
         return None
     return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor, groups)

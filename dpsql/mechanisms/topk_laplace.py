@@ -22,7 +22,7 @@ from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.sampling.noise import DiscreteLaplace, EntropySource
 from dpsql.mechanisms.sampling.numeric import SLOP, checked_positive, smallest
 from dpsql.mechanisms.selection import AboveBase, Selected, Usual
-from dpsql.mechanisms.topk import split_base
+from dpsql.mechanisms.topk import moved_scores, split_base
 from dpsql.mechanisms.utility import BETA, UtilityBound
 
 MAX_RELEASE_EPSILON = 100.0  # of a whole release: beyond, exp(epsilon) leaves nothing of any delta
@@ -76,16 +76,17 @@ class LaplaceTopK(AboveBase):
     """Laplace noise on the k_bar largest scores and on the threshold; what exceeds it is released.
 
     score_i + Z_i against base + 1 + t + Z', all discrete Laplace of scale 1/``epsilon_per_group``;
-    one unit changes at most ``groups`` scores, by one each. The noisy scores are released too.
+    one unit raises at most ``groups`` scores, by one each. The noisy scores are released too.
 
-    Guarantee: (epsilon, delta)-DP, epsilon = groups*epsilon_per_group; t is the smallest integer
-    for which (exp(epsilon) + 1) * P[max of min(groups, k_bar) Z_i > t + Z'] <= delta. It states no
-    zCDP cost. Raises ParameterError for parameters out of range.
+    Guarantee: (epsilon, delta)-DP, epsilon = min(groups, k_bar + 1)*epsilon_per_group; t is the
+    smallest integer for which P[max of min(groups, k_bar) Z_i > t + Z'] <= delta. It states no zCDP
+    cost. Raises ParameterError for parameters out of range.
 
     Durfee & Rogers 2019, Lemma 6.1, whose (δ/4)(3 + ln(Δ0/δ)) bounds the same probability for
-    continuous noise. If the base rises with a unit, one of the groups it raised is not in both
-    tops, so scores and base together change by one in at most ``groups`` places.
-    Checked by ``tests/mechanisms/test_topk_laplace.py``.
+    continuous noise, and who pay it exp(epsilon) + 1 times. By coupling it is paid once: with the
+    groups that enter the top under the labels of those that leave it, scores and base together
+    change by one in at most so many places (``docs/mechanisms/coupling.md``).
+    Checked by ``tests/mechanisms/test_coupling.py`` and ``test_topk_laplace.py``.
     """
 
     name: ClassVar[str] = "laplace_top_k"
@@ -104,7 +105,8 @@ class LaplaceTopK(AboveBase):
     @property
     def epsilon(self) -> float:
         """The epsilon of the whole release."""
-        return self.groups * self.epsilon_per_group * (1 + 2.0**-50)
+        moved = moved_scores(self.groups, self.k_bar)
+        return moved * self.epsilon_per_group * (1 + 2.0**-50)
 
     @property
     def score_noise(self) -> IndependentNoise:
@@ -114,8 +116,8 @@ class LaplaceTopK(AboveBase):
     def threshold(self) -> int:
         """How far above the (k_bar+1)-th score the threshold is centred."""
         crossing = min(self.groups, self.k_bar)
-        each = self.delta / (math.exp(self.epsilon) + 1)
-        return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, each * (1 - 1e-12))
+        allowed = self.delta * (1 - 1e-12)
+        return 1 + _overtaking_quantile(1 / self.epsilon_per_group, crossing, allowed)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:

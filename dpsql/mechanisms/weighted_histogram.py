@@ -170,18 +170,29 @@ def weighted_histogram_delta(
     return _delta(epsilon, weights.groups, _joint(_smooth(noise.sigma), others), log_hidden)
 
 
-def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> float:
-    """The larger of two families over the fraction of old groups, ``sigma`` being continuous."""
+def shared_out_delta(epsilon: float, distance: float, log_hidden: float) -> float:
+    """Bound delta of Gaussian noise for units whose weight is shared out to old and fresh groups.
+
+    If a fraction f of a unit's groups is old, the scores of these move by at most sqrt(f) *
+    ``distance`` in l2, in standard deviations of continuous noise, and the others all stay hidden
+    with probability at least exp((1 - f) * ``log_hidden``). The larger of the module's two
+    families, at the worst f. Checked by ``tests/mechanisms/test_weighted_histogram.py``.
+    """
 
     def noise_delta(epsilons: Floats, cells: Integers) -> Floats:
-        distance = np.sqrt(cells / _CELLS * groups) * (WEIGHT_STEPS / sigma) * (1 + _SLACK)
-        return gaussian_deltas(epsilons, distance)
+        return gaussian_deltas(epsilons, np.sqrt(cells / _CELLS) * (distance * (1 + _SLACK)))
 
     if log_hidden == -math.inf:
         return 1.0
     corner = split_bound(epsilon, _CELLS, log_hidden / _CELLS, noise_delta)
     mixed = worst_over(1, _CELLS, lambda low, high: corner(low - 1, high))
     return min(1.0, max(-math.expm1(log_hidden) * (1 + _SLACK), mixed))
+
+
+def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> float:
+    """That of units that weigh at most ``groups`` whole groups; ``sigma`` is in steps."""
+    distance = math.sqrt(groups) * WEIGHT_STEPS / sigma * (1 + _SLACK)
+    return shared_out_delta(epsilon, distance, log_hidden)
 
 
 def _smooth(sigma: float) -> float:

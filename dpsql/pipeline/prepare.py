@@ -5,9 +5,8 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -35,7 +34,7 @@ from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import rewrite
-from dpsql.sql.syntax.parse import MISREAD, parse
+from dpsql.sql.syntax.parse import parse, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.sql.tail.bind_check import check_sql
 
@@ -97,25 +96,6 @@ class Prepared:
     def explain(self) -> Explanation:
         """Explain the plan in words and numbers."""
         return explain(self.query, self.plan, self.blocks)
-
-
-@contextlib.contextmanager
-def _understood() -> Iterator[None]:
-    """Refuse a statement that the parser or the generator of SQL stumbles over."""
-    try:
-        yield
-    except MISREAD:
-        stumbled = True
-    else:
-        stumbled = False
-    # Raised outside the handler, so that its context quotes no value of a parameter.
-    if stumbled:
-        raise QueryRefused(
-            "a part of the query cannot be understood",
-            code="not_understood",
-            hint="A function may have too many or too few arguments, or arguments of another kind "
-            "than it takes.",
-        )
 
 
 def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
@@ -194,7 +174,7 @@ class Preparer:
 
     def _plan(self, question: Question, stages: StatementTrace | None) -> Prepared:
         text, schema = question.text, self._engine.schema()
-        with _understood():
+        with understood():
             tree = parse(text)
             if stages is not None:
                 stages.tree(tree)

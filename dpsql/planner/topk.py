@@ -137,12 +137,8 @@ class _TopK:
         if cap is None:
             return _unlimited(GAUSSIAN_TOP_K)
         rho = split.rho / self.share
-        selection = GAUSSIAN_TOP_K.within_rho(replace(self.sizes, groups=cap), rho, split.delta)
-        if selection is None:
-            return _epsilon_too_large(GAUSSIAN_TOP_K)
-        # As cautious as the selection is with its own.
-        others = composed_noise(self.block, rho * (1 - 4e-7))
-        values = self._values(others, cap, scored=True)
+        selection = GAUSSIAN_TOP_K.at_rho(replace(self.sizes, groups=cap), rho, split.delta)
+        values = self._values(composed_noise(self.block, rho), cap, scored=True)
         return self._option(selection, values, cap, cap, split.conversion)
 
     def correlated(self, split: BudgetSplit) -> Option:

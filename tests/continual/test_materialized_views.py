@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -21,7 +22,9 @@ from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
 from dpsql.continual.state import Totals, ViewState
+from dpsql.continual.views import place_beside
 from dpsql.ledger import Ledger
+from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
@@ -40,6 +43,7 @@ FROM range(4800)
 """  # ten days
 WITH = "WITH (step = '1 day', start = '2026-01-01', steps = 12, epsilon = 20, delta = 1e-4)"
 COUNTED = "SELECT artist, COUNT(DISTINCT user_id) AS users FROM plays GROUP BY artist"
+SUMMED = "SELECT artist, COUNT(*) AS n, SUM(score) AS s FROM plays GROUP BY artist"
 CREATE = f"CREATE MATERIALIZED VIEW v {WITH} AS {COUNTED}"
 REFRESH = "REFRESH MATERIALIZED VIEW v"
 
@@ -288,7 +292,7 @@ def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
     connection.sql(CREATE)
     paid = spent(connection)
     (state,) = (place / "x.views").iterdir()
-    state.with_name(f"{state.name}.wal").write_bytes(b"what a killed process left")
+    (state / "state.duckdb.wal").write_bytes(b"what a killed process left")
     connection.sql("DROP MATERIALIZED VIEW v")
     assert list((place / "x.views").iterdir()) == []
     assert spent(connection) == paid
@@ -310,7 +314,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[GroupTexts, list[int]]
     def recorded(self: ViewState, step: int) -> Totals:
         totals = original(self, step)
         groups = zip(*totals.keys, strict=True)
-        values = np.array(totals.values).T.tolist()
+        values = np.array(totals.values).T.tolist()  # of all groups so far
         found.append(dict(zip(groups, values, strict=True)))
         return totals
 
@@ -460,7 +464,7 @@ def test_a_ledger_or_a_state_that_was_put_back_repeats_no_step(
         opened.sql(REFRESH)
         assert rows(opened, "SELECT DISTINCT step FROM v") == [(4,)]
     (state,) = (place.parent / "before" / "x.views").iterdir()
-    shutil.copy(state, place.parent / "other" / "x.views" / state.name)
+    shutil.copytree(state, place.parent / "other" / "x.views" / state.name, dirs_exist_ok=True)
     opened = connect(place.parent / "other")
     with closing(opened), pytest.raises(dpsql.EngineError) as caught:
         opened.sql(REFRESH)
@@ -482,6 +486,8 @@ def test_a_failure_uses_the_step_and_suspends_the_account(
             connection.sql(REFRESH)
     assert caught.value.code == "engine_failed"
     assert "4711" not in f"{caught.value!r} {caught.value.__context__!r}"
+    assert "Steps 1 to 2" in str(caught.value)
+    clock(4)
     with pytest.raises(dpsql.LedgerError) as suspended:
         connection.sql(REFRESH)
     assert suspended.value.code == "account_suspended"
@@ -577,6 +583,80 @@ def test_a_view_whose_policy_changed_does_not_go_on(
         with pytest.raises(dpsql.QueryRefused) as caught:
             opened.sql(REFRESH)
         assert caught.value.code == "view_changed"
+    gone = TablePolicy("plays", table.privacy_unit, time=table.time)  # no bounds any more
+    refused = Policy("d", changed.defaults, accounts=changed.accounts, tables={"plays": gone})
+    with closing(connect(place)) as opened:
+        opened.sql(f"CREATE MATERIALIZED VIEW w {WITH} AS {SUMMED}")
+    with dpsql.connect(place / "x.duckdb", refused, str(place / "l.db"), "ana") as opened:
+        with pytest.raises(dpsql.QueryRefused) as caught:
+            opened.sql(REFRESH.replace("VIEW v", "VIEW w"))
+        assert caught.value.code == "view_changed"
+        assert isinstance(caught.value.__cause__, dpsql.QueryRefused)
+        assert caught.value.__cause__.reason in str(caught.value.hint)  # which says what changed
+
+
+def test_averages_and_deviations_are_those_of_the_rows(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    """With hardly any noise, and with bounds that cut nothing off."""
+    select = "AVG(score) AS a, VARIANCE(score) AS v, STDDEV_POP(score) AS d, SUM(score) AS s"
+    options = WITH.replace("epsilon = 20", "epsilon = 400, max_rows_contributed = 12")
+    with closing(connect(place)) as opened:
+        opened.sql(f"CREATE MATERIALIZED VIEW v {options} AS SELECT {select} FROM plays")
+        clock(11)
+        opened.sql(REFRESH)
+        found = rows(opened, "SELECT a, v, d, s, DP_NOISE_SCALE(s) FROM v ORDER BY step")
+    with duckdb.connect(str(place / "x.duckdb"), read_only=True) as owner:
+        for day, values in list(enumerate(found, start=1))[5:]:
+            until = f"played_at < TIMESTAMP '2026-01-01' + INTERVAL {day} DAY"
+            ((a, v, d, s),) = owner.execute(f"SELECT {select} FROM plays WHERE {until}").fetchall()
+            assert values[:3] == pytest.approx((a, v, d), abs=0.3)
+            assert values[3] == pytest.approx(s, abs=6.5 * values[4])
+
+
+def test_a_limit_of_time_is_told_as_that_and_as_the_policy_says(
+    place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is the private state that takes so long, not the engine."""
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    monkeypatch.setattr(ViewState, "_absorb", lambda self, *_: self._connection.execute(endless))
+    keep = Limits(seconds=0.3, resource_failures=ResourceFailures.KEEP)
+    for limits, suspended in ((keep, False), (Limits(seconds=0.3), True)):
+        with closing(connect(place, limits=limits)) as opened:
+            if not suspended:
+                opened.sql(CREATE)
+            clock(4 if suspended else 3)
+            with pytest.raises(dpsql.EngineError) as caught:
+                opened.sql(REFRESH)
+            assert caught.value.code == "time_limit"
+            assert ("reopens" in str(caught.value)) == suspended
+
+
+def test_what_counts_for_too_long_is_interrupted(
+    place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+        clock(3)
+        with monkeypatch.context() as patch:
+            patch.setattr(ViewState, "_absorb", lambda self, *_: self._connection.execute(endless))
+            timer = threading.Timer(0.5, opened.interrupt)
+            timer.start()
+            with pytest.raises(dpsql.EngineError) as caught:
+                opened.sql(REFRESH)
+        assert caught.value.code == "interrupted"
+        clock(4)
+        opened.sql(REFRESH)
+        assert rows(opened, "SELECT DISTINCT step FROM v") == [(3,)]
+
+
+def test_states_lie_beside_the_database_whatever_it_is_called(tmp_path: Path) -> None:
+    names = {"a.duckdb": "a", "a.b.duckdb": "a.b", "a.b": "a.b", "a": "a", "a.csv": "a"}
+    for name, stem in names.items():
+        assert place_beside(tmp_path / name, None) == tmp_path.resolve() / f"{stem}.views"
+    assert place_beside(tmp_path / "a", str(tmp_path / "other")) == tmp_path / "other"
+    assert place_beside(None, None) is None
 
 
 def test_a_state_that_is_missing_stops_the_view(
@@ -585,7 +665,7 @@ def test_a_state_that_is_missing_stops_the_view(
     connection.sql(CREATE)
     clock(3)
     (state,) = (place / "x.views").iterdir()
-    state.unlink()
+    shutil.rmtree(state)
     with pytest.raises(dpsql.EngineError) as caught:
         connection.sql(REFRESH)
     assert caught.value.code == "state_missing"

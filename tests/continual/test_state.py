@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsql.continual.state import UNIT, Contribution, StateShape, ViewState
+from dpsql.continual.state import UNIT, Contribution, KeptNoise, StateShape, ViewState
 from dpsql.core.schema import Column
 from dpsql.errors import EngineError
 
@@ -25,7 +29,7 @@ Totals = dict[str | None, tuple[int, int]]
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    found = tmp_path / "clinic.views" / "a.duckdb"
+    found = tmp_path / "clinic.views" / "a"
     ViewState.create(found, "a", SHAPE)
     return found
 
@@ -101,10 +105,9 @@ def moves(seed: int, where: Path) -> list[list[int]]:
 
     steps = [rows(8) for _ in range(8)]
     without = [[row for row in step if row[0] != 3] for step in steps]
-    places = [where / name / "a.duckdb" for name in ("with", "without")]
+    places = [where / name for name in ("with", "without")]
     ViewState.create(places[0], "a", SHAPE)
-    places[1].parent.mkdir()
-    places[1].write_bytes(places[0].read_bytes())  # the same key: the same salt
+    shutil.copytree(places[0], places[1])  # the same key: the same salt
     one, other = absorb(places[0], steps), absorb(places[1], without)
     moved = []
     for group in {key for step in one for key in step}:
@@ -151,7 +154,7 @@ def test_a_step_that_failed_counts_nothing(place: Path) -> None:
 
 
 def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
-    place = tmp_path / "v" / "a.duckdb"
+    place = tmp_path / "v"
     shape = StateShape("INTEGER", SHAPE.keys, SHAPE.contributions, groups=2, window=2)
     ViewState.create(place, "a", shape)
     found = []
@@ -159,11 +162,12 @@ def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
         for step, total in enumerate([2, 3, 3, 3], start=1):
             state.absorb(step, Source([(1, "a", 1, total)]))
             found.append(state.totals(step).values[1].tolist())
-    assert found == [[2], [3], [1], []]
+    assert found == [[2], [3], [1], [0]]
 
 
 def test_only_the_owner_may_read_it(place: Path) -> None:
-    assert place.stat().st_mode & 0o777 == 0o600
+    """From the beginning, and whatever the engine puts beside it."""
+    assert place.stat().st_mode & 0o777 == 0o700
     assert place.parent.stat().st_mode & 0o777 == 0o700
 
 
@@ -178,7 +182,98 @@ def test_states_that_cannot_be_used_are_refused(place: Path, tmp_path: Path) -> 
     with pytest.raises(EngineError) as caught:
         ViewState.create(place, "a", SHAPE)
     assert caught.value.code == "state_in_the_way"
-    place.write_bytes(b"DUCK, but not really")
-    with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
+
+
+@pytest.mark.parametrize("damage", [
+    lambda raw: b"DUCK, but not really",
+    lambda raw: b"",
+    lambda raw: raw[: len(raw) // 2],
+    lambda raw: raw[:8192] + bytes(len(raw) - 8192),
+    lambda raw: bytes(byte ^ 255 for byte in raw),
+])  # fmt: skip
+def test_a_damaged_state_is_refused_in_fixed_words(place: Path, damage: Any) -> None:
+    absorb(place, [[(1, "secret", 1, 3)]])
+    (file,) = place.iterdir()
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(EngineError) as caught:
+        absorb(place, [[(1, "secret", 1, 3)]], first=2)
+    assert caught.value.code in ("state_damaged", "engine_failed")
+    assert caught.value.hint
+    assert caught.value.__cause__ is None
+    assert "duckdb" not in f"{caught.value} {caught.value.__context__!r}"
+
+
+def test_a_state_is_opened_by_one_at_a_time(place: Path) -> None:
+    with ViewState.open(place, "a", SHAPE):
+        with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
+            pass
+        assert caught.value.code == "state_busy"
+        script = f"import duckdb; duckdb.connect({str(place / 'state.duckdb')!r})"
+        other = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+        assert other.returncode != 0
+    with ViewState.open(place, "a", SHAPE):
         pass
-    assert caught.value.code in ("state_damaged", "state_busy")
+
+
+def test_a_state_that_another_process_has_is_busy(place: Path) -> None:
+    script = (
+        f"import duckdb, time; c = duckdb.connect({str(place / 'state.duckdb')!r}); "
+        "print('open', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        try:
+            with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
+                pass
+        finally:
+            other.kill()
+    assert caught.value.code == "state_busy"
+
+
+def test_what_takes_too_long_is_ended_and_counted_as_that(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    monkeypatch.setattr(ViewState, "_absorb", lambda self, *_: self._connection.execute(endless))
+    with ViewState.open(place, "a", SHAPE) as state:
+        with pytest.raises(EngineError) as caught, state.within(0.1):
+            state.absorb(1, Source([]))
+        expired = [state.expired]
+        timer = threading.Timer(0.2, state.interrupt)
+        timer.start()
+        with pytest.raises(EngineError) as stopped, state.within(60):
+            state.absorb(1, Source([]))
+        expired.append(state.expired)
+        assert state.read_steps == 0
+    assert [caught.value.code, stopped.value.code] == ["interrupted", "interrupted"]
+    assert expired == [True, False]
+
+
+def test_groups_keep_their_numbers_and_their_keys(place: Path) -> None:
+    steps: list[list[Row]] = [
+        [(unit, f"g{unit % 7}", 1, 1) for unit in range(20)],
+        [(unit, f"g{unit % 9}", 1, 1) for unit in range(20, 40)],
+    ]
+    orders = []
+    for number, rows in enumerate(steps, start=1):
+        with ViewState.open(place, "a", SHAPE) as state:
+            state.absorb(number, Source(rows))
+            first = state.totals(number).keys
+            assert state.totals(number).keys == first
+            orders.append(first[0])
+    assert orders[1][:7] == orders[0]
+    assert sorted(map(str, orders[1])) == [f"g{n}" for n in range(9)]
+
+
+def test_noise_is_kept_as_it_was_given(place: Path) -> None:
+    random = np.random.default_rng(5)
+    with ViewState.open(place, "a", SHAPE) as state:
+        assert state.kept_noise() is None
+        for step, size in ((1, 0), (2, 5000), (3, 5001)):
+            columns = {name: random.normal(size=size) for name in ("sum_0_0", "size_0")}
+            state.keep_noise(KeptNoise(step, b"digest", columns))
+            found = state.kept_noise()
+            assert found is not None
+            assert (found.step, found.digest) == (step, b"digest")
+            assert all((found.columns[name] == columns[name]).all() for name in columns)

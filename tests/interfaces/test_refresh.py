@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def test_a_view_that_fails_stops_no_other_one_and_decides_the_exit_code(world: P
     create("broken")
     (state,) = (world / "music.views").iterdir()
     create("songs")
-    state.unlink()
+    shutil.rmtree(state)
     done = run("refresh", "--all")
     assert done.exit_code == 2
     assert "broken: failed, " in done.stdout

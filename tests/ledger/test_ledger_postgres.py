@@ -114,7 +114,7 @@ def test_a_schema_of_that_name_that_is_no_ledger_is_refused_untouched(
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("UPDATE head SET version = 6, seq = seq + 1", "ledger_version"),
+        ("UPDATE head SET version = version + 1, seq = seq + 1", "ledger_version"),
         ("DROP TRIGGER events_no_delete ON events", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER events_no_update", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER ALL", "ledger_corrupt"),

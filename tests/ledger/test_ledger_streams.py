@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -233,15 +233,36 @@ def test_what_is_published_is_given_back_in_order(ledger: Ledger) -> None:
     assert ledger.verify().sound
 
 
-def test_a_step_is_published_once_and_only_while_it_is_the_last(ledger: Ledger) -> None:
+def test_a_step_is_published_once_and_never_after_a_later_one(ledger: Ledger) -> None:
     RHO.stream(ledger, "s1", ALICE)
     first = published(ledger, "s1", 1, b"x")
     refused("ledger_step_ended", ledger, ledger.publish_step, first, [b"x"])
     second = ledger.begin_step(A, "s1", 2)
     refused("ledger_step_ended", ledger, ledger.publish_step, first, [b"x"])
-    ledger.begin_step(A, "s1", 3)
+    third = ledger.begin_step(A, "s1", 3)
+    ledger.publish_step(third, [b"z"])
     refused("ledger_step_ended", ledger, ledger.publish_step, second, [b"x"])
-    assert list(ledger.step_releases(A, "s1")) == [(1, (b"x",))]
+    assert list(ledger.step_releases(A, "s1")) == [(1, (b"x",)), (3, (b"z",))]
+    assert ledger.verify().sound
+
+
+def test_steps_that_are_begun_together_are_published_in_order(ledger: Ledger) -> None:
+    RHO.stream(ledger, "s1", ALICE)
+    tickets = ledger.begin_steps(A, "s1", [1, 2, 4])
+    assert [ticket.step for ticket in tickets] == [1, 2, 4]
+    for steps in ([3], [4, 5], [5, 5], [5, 3]):  # all of them or none
+        refused("ledger_step_used", ledger, ledger.begin_steps, A, "s1", steps)
+    ledger.publish_step(tickets[0], [b"a"])
+    ledger.fail_step(tickets[1], A, Cause.ENGINE)
+    ledger.owner("olga").reopen(A)
+    refused("ledger_step_ended", ledger, ledger.publish_step, tickets[1], [b"b"])
+    ledger.publish_step(tickets[2], [b"c"])
+    made_up = replace(tickets[2], step=3)
+    refused("ledger_unknown_stream", ledger, ledger.publish_step, made_up, [b"d"])
+    assert list(ledger.step_releases(A, "s1")) == [(1, (b"a",)), (4, (b"c",))]
+    (record,) = ledger.streams(A)
+    assert record.begun == 4
+    assert ledger.verify().sound
 
 
 def test_made_up_tickets_publish_nothing(ledger: Ledger) -> None:
@@ -425,7 +446,7 @@ class Model:
             expected = "ledger_unknown_stream"
         elif self.suspended:
             expected = "account_suspended"
-        elif ticket.step in known.kept:
+        elif ticket.step <= max(known.kept, default=0):
             expected = "ledger_step_ended"
         if not expected:
             known.kept[ticket.step] = parts

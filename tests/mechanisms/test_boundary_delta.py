@@ -201,7 +201,7 @@ def crossing_released(mechanism: GaussianTopK, one: Counts, other: Counts) -> fl
 @pytest.mark.parametrize(("sensitivity", "floor"), [(1, 0), (1, 1), (2, 0)])  # floors: units only
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("k_bar", [1, 2])
-def test_groups_that_cross_the_edge_of_the_top_are_named_with_probability_at_most_half_delta(
+def test_groups_that_cross_the_edge_of_the_top_are_named_with_probability_at_most_delta(
     sensitivity: int, groups: int, k_bar: int, floor: int
 ) -> None:
     mechanism = gaussian_top_k(1.3, sensitivity, groups, k_bar, 0.2, floor)
@@ -212,14 +212,14 @@ def test_groups_that_cross_the_edge_of_the_top_are_named_with_probability_at_mos
             crossing_released(mechanism, without, with_unit),
             crossing_released(mechanism, with_unit, without),
         )
-    each = mechanism.delta / 2 / min(groups, k_bar)
+    each = mechanism.delta / min(groups, k_bar)
     at_worst = difference_tail(DiscreteGaussian(1.3), mechanism.threshold - sensitivity)
     assert (
         at_worst
         <= each
         < difference_tail(DiscreteGaussian(1.3), mechanism.threshold - sensitivity - 1)
     )
-    assert worst <= mechanism.delta / 2
+    assert worst <= mechanism.delta
     assert worst >= at_worst * 0.999, "the worst case is reached, so the threshold is not loose"
 
 
@@ -229,7 +229,7 @@ def test_the_top_k_threshold_is_the_smallest_for_its_delta(sigma: float, groups:
     for delta in DELTAS[1:]:
         for k_bar in (1, 3, 1000):
             mechanism = gaussian_top_k(sigma, 5, groups, k_bar, delta)
-            each = delta / 2 / min(groups, k_bar)
+            each = delta / min(groups, k_bar)
             noise = DiscreteGaussian(sigma)
             t = mechanism.threshold - 5
             assert difference_tail(noise, t) <= each * (1 + 1e-11)
@@ -266,7 +266,7 @@ def test_in_simulation_crossing_groups_appear_at_most_as_often_as_delta(
         crossing = set(top_of(one, k_bar, 0)[0]) - set(top_of(other, k_bar, 0)[0])
         exact = crossing_released(mechanism, one, other)
         found = top_k_runs(mechanism, one, crossing)
-        assert exact <= mechanism.delta / 2
+        assert exact <= mechanism.delta
         assert lower_bound(found, RUNS) <= exact <= upper_bound(found, RUNS)
 
 
@@ -291,7 +291,7 @@ class UnionForgotten(GaussianTopK):
 
     @property
     def threshold(self) -> int:
-        alone = GaussianTopK(self.noise, 1, 1, self.delta * 2, self.floor)
+        alone = GaussianTopK(self.noise, 1, 1, self.delta, self.floor)
         return alone.threshold
 
 
@@ -305,12 +305,12 @@ def test_broken_top_k_thresholds_are_caught_exactly(
     noise = IndependentNoise(DiscreteGaussian(1.5), sensitivity)
     mechanism = broken(noise, groups, groups, 0.4, 0)
     nothing, fresh = (0,) * groups, (sensitivity,) * groups
-    assert crossing_released(mechanism, fresh, nothing) > mechanism.delta / 2
+    assert crossing_released(mechanism, fresh, nothing) > mechanism.delta
 
 
 def test_a_broken_top_k_threshold_is_caught_in_simulation() -> None:
     mechanism = NoSensitivity(IndependentNoise(DiscreteGaussian(1.5), 3), 1, 1, 0.4, 0)
-    assert lower_bound(top_k_runs(mechanism, (3,), {0}), RUNS) > mechanism.delta / 2
+    assert lower_bound(top_k_runs(mechanism, (3,), {0}), RUNS) > mechanism.delta
 
 
 def test_padding_is_never_released() -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -195,6 +196,11 @@ def test_the_threshold_is_the_smallest_integer_that_every_number_of_new_items_al
     assert max(delta(union.threshold - 1, t) for t in sizes) > 1e-6
 
 
+def in_halves(weighting: Weighting, groups: int) -> SetUnion:
+    """As Gopi et al. 2020 print it."""
+    return set_union_one_shot(weighting, 2, EPSILON, groups=groups, delta=DELTA, halves=True)
+
+
 def test_published_thresholds_come_out() -> None:
     for groups in (1, 10, 100, 300):
         laplace = max(
@@ -209,9 +215,9 @@ def test_published_thresholds_come_out() -> None:
         for weighting in (Weighting.WEIGHTED, Weighting.POLICY):
             found = laplace_union(weighting, groups).threshold / UNIT_WEIGHT_STEPS
             assert found == pytest.approx(laplace, abs=1e-6)
-        found = gaussian_union(Weighting.WEIGHTED, groups).threshold / UNIT_WEIGHT_STEPS
+        found = in_halves(Weighting.WEIGHTED, groups).threshold / UNIT_WEIGHT_STEPS
         assert found == pytest.approx(gauss, abs=1e-6)
-        found = gaussian_union(Weighting.POLICY, groups).threshold / UNIT_WEIGHT_STEPS
+        found = in_halves(Weighting.POLICY, groups).threshold / UNIT_WEIGHT_STEPS
         assert gauss < found < gauss * (1 + 5e-4)
 
 
@@ -240,6 +246,70 @@ def test_a_one_shot_budget_is_kept_and_used(weighting: Weighting, norm: int) -> 
     union = set_union_one_shot(weighting, norm, EPSILON, groups=20, delta=DELTA)
     assert DELTA * (1 - 1e-6) < union.delta_at(EPSILON) <= DELTA
     assert union.delta_at(EPSILON * 0.99) > DELTA
+
+
+def two_families(union: SetUnion, old: int, fresh: int) -> float:
+    """The exact delta for a unit with so many items of either kind, of continuous noise."""
+    size = old + fresh
+    weight = 1.0 if union.weighting is Weighting.COUNT else size**-0.5
+    sigma = union.noise.spread / UNIT_WEIGHT_STEPS
+    shown = continuous_tail(union, union.threshold / UNIT_WEIGHT_STEPS - weight)
+    log_hidden = fresh * math.log1p(-shown)
+    distance = math.sqrt(old) * weight / sigma
+
+    def moved(epsilon: float) -> float:
+        if old == 0:
+            return max(0.0, -math.expm1(epsilon))
+        first = special.ndtr(distance / 2 - epsilon / distance)
+        return float(first - math.exp(epsilon) * special.ndtr(-distance / 2 - epsilon / distance))
+
+    with_unit = -math.expm1(log_hidden) + math.exp(log_hidden) * moved(EPSILON - log_hidden)
+    return max(with_unit, moved(EPSILON + log_hidden))
+
+
+@pytest.mark.parametrize("weighting", [Weighting.COUNT, Weighting.WEIGHTED])
+@pytest.mark.parametrize("groups", [1, 2, 7, 30])
+def test_fixed_weights_with_gaussian_noise_keep_delta_however_old_and_new_items_mix(
+    weighting: Weighting, groups: int
+) -> None:
+    """Both families of Lebeda & Retschmeier 2024, Lemma 2.7, for every unit, and nearly reached."""
+    for delta in (1e-3, DELTA):
+        union = set_union_one_shot(weighting, 2, EPSILON, groups=groups, delta=delta)
+        split = [(n - t, t) for n in range(1, groups + 1) for t in range(n + 1)]
+        worst = max(two_families(union, old, fresh) for old, fresh in split)
+        assert delta * 0.99 < worst <= delta * (1 + 1e-6)
+        smaller = DiscreteGaussian(union.noise.spread * 0.99)
+        broken = replace(union, noise=smaller)
+        assert max(two_families(broken, old, fresh) for old, fresh in split) > delta
+
+
+class OnePercentLower(SetUnion):
+    """The threshold one part in a hundred too low."""
+
+    @property
+    def threshold(self) -> int:
+        return super().threshold * 99 // 100
+
+
+def test_a_set_union_threshold_one_percent_lower_is_caught() -> None:
+    for weighting in (Weighting.COUNT, Weighting.WEIGHTED):
+        union = gaussian_union(weighting, 7)
+        lower = OnePercentLower(weighting, union.noise, 7, union.delta)
+        assert max(two_families(union, 0, n) for n in range(1, 8)) <= DELTA
+        assert max(two_families(lower, 0, n) for n in range(1, 8)) > DELTA
+
+
+def test_fixed_weights_gain_from_the_joint_analysis_and_halves_stay_reachable() -> None:
+    for weighting in Weighting:
+        lowest, printed = (
+            set_union_one_shot(weighting, 2, EPSILON, groups=10, delta=DELTA, halves=halves)
+            for halves in (False, True)
+        )
+        assert printed.delta == pytest.approx(DELTA / 2)
+        assert lowest.threshold <= printed.threshold
+        assert lowest.delta_at(EPSILON) <= DELTA
+        if weighting is not Weighting.POLICY:
+            assert lowest.threshold < 0.95 * printed.threshold
 
 
 def test_spreading_a_change_over_items_never_costs_laplace_noise_more() -> None:

@@ -13,13 +13,14 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from attacks import PLAYS
 from audit import Row, normal
 from cascade_world import PairRows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
-from support import SALT, Planned, planned
+from support import SALT, Planned, planned, plays_policy
 
 import dpsql
 from dpsql.accounting.zcdp import Composition, rho_from_epsilon
@@ -729,3 +730,22 @@ def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
             con.sql(QUERY)
         assert refused.value.code == "account_suspended"
         assert con.budget().rho_spent == pytest.approx(price, rel=1e-6)
+
+
+def test_a_materialized_view_needs_a_number(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "plays.duckdb")) as writer:
+        writer.execute(PLAYS)
+    rules = plays_policy(8)
+    with dpsql.connect(tmp_path / "plays.duckdb", rules, tmp_path / "b.db", "ana") as con:
+        for options in ("", "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = auto) "):
+            text = (
+                "CREATE MATERIALIZED VIEW v WITH (step = '1 day', steps = 30, start = '2024-01-01') "
+                f"AS SELECT {options}song, COUNT(*) AS c FROM plays GROUP BY song"
+            )
+            if not options:
+                con.sql(f"EXPLAIN {text}")
+                continue
+            with pytest.raises(QueryRefused, match="auto") as refused:
+                con.sql(text)
+            assert refused.value.code == "no_view"
+        assert con.budget().rho_spent == 0

@@ -1,41 +1,57 @@
 """Keyed noise of many groups step by step: a few numbers per group instead of all its draws.
 
-With a buffered factorisation the entries of B are, very nearly, a sum of a few powers, b_k = sum of
-weight_m * root_m**k. So (B z)_t is nearly a weighted sum of S_m = sum of root_m**(t - j) z_j, and
-each S_m follows from the one before and one draw. "Nearly" is bounded, and where the bound does not
-settle how the noise is rounded, it is computed from all draws, in integers. So the noise is that of
-:class:`KeyedNoise`, to the bit.
+The entries of a Toeplitz factorisation's B are, very nearly, a sum of a few powers, b_k = sum of
+weight_m * root_m**k: of a buffered one as many as it has buffers and one, of the square root, whose
+entries are a mixture of all powers, some twenty. So (B z)_t is nearly a weighted sum of
+S_m = sum of root_m**(t - j) z_j, and each S_m follows from the one before and one draw. "Nearly" is
+bounded, and where the bound does not settle how the noise is rounded, it is computed from all
+draws, in integers. So the noise is that of :class:`KeyedNoise`, to the bit.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.continual.factorisation import BufferedToeplitz
+from dpsql.mechanisms.continual.factorisation import BufferedToeplitz, SquareRoot
 from dpsql.mechanisms.continual.keyed import KeyedNoise, rounded_products
 
-_ROUNDING = 2.0**-51  # of a step of the recurrence, doubled, relative to the sizes of its terms
-_CHUNK = 1 << 20  # draws at a time
+_ROUNDING: Final = 2.0**-51  # of a step of the recurrence, doubled, relative to its terms' sizes
+_CHUNK: Final = 1 << 20  # draws at a time
+_MOST_POWERS: Final = 32
+_FASTEST: Final = 12.0  # decay of a root, as -log: what is faster is the root 0
+_MOST_DOUBTFUL: Final = 0.25  # of all roundings, beyond which powers are not worth their keep
+
+_Shape = SquareRoot | BufferedToeplitz
 
 
 @dataclass(frozen=True, slots=True)
 class BufferedState:
     """What is kept of a measure's groups after ``step`` steps.
 
-    ``sums`` has shape (groups, buffers + 1), ``sizes`` (groups,): the S_m, and the sum of the sizes
-    of the draws, both in units of the lattice. Whoever has it knows the noise: it is as secret as
+    ``sums`` has shape (groups, powers), ``sizes`` (groups,): the S_m, and the sum of the sizes of
+    the draws, both in units of the lattice. ``ahead``, of shape (groups, n), are the draws of the
+    next n steps, where they are known already. Whoever has it knows the noise: it is as secret as
     the key, from which it can be computed again.
     """
 
     step: int
     sums: NDArray[np.float64]
     sizes: NDArray[np.float64]
+    ahead: NDArray[np.int64] | None = None
+
+    def joined(self, other: BufferedState) -> BufferedState:
+        """These groups and then the others, at the same step; without draws that lie ahead."""
+        assert self.step == other.step
+        sums = np.concatenate((self.sums, other.sums))
+        return BufferedState(self.step, sums, np.concatenate((self.sizes, other.sizes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,54 +59,93 @@ class BufferedNoise:
     """The noise of a stream's groups from one step to the next: one draw for each.
 
     Guarantee: the same integers as ``noise.noise``. Few steps are settled by integers if the
-    lattice is fine: 40 binary places where sigma allows. Raises ParameterError for a factorisation
-    without buffers. Checked by ``tests/mechanisms/continual/test_continual_keyed.py``.
+    lattice is fine for the noise's size. Raises ParameterError for a factorisation without powers.
+    Checked by ``tests/mechanisms/continual/test_continual_keyed.py``.
     """
 
     noise: KeyedNoise
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise.factorisation, BufferedToeplitz):
-            raise ParameterError("only buffered noise goes step by step", code="bad_parameter")
+        if not isinstance(self.noise.factorisation, _Shape):
+            raise ParameterError("only the noise of powers goes step by step", code="bad_parameter")
+
+    @classmethod
+    def worthwhile(cls, noise: KeyedNoise) -> BufferedNoise | None:
+        """The noise step by step, None where most of it would come from all draws all the same."""
+        shape = noise.factorisation
+        if not isinstance(shape, _Shape):
+            return None
+        sizes = shape.steps * noise.sigma  # of the draws, added up, in units of the measure
+        return cls(noise) if 2 * _powers(shape).error * sizes <= _MOST_DOUBTFUL else None
+
+    @property
+    def powers(self) -> int:
+        """How many sums are kept for a group."""
+        return len(_powers(self._shape).roots)
+
+    @property
+    def digest(self) -> bytes:
+        """What says which sums these are: states of other roots or scales are not to be used."""
+        shape, roots = self._shape, _powers(self._shape).roots
+        scale = (self.noise.measure, self.noise.sigma, shape.steps, shape.bits)
+        return hashlib.blake2b(repr(scale).encode() + roots.tobytes(), digest_size=16).digest()
 
     def at(self, step: int, groups: Sequence[bytes]) -> BufferedState:
         """Compute the state of groups after ``step`` steps from the key: of new ones, or of all."""
+        start = np.zeros((len(groups), self.powers))
+        return self.advanced(BufferedState(0, start, np.zeros(len(groups))), step, groups)
+
+    def advanced(self, state: BufferedState, step: int, groups: Sequence[bytes]) -> BufferedState:
+        """The state after ``step`` steps, of the groups of an earlier one, by all draws between."""
+        count = step - state.step
+        if count == 0:
+            return state
         roots = _powers(self._shape).roots
-        sums, sizes = np.zeros((len(groups), len(roots))), np.zeros(len(groups))
-        if step == 0:
-            return BufferedState(0, sums, sizes)
-        ages = np.arange(step - 1, -1, -1)
-        powers, size = roots[None, :] ** ages[:, None], max(1, _CHUNK // step)
-        for begin in range(0, len(groups), size):
-            part = slice(begin, begin + size)
-            draws = self.noise.draws.draw(groups[part], np.arange(step)).astype(np.float64)
-            sums[part], sizes[part] = draws @ powers, np.abs(draws).sum(axis=1)
+        powers, size = roots[None, :] ** np.arange(count - 1, -1, -1)[:, None], _CHUNK // count
+        sums, sizes = state.sums * roots**count, state.sizes.copy()
+        numbers, draws = np.arange(state.step, step), self.noise.draws
+        for begin in range(0, len(groups), max(1, size)):
+            part = slice(begin, begin + max(1, size))
+            drawn = draws.draw(groups[part], numbers).astype(np.float64)
+            sums[part] += drawn @ powers
+            sizes[part] += np.abs(drawn).sum(axis=1)
         return BufferedState(step, sums, sizes)
 
     def next(
-        self, state: BufferedState, groups: Sequence[bytes]
+        self, state: BufferedState, groups: Sequence[bytes], further: int = 0
     ) -> tuple[BufferedState, NDArray[np.int64]]:
         """The state and the noise of the next step, of shape (groups,).
 
-        ``groups`` are the encoded keys, in the order of the state. Raises ParameterError after the
-        last step.
+        ``groups`` are the encoded keys, in the order of the state. ``further`` is how many steps
+        will follow at once: their draws are kept as far as they come with this one. Raises
+        ParameterError after the last step.
         """
         step = state.step + 1
         if step > self._shape.steps:
             raise ParameterError("the stream has no further step", code="bad_parameter")
-        powers, number = _powers(self._shape), np.array([step - 1])
-        z = np.empty(len(groups))
-        for begin in range(0, len(groups), _CHUNK):
-            part = slice(begin, begin + _CHUNK)
-            z[part] = self.noise.draws.draw(groups[part], number)[:, 0]
-        sums = state.sums * powers.roots + z[:, None]
-        sizes = state.sizes + np.abs(z)
-        noise = self._rounded(BufferedState(step, sums, sizes), groups)
-        return BufferedState(step, sums, sizes), noise
+        ahead = state.ahead
+        if ahead is None or ahead.shape[1] == 0:
+            ahead = self._drawn(step, groups, further)
+        z = ahead[:, 0].astype(np.float64)
+        sums = state.sums * _powers(self._shape).roots
+        sums += z[:, None]
+        found = BufferedState(step, sums, state.sizes + np.abs(z), ahead[:, 1:])
+        return found, self._rounded(found, groups)
+
+    def _drawn(self, step: int, groups: Sequence[bytes], further: int) -> NDArray[np.int64]:
+        """The draws of a step and of some further ones that one hash gives; (groups, n)."""
+        draws, first = self.noise.draws, step - 1
+        together = draws.together - first % draws.together
+        numbers = first + np.arange(min(together, further + 1, self._shape.steps - first))
+        size = max(1, _CHUNK // len(numbers))
+        drawn = np.empty((len(groups), len(numbers)), dtype=np.int64)
+        for begin in range(0, len(groups), size):
+            drawn[begin : begin + size] = draws.draw(groups[begin : begin + size], numbers)
+        return drawn
 
     @property
-    def _shape(self) -> BufferedToeplitz:
-        assert isinstance(self.noise.factorisation, BufferedToeplitz)
+    def _shape(self) -> _Shape:
+        assert isinstance(self.noise.factorisation, _Shape)
         return self.noise.factorisation
 
     def _rounded(self, state: BufferedState, groups: Sequence[bytes]) -> NDArray[np.int64]:
@@ -103,9 +158,11 @@ class BufferedNoise:
         bound = relative * (1 + 1e-6) * state.sizes * unit + 2.0**-50 * np.abs(halves)
         found = np.floor(halves).astype(np.int64)
         doubtful = np.flatnonzero(np.abs(halves - np.rint(halves)) <= bound)
-        if len(doubtful):
-            again = self.noise.draws.draw([groups[int(i)] for i in doubtful], np.arange(state.step))
-            found[doubtful] = rounded_products(self._shape, state.step, again)
+        size = max(1, _CHUNK // state.step)
+        for begin in range(0, len(doubtful), size):
+            part = doubtful[begin : begin + size]
+            again = self.noise.draws.draw([groups[int(i)] for i in part], np.arange(state.step))
+            found[part] = rounded_products(self._shape, state.step, again)
         return found
 
 
@@ -119,17 +176,34 @@ class _Powers:
 
 
 @lru_cache(maxsize=16)
-def _powers(shape: BufferedToeplitz) -> _Powers:
-    """Roots from the polynomials, weights by least squares; whatever they are, the error is theirs.
+def _powers(shape: _Shape) -> _Powers:
+    """Find roots, and weights by least squares; whatever they are, the error is theirs."""
+    if isinstance(shape, BufferedToeplitz):
+        return _fitted(shape, _roots_of_buffers(shape))
+    # A few more powers leave an error that the rounding of C to its lattice has anyway.
+    for number in range(8, _MOST_POWERS, 4):
+        found = _fitted(shape, _spread_roots(shape.steps, number))
+        if found.error <= 2.0**-shape.bits:
+            return found
+    return _fitted(shape, _spread_roots(shape.steps, _MOST_POWERS))
 
-    C = N(x)/D(x), so that B = D(x)/(N(x)(1 - x)) has the powers of 1 and of N's inverse roots.
-    """
+
+def _roots_of_buffers(shape: BufferedToeplitz) -> NDArray[np.float64]:
+    """C = N(x)/D(x), so that B = D(x)/(N(x)(1 - x)) has powers of 1 and of N's inverse roots."""
     decays, weights = np.array(shape.decays), np.array(shape.weights)
     numerator = np.poly(decays)
     for m, weight in enumerate(weights):
         numerator[1:] += weight * np.poly(np.delete(decays, m))
-    found = np.roots(numerator)
-    roots = np.append(1.0, np.clip(np.real(found), 0.0, 1.0))
+    return np.append(1.0, np.clip(np.real(np.roots(numerator)), 0.0, 1.0))
+
+
+def _spread_roots(steps: int, number: int) -> NDArray[np.float64]:
+    """Roots whose decays are at equal ratios, as those of a power law: k**(-1/2) here."""
+    decays = np.geomspace(0.3 / max(steps, 2), _FASTEST, number - 1)
+    return np.append(np.exp(-decays), 0.0)
+
+
+def _fitted(shape: _Shape, roots: NDArray[np.float64]) -> _Powers:
     row = shape.row(shape.steps)
     entries = row.weights[::-1]
     table = roots[None, :] ** np.arange(shape.steps)[:, None]

@@ -33,6 +33,7 @@ GroupValue = (
 )
 """A value of a key: what a column of a group's keys may hold."""
 
+_NULL = b"0" + bytes(8)  # its tag, and no payload
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _NANOSECONDS = {
@@ -60,6 +61,27 @@ def encode_group(values: Sequence[GroupValue]) -> bytes:
         tag, payload = _encoded(value)
         parts += (tag, len(payload).to_bytes(8, "big"), payload)
     return b"".join(parts)
+
+
+def encode_texts(columns: Sequence[Sequence[str | None]], count: int) -> list[bytes]:
+    """Encode groups whose keys are texts, given by column: the bytes of :func:`encode_group`.
+
+    There are ``count`` groups, and each column has as many values.
+    """
+    head = len(columns).to_bytes(4, "big")
+    if not columns:
+        return [head] * count
+    coded = [[_encoded_text(text) for text in column] for column in columns]
+    if len(coded) == 1:
+        return [head + value for value in coded[0]]
+    return [head + b"".join(values) for values in zip(*coded, strict=True)]
+
+
+def _encoded_text(text: str | None) -> bytes:
+    if text is None:
+        return _NULL
+    payload = text.encode("utf-8", "surrogatepass")
+    return b"u" + len(payload).to_bytes(8, "big") + payload
 
 
 def _encoded(value: object) -> tuple[bytes, bytes]:

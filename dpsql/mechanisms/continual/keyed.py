@@ -34,6 +34,7 @@ MAX_LATTICE_SIGMA = 2.0**52
 
 _WORDS = 8  # of 64 bits, in a digest
 _DRAW, _RETRY, _DOUBT, _SOURCE = (bytes([purpose]) for purpose in range(4))
+_DRAWS = b"dpsql draws"  # what the words of a group's own key are for
 _CHUNK = 1 << 20  # draws at a time: the working arrays stay small
 
 
@@ -73,11 +74,11 @@ class StreamKey:
         base = hashlib.blake2b(purpose.encode(), key=self.secret, person=b"dpsql once")
         return KeyedWords(base, _SOURCE + _field(step))
 
-    def group_hash(self, measure: str, group: bytes) -> hashlib.blake2b:
-        """The hash of a group's own key, to be copied and given an argument."""
-        argument = _framed(measure.encode()) + group
-        own = hashlib.blake2b(argument, key=self.secret, person=b"dpsql group").digest()
-        return hashlib.blake2b(key=own, person=b"dpsql draws")
+    def group_keys(self, measure: str, groups: Sequence[bytes]) -> list[bytes]:
+        """The groups' own keys for a measure, of 64 bytes each."""
+        argument = _framed(measure.encode())
+        base = hashlib.blake2b(argument, key=self.secret, person=b"dpsql group")
+        return [_digest(base, group) for group in groups]
 
 
 def _framed(part: bytes) -> bytes:
@@ -92,6 +93,15 @@ def _digest(base: hashlib.blake2b, argument: bytes) -> bytes:
     word = base.copy()
     word.update(argument)
     return word.digest()
+
+
+def _digests(own: Sequence[bytes], labels: Sequence[bytes]) -> bytes:
+    """The words of each of some groups, by their own keys, for each label: one after the other."""
+    if len(labels) == 1:  # one call instead of three: it is made for each group there is
+        made, (label,) = hashlib.blake2b, labels
+        return b"".join([made(label, key=key, person=_DRAWS).digest() for key in own])
+    bases = (hashlib.blake2b(key=key, person=_DRAWS) for key in own)
+    return b"".join([_digest(base, label) for base in bases for label in labels])
 
 
 class KeyedWords:
@@ -167,23 +177,22 @@ class KeyedDraws:
 
     def draw(self, groups: Sequence[bytes], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The draws of ``numbers``, of shape (groups, numbers); ``groups`` are encoded keys."""
-        bases = [self.key.group_hash(self.measure, group) for group in groups]
-        slots = _WORDS // self._width
+        own, slots = self.key.group_keys(self.measure, groups), self.together
         blocks, where = np.unique(numbers // slots, return_inverse=True)
         labels = [_DRAW + _field(int(block)) for block in blocks]
-        words = self._words([_digest(base, label) for base in bases for label in labels])
+        words = self._words(_digests(own, labels))
         words = words.reshape(len(groups), len(blocks), slots, self._width)
         words = words[:, where, numbers % slots].reshape(-1, self._width)
-        owners = _Owners(bases, numbers)
+        owners = _Owners(own, numbers)
         value, kept = self._decide(words, lambda i: owners.doubt(i, 0))
         self._retry(value, np.flatnonzero(~kept), owners)
         return value.reshape(len(groups), len(numbers))
 
     def _retry(self, value: NDArray[np.int64], todo: NDArray[np.intp], owners: _Owners) -> None:
         """Put further attempts in the place of draws that were not kept."""
-        slots, page = _WORDS // self._width, 0
+        slots, page = self.together, 0
         while len(todo):
-            pages = self._words([owners.page(int(i), page) for i in todo])
+            pages = self._words(b"".join([owners.page(int(i), page) for i in todo]))
             words = pages.reshape(len(todo), slots, self._width)
             for slot in range(slots):
                 attempt, asked = page * slots + slot + 1, todo
@@ -196,12 +205,17 @@ class KeyedDraws:
             page += 1
 
     @property
+    def together(self) -> int:
+        """How many draws of a group one hash gives: those of the numbers with one quotient."""
+        return _WORDS // self._width
+
+    @property
     def _width(self) -> int:
         """How many words a proposal takes: 32 bits for the strip, and those of the offset."""
         return 1 if _sampler(self.sigma).offset_bits <= 32 else 2
 
-    def _words(self, digests: list[bytes]) -> NDArray[np.uint64]:
-        return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64, copy=False)
+    def _words(self, digests: bytes) -> NDArray[np.uint64]:
+        return np.frombuffer(digests, dtype="<u8").astype(np.uint64, copy=False)
 
     def _decide(
         self, words: NDArray[np.uint64], doubts: Callable[[int], EntropySource]
@@ -218,14 +232,15 @@ class KeyedDraws:
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """To whom each of a flat array of draws belongs."""
+    """To whom each of a flat array of draws belongs, by the groups' own keys."""
 
-    bases: list[hashlib.blake2b]
+    own: list[bytes]
     numbers: NDArray[np.int64]
 
     def _of(self, i: int) -> tuple[hashlib.blake2b, bytes]:
         group, place = divmod(i, len(self.numbers))
-        return self.bases[group], _field(int(self.numbers[place]))
+        base = hashlib.blake2b(key=self.own[group], person=_DRAWS)
+        return base, _field(int(self.numbers[place]))
 
     def page(self, i: int, page: int) -> bytes:
         base, number = self._of(i)

@@ -16,7 +16,7 @@ from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
+from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k, moved_scores
 
 _UP = 1 + 1e-12
 _DOWN = 1 - 1e-11
@@ -143,13 +143,10 @@ def meta_unknown(
 ) -> MetaHistogram:
     """Unknown keys, an event in at most ``groups`` of them: those above each cell's threshold.
 
-    Costs at most ``rho`` and ``delta``. Raises ParameterError also if the noise would be too small
-    for the analysis of the selection (sigma below 1).
+    Costs at most ``rho`` and ``delta``.
     """
     tree = best_tree(steps)
-    noise = gaussian(rho / tree.levels * (1 - 4e-7), 1, groups)
-    if noise.scale < 1:
-        raise ParameterError("rho is too large for a noisy threshold", code="noise_scale")
+    noise = gaussian(rho / tree.levels * _DOWN, 1, moved_scores(groups, k_bar))
     each = delta / tree.levels * _DOWN
     return MetaHistogram(tree, GaussianTopK(noise, groups, k_bar, each, floor), None, groups)
 

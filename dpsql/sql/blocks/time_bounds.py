@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -12,6 +13,8 @@ from dpsql.errors import QueryRefused
 from dpsql.policy.model import Policy, TablePolicy
 
 ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
+NUMBER: Final = "step"
+"""What :func:`number_steps` calls its column: a name that no column of a view has."""
 
 
 def no_view(reason: str, hint: str) -> QueryRefused:
@@ -61,6 +64,29 @@ def bound_time(
     condition = exp.and_(exp.GTE(this=name, expression=first), name.copy() < end)
     assert isinstance(tree, exp.Select)
     tree.where(condition, copy=False)
+
+
+def number_steps(
+    tree: exp.Query,
+    qualifier: str,
+    column: str,
+    type_: str,
+    zone: str,
+    ends: Sequence[datetime],
+) -> None:
+    """Group the rows of a SELECT by a further key: how many of some wall times have passed.
+
+    ``ends`` ascend. It is the last item of the SELECT.
+    """
+    name = exp.column(column, table=qualifier, quoted=True)
+    number = exp.Case(default=exp.Literal.number(len(ends)))
+    for passed, end in enumerate(ends):
+        number = number.when(name.copy() < _literal(end, type_, zone), str(passed))
+    assert isinstance(tree, exp.Select)
+    group = tree.args.get("group")
+    tree.select(exp.alias_(number, NUMBER), copy=False)
+    if group is None or not group.args.get("all"):
+        tree.group_by(number.copy(), copy=False)
 
 
 def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:

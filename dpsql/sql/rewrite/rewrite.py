@@ -22,6 +22,12 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
@@ -68,6 +74,30 @@ def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
     on groups: whoever adds up has to bound what a unit contributes in all.
     """
     return _Rewriter(PrivateRows(plan, table, 0, dialect)).contributions()
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedSQL:
+    """The statements that compute contributions by the end of each of some steps, read once.
+
+    ``rows`` reads private rows, which are to be stored as ``table``; ``by_step`` has a statement
+    over these for each step, in order. The first is of all pairs of unit and group so far, those of
+    later steps of pairs that have rows in that step: others contribute what they did before.
+    """
+
+    table: str
+    rows: str
+    by_step: tuple[str, ...]
+
+
+def stepped_contributions(
+    plan: BlockPlan, table: Table, number: exp.Expr, steps: int, dialect: Dialect
+) -> SteppedSQL:
+    """Write the SQL of :func:`unit_contributions` for ``steps`` steps at once.
+
+    ``number`` is computed of a row and says in which of them it counts first, 0 to ``steps`` - 1.
+    """
+    return _Rewriter(PrivateRows(plan, table, 0, dialect)).stepped(number, steps)
 
 
 def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
@@ -124,13 +154,31 @@ class _Rewriter:
         row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
 
-    def contributions(self) -> str:
-        """Write one row per (unit, key) with what the unit contributes to the group."""
+    def contributions(self, steps: str | None = None) -> str:
+        """Write one row per (unit, key) with what the unit contributes to the group.
+
+        ``steps`` are the rows to read, by default all.
+        """
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         clamped = [f"{self._clamped(m, name).sql} AS {name}" for m, name in self._measures]
         columns = ", ".join([self.rows.unit, *self.rows.keys, *clamped])
-        pairs = self.dialect.derived(self._per_unit(self.dialect.derived(self._steps())))
-        return f"SELECT {columns} FROM {pairs}"
+        rows = self.dialect.derived(self._steps() if steps is None else steps)
+        return f"SELECT {columns} FROM {self.dialect.derived(self._per_unit(rows))}"
+
+    def stepped(self, number: exp.Expr, steps: int) -> SteppedSQL:
+        """Write what :meth:`contributions` computes, by the end of each of some steps."""
+        table, column = f"{INTERNAL_PREFIX}rows", self.rows.internal("number")
+        stored = self.dialect.quote(table)
+        rows = self._steps([(total_sql(number, self.rows.table, self.dialect), column)])
+        pair = [self.rows.unit, *self.rows.keys]
+        same = " AND ".join(f"here.{name} IS NOT DISTINCT FROM so_far.{name}" for name in pair)
+
+        def of(step: int) -> str:
+            before = f"SELECT * FROM {stored} AS so_far WHERE {column} <= {step}"
+            here = f"SELECT 1 FROM {stored} AS here WHERE here.{column} = {step} AND {same}"
+            return before if step == 0 else f"{before} AND EXISTS ({here})"
+
+        return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
 
     def pairs(self) -> str:
         """Write the same, or nothing but the pairs where only units are counted."""
@@ -227,8 +275,11 @@ class _Rewriter:
 
     # -- their parts --------------------------------------------------------------------------
 
-    def _steps(self) -> str:
-        """Select rows with each measure's argument as counted or summed; NULL where it is not."""
+    def _steps(self, others: Sequence[tuple[str, str]] = ()) -> str:
+        """Select rows with each measure's argument as counted or summed; NULL where it is not.
+
+        ``others`` are further expressions, with the columns they become.
+        """
         arguments: dict[str, str] = {}
         steps = []
         for (measure, name), source in zip(self._measures, self._sources, strict=True):
@@ -236,10 +287,12 @@ class _Rewriter:
                 continue
             argument = arguments.setdefault(source, name)
             steps.append(f"{self._step(measure, argument)} AS {name}")
-        rows = self.rows.select([f"{source} AS {name}" for source, name in arguments.items()])
+        computed = [*arguments.items(), *others]
+        rows = self.rows.select([f"{source} AS {name}" for source, name in computed])
         if not steps:
             return rows
-        columns = ", ".join([self.rows.unit, *self.rows.keys, *steps])
+        kept = [name for _, name in others]
+        columns = ", ".join([self.rows.unit, *self.rows.keys, *steps, *kept])
         return f"SELECT {columns} FROM {self.dialect.derived(rows)}"
 
     def _step(self, measure: Measure, name: str) -> str:

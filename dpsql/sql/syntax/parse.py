@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
@@ -83,6 +84,28 @@ _DIALECT = PrivateDuckDB()
 
 # The parser warns on stderr, with the text, about statements it does not know; they are refused.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """Refuse a statement that the parser or the generator of SQL stumbles over inside.
+
+    Raises ``QueryRefused`` (``not_understood``).
+    """
+    try:
+        yield
+    except MISREAD:
+        stumbled = True
+    else:
+        stumbled = False
+    # Raised outside the handler, so that its context quotes no value of a parameter.
+    if stumbled:
+        raise QueryRefused(
+            "a part of the query cannot be understood",
+            code="not_understood",
+            hint="A function may have too many or too few arguments, or arguments of another kind "
+            "than it takes.",
+        )
 
 
 def parse(text: str) -> exp.Query:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.continual.encoding import GroupValue, encode_group
+from dpsql.mechanisms.continual.encoding import GroupValue, encode_group, encode_texts
 
 UTC, EAST = dt.UTC, dt.timezone(dt.timedelta(hours=5, minutes=30))
 NAN = struct.unpack(">d", bytes.fromhex("fff8000000000001"))[0]
@@ -84,3 +84,11 @@ def test_what_is_not_recognised_is_refused() -> None:
     for value in ([1], (1,), {"a": 1}, 1j, Odd("a"), object(), np.timedelta64(1, "Y")):
         with pytest.raises(ParameterError):
             encode_group((value,))  # type: ignore[arg-type]
+
+
+def test_texts_by_column_are_encoded_as_groups_are() -> None:
+    columns = [["a", None, "", "ä\ud800"], ["b", "", None, "x" * 300]]
+    rows = list(zip(*columns, strict=True))
+    assert encode_texts(columns, 4) == [encode_group(row) for row in rows]
+    assert encode_texts(columns[:1], 4) == [encode_group(row[:1]) for row in rows]
+    assert encode_texts([], 1) == [encode_group(())]

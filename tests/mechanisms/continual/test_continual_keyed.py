@@ -17,6 +17,7 @@ from dpsql.mechanisms.continual.buffers import optimal_buffers
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import (
     Factorisation,
+    SlidingWindow,
     SquareRoot,
     TreeFromBelow,
     best_tree,
@@ -175,18 +176,29 @@ def test_the_bits_of_a_stream_never_change() -> None:
 PINNED = [-12, -9, -20, -32, -33, -10, 37, -58]
 
 
-@pytest.mark.parametrize("bits", [24, 40])
-@pytest.mark.parametrize("buffers", [2, 4])
-def test_noise_from_step_to_step_is_the_same_to_the_bit(bits: int, buffers: int) -> None:
-    factorisation = optimal_buffers(60, buffers, bits)
+@pytest.mark.parametrize("further", [0, 60])
+@pytest.mark.parametrize(
+    "factorisation",
+    [
+        *(optimal_buffers(60, buffers, bits) for buffers in (2, 4) for bits in (24, 40)),
+        *(SquareRoot(60, bits) for bits in (24, 40)),
+    ],
+    ids=lambda f: f"{f.name}_{f.bits}",
+)
+def test_noise_from_step_to_step_is_the_same_to_the_bit(
+    factorisation: Factorisation, further: int
+) -> None:
     noise = KeyedNoise(KEY, "units", 700.0, factorisation)
     steps = BufferedNoise(noise)
     state = steps.at(0, GROUPS)
     for step in range(1, 61):
-        state, found = steps.next(state, GROUPS)
+        state, found = steps.next(state, GROUPS, min(further, 60 - step))
         assert (found == noise.noise(step, GROUPS)).all()
         if step == 31:  # groups that are seen later, and a restart
-            state = steps.at(31, GROUPS)
+            state = steps.at(31, GROUPS[:7]).joined(steps.at(31, GROUPS[7:]))
+        if step == 40:  # some steps that were not asked for
+            skipped, state = state, steps.advanced(steps.at(12, GROUPS), 40, GROUPS)
+            assert np.allclose(state.sums, skipped.sums, atol=1e-3)
     with pytest.raises(ParameterError):
         steps.next(state, GROUPS)
 
@@ -206,9 +218,41 @@ def test_the_state_settles_most_roundings_and_knows_which_not() -> None:
     assert (np.floor(sums * 2.0**-24 + 0.5) != exact).any()
 
 
-def test_only_buffers_go_step_by_step() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [1, 2, 1000, 10_000])
+def test_powers_stand_for_square_roots_of_any_length(steps: int) -> None:
+    noise = KeyedNoise(KEY, "units", 20.0, SquareRoot(steps))
+    kept = BufferedNoise.worthwhile(noise)
+    assert kept is not None
+    state, found = kept.next(kept.at(steps - 1, GROUPS), GROUPS)
+    assert (found == noise.noise(steps, GROUPS)).all()
+    assert state.sums.shape == (len(GROUPS), kept.powers)
+    assert kept.powers <= 24
+
+
+def test_only_noise_of_powers_goes_step_by_step() -> None:
+    window = KeyedNoise(KEY, "units", 20.0, SlidingWindow(5, 3))
+    assert BufferedNoise.worthwhile(window) is None
     with pytest.raises(ParameterError):
-        BufferedNoise(KeyedNoise(KEY, "units", 20.0, SquareRoot(5)))
+        BufferedNoise(window)
+    # A C that is rounded coarsely, for large sums: nothing could be settled without all draws.
+    coarse = KeyedNoise(KEY, "units", 2.0**34, SquareRoot(365, 12))
+    assert BufferedNoise.worthwhile(coarse) is None
+
+
+def test_states_of_other_noise_have_another_digest() -> None:
+    noises = [
+        KeyedNoise(KEY, measure, sigma, shape)
+        for measure in ("units", "rows")
+        for sigma in (20.0, 21.0)
+        for shape in (
+            SquareRoot(60),
+            SquareRoot(61),
+            optimal_buffers(60, 2),
+            optimal_buffers(60, 3),
+        )
+    ]
+    assert len({BufferedNoise(noise).digest for noise in noises}) == len(noises)
 
 
 @pytest.mark.slow
