@@ -21,7 +21,7 @@ VERBS = frozenset(
         "Explain Find Forget Format Give Go Group Hash Have Hide Ignore Interrupt Invert Join "
         "Judge Keep Lay Leave Lend Let Limit List Load Lock Log Look Lower Make Map Measure "
         "Merge Move Multiply Name Normalise Number Offer Open Pack Pair Parse Place Plan Prepare "
-        "Present Price Print Propose Publish Put Quote Raise Read Recompute Record Refresh "
+        "Present Price Print Propose Publish Put Quote Raise Rank Read Recompute Record Refresh "
         "Refuse Register Release Remove Render Renew Replace Report Require Reserve Resolve "
         "Return Rewrite Round Run Say Select Send Set Shift Shorten Show Sort Spell Split Square "
         "Stand Start State Stop Store Stream Strip Sum Survey Suspend Take Tell Test Total Turn "
