@@ -213,7 +213,7 @@ def _value(key: dict[str, Any]) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:g}" if abs(value) < 1e6 else f"{'-' if value < 0 else ''}2^53"
+    return f"{'-' if value < 0 else ''}2^53" if abs(value) == 2**53 else f"{value:g}"
 
 
 if __name__ == "__main__":

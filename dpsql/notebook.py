@@ -76,7 +76,7 @@ def _parameters(method: _Method) -> _Method:
         elif spec.unlimited:
             attributes = {"metavar": "N|unlimited|auto", "type": _groups}
         flag = f"--{spec.name.replace('_', '-')}"
-        method = argument(flag, help=spec.option, **attributes)(method)
+        method = argument(flag, help=spec.option.replace("%", "%%"), **attributes)(method)
     return method
 
 

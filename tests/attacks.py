@@ -249,6 +249,22 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
             "select sum(v, contribution_bounds_per_row => (0, 5)) from (select count(*) v from visits)",
             "bounds_not_private",
         ),
+        ("select count(*, max_error => 20) from visits", ANSWERS),
+        ("select sum(x, max_error => 1e-9) from visits", "max_error_too_small"),
+        ("select avg(n, max_error => 0.5) from visits", "error_not_public"),
+        ("select count(*, max_error => -1) from visits", "parameter_out_of_range"),
+        (
+            "select with differential_privacy options (epsilon = 1, max_error = 20) count(*) from visits",
+            "epsilon_and_max_error",
+        ),
+        (
+            "select with differential_privacy options (max_error = 20) distinct k from visits",
+            "error_not_public",
+        ),
+        (
+            "select sum(v, max_error => 5) from (select count(*) v from visits)",
+            "bounds_not_private",
+        ),
         ("select sum(count(*)) from visits", "misplaced_aggregate"),
         ("select count(sum(n)) from visits", "misplaced_aggregate"),
         ("select k, count(*) from visits group by k order by max(s)", "aggregate_not_supported"),

@@ -70,12 +70,25 @@ def interval_of(
     return Interval(found.low, found.high)
 
 
+def widest_margin(plan: BlockPlan, index: int, confidence: float) -> float:
+    """Compute half the width of an aggregate's intervals, for the groups where it is largest.
+
+    Of an aggregate of one measure, in the units of the answer. Where the noise depends on how many
+    groups come out, these are 1 or the most there can be: noise that groups share is larger the
+    fewer they are.
+    """
+    aggregate = plan.block.aggregates[index]
+    (measure,) = aggregate.measures
+    most = plan.max_released
+    released = (1,) if most is None else (1, most)
+    return max(_margin(plan, n, aggregate, measure, confidence) for n in released)
+
+
 def _counted_interval(
     plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], confidence: float
 ) -> Interval:
     """Compute intervals of what a cascade counted, by the cap of each row."""
     *values, caps = columns
-    all_counted = values[-len(aggregate.measures) :]
     all_counted = values[-len(aggregate.measures) :]
     measures = [m.measure for m in plan.measures]
     low, high = np.full_like(caps, np.nan), np.full_like(caps, np.nan)

@@ -23,6 +23,7 @@ import numpy as np
 
 from dpsql.accuracy.appearance import Appearance, appearance, large_enough
 from dpsql.accuracy.intervals import interval_of
+from dpsql.core.formatting import figure_above as _up
 from dpsql.core.formatting import level, ordinal, printable
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan
@@ -318,15 +319,6 @@ def _score(plan: BlockPlan) -> str:
 
 def _units(plan: BlockPlan) -> str:
     return f"{'whole ' * _is_weighted(plan)}units ({_name(plan.block.unit_name)})"
-
-
-def _up(value: float) -> str:
-    """Round a figure up to three digits at least, so that what is said of it stays true."""
-    if float(value).is_integer():
-        return f"{value:,.0f}"
-    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
-    text = f"{math.ceil(value * 10**decimals) / 10**decimals:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _name(text: str) -> str:

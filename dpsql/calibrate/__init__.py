@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.composition import Comparison
 from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
-from dpsql.calibrate.continual import ContinualCalibration, calibrate_stream
+from dpsql.calibrate.continual import ContinualCalibration, calibrate_continual
 from dpsql.calibrate.conversions import Conversion, compare_compositions, convert
+from dpsql.calibrate.listings import ListingCalibration
 from dpsql.calibrate.registry import find_mechanism
 from dpsql.calibrate.request import (
     BUDGET_QUANTITIES,
@@ -61,10 +62,10 @@ class Calibration:
     notes: tuple[str, ...]
 
 
-Calculated = Calibration | ContinualCalibration | Conversion | Comparison
+Calculated = Calibration | ContinualCalibration | ListingCalibration | Conversion | Comparison
 
 CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
-    "continual": calibrate_stream,
+    "continual": calibrate_continual,
     "rho": convert,
     "composition": compare_compositions,
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.calibrate.listings import ListingCalibration, calibrate_listing
 from dpsql.calibrate.request import (
     BUDGET_QUANTITIES,
     Request,
@@ -81,6 +82,14 @@ class ContinualCalibration:
     sigma: float
     steps: tuple[StepFigures, ...]
     factorisations: tuple[FactorisationFigures, ...]
+
+
+def calibrate_continual(request: Request) -> ContinualCalibration | ListingCalibration:
+    """Compute the noise of a stream: with ``k`` of one that lists the largest groups.
+
+    Raises ParameterError for options that do not fit or are out of range.
+    """
+    return calibrate_stream(request) if request.k is None else calibrate_listing(request)
 
 
 def calibrate_stream(request: Request) -> ContinualCalibration:

@@ -19,7 +19,7 @@ from dpsql.continual.prepare import ViewPreparer
 from dpsql.continual.views import Views
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
-from dpsql.errors import EngineError, InterfaceError
+from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
@@ -185,13 +185,17 @@ class Answerer:
     def _reserve(self, prepared: Prepared, question: Question) -> Charge:
         """Charge the worst case, before any private row is read."""
         self._record_failures()
-        return self.paying_ledger().reserve(
-            self.payer.path,
-            Amount.charge(prepared.plan.reserved),
-            query=prepared.fingerprint,
-            plan=plan_record(prepared.plan, question.text, question.values),
-            limits=self.payer.limits,
-        )
+        try:
+            return self.paying_ledger().reserve(
+                self.payer.path,
+                Amount.charge(prepared.plan.reserved),
+                query=prepared.fingerprint,
+                plan=plan_record(prepared.plan, question.text, question.values),
+                limits=self.payer.limits,
+            )
+        except BudgetExceeded as error:
+            error.hint = _affordable(prepared, error) or error.hint
+            raise
 
     def _read_and_release(self, prepared: Prepared) -> _Release | _Failure:
         """Read the private rows of all blocks and draw what comes out of them.
@@ -283,6 +287,17 @@ class Answerer:
             self.paying_ledger().fail(charge, self.payer.analyst, cause)
             self._failures.pop(0)
             _logger.warning("%s: account suspended, cause %s", self.payer.analyst, cause.value)
+
+
+def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
+    """Say which error what is left of the account still buys; None if none, or none was asked."""
+    if error.remaining is None or error.remaining[1] < error.requested[1]:
+        return None
+    share = error.remaining[0] / error.requested[0]
+    within = prepared.within(share) if share < 1 else None
+    if within is None:
+        return None
+    return f"what is left allows less: {within}. Ask for a larger max_error"
 
 
 def _short(prepared: Prepared) -> str:

@@ -94,7 +94,8 @@ class Connection(CursorConnection):
         ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
         and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
         max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
-        contribution_bounding), within the policy's range; ``mechanism`` forces one by name.
+        contribution_bounding; or max_error instead of epsilon), within the policy's range;
+        ``mechanism`` forces one by name.
 
         A statement that reads no private table is answered as it is, at no cost. So is a question
         that this account has asked before, from the ledger with the same release, as

@@ -15,7 +15,14 @@ from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Schema, fold
 from dpsql.errors import Place, UnknownName
 from dpsql.policy.model import Policy, TablePolicy
-from dpsql.policy.parameters import NOT_GIVEN, PARAMETER_NAMES, UNLIMITED, Overrides, suggestion
+from dpsql.policy.parameters import (
+    NOT_GIVEN,
+    PARAMETER_NAMES,
+    PARAMETERS,
+    Overrides,
+    Parameters,
+    suggestion,
+)
 from dpsql.policy.resolve import resolve
 
 
@@ -27,6 +34,7 @@ BUDGET_COLUMNS: Final = _columns(
     *("account", "quantity", "spent", "remaining", "limit"), numbers=("spent", "remaining", "limit")
 )
 TABLE_COLUMNS: Final = _columns("name", "access", "privacy_unit")
+_EITHER: Final = ("epsilon", "max_error")  # of these the nearer one holds
 PARAMETER_COLUMNS: Final = _columns("parameter", "value", "source", "limit")
 COLUMN_COLUMNS: Final = _columns(
     *("column_name", "column_type", "access", "lower", "upper", "domain"),
@@ -152,9 +160,14 @@ def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None 
     values = resolve(policy, *(layer.given for layer in given))
     rows: list[tuple[object, ...]] = []
     for name in PARAMETER_NAMES if only is None else (only,):
-        sources = [layer.source for layer in given if getattr(layer.given, name) is not NOT_GIVEN]
+        names = _EITHER if name in _EITHER else (name,)
+        sources = [
+            layer.source
+            for layer in given
+            if any(getattr(layer.given, one) is not NOT_GIVEN for one in names)
+        ]
         source = sources[-1] if sources else "policy"
-        rows.append((name, _value_text(getattr(values, name)), source, _limit(policy, name)))
+        rows.append((name, _value_text(values, name), source, _limit(policy, name)))
     return Listing(PARAMETER_COLUMNS, rows)
 
 
@@ -208,8 +221,13 @@ def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
     return _access(table)
 
 
-def _value_text(value: object) -> str:
-    return "unlimited" if value is UNLIMITED else str(value)
+def _value_text(parameters: Parameters, name: str) -> str:
+    value = getattr(parameters, name)
+    if name == "epsilon" and parameters.max_error is not None:
+        return "as max_error needs"
+    if value is None:
+        return "none" if PARAMETERS[name].optional else "unlimited"
+    return str(value)
 
 
 def _limit(policy: Policy, name: str) -> str | None:

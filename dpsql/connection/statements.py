@@ -41,6 +41,9 @@ from dpsql.sql.syntax.statements import (
     read_statement,
 )
 
+_INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
+"""What SET puts in the place of which: of the two, the later one holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
@@ -184,7 +187,9 @@ class Statements:
         """
         match statement:
             case Set(name, value, place):
-                self._set[name] = _checked(self._policy, name, value, place)
+                checked = _checked(self._policy, name, value, place)
+                self._set.pop(_INSTEAD_OF.get(name, ""), None)
+                self._set[name] = checked
                 return listings.parameter_listing(self._policy, self._layers(), name)
             case Reset(name):
                 self._set.pop(name, None)

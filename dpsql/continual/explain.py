@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
 
+from dpsql.continual.explain_listings import few_steps, listing_lines
+from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.prepare import PreparedView
 from dpsql.core.formatting import significant
-
-_SHOWN: Final = 5  # steps
 
 
 def explain_view(view: PreparedView) -> str:
@@ -19,6 +18,12 @@ def explain_view(view: PreparedView) -> str:
 
 
 def _lines(view: PreparedView) -> Iterator[str]:
+    yield from _promised(view)
+    plan = view.plan
+    yield from listing_lines(plan) if isinstance(plan, ListingPlan) else _running(plan)
+
+
+def _promised(view: PreparedView) -> Iterator[str]:
     plan, definition = view.plan, view.plan.definition
     steps, block, loss = definition.steps, plan.block, plan.loss
     epsilon, delta = definition.parameters.epsilon, definition.parameters.delta
@@ -28,6 +33,11 @@ def _lines(view: PreparedView) -> Iterator[str]:
     yield f"  price: epsilon {significant(epsilon)}, delta {significant(delta)}, once for all steps"
     yield f"  (rho {significant(loss.rho)}, delta {significant(loss.delta)}); nothing is refunded"
     yield f"  protects: {block.unit_name} ({block.unit_column}), over all steps together"
+
+
+def _running(plan: ViewPlan) -> Iterator[str]:
+    definition, block = plan.definition, plan.block
+    steps = definition.steps
     yield f"  contributions: at most {plan.groups:,} groups per unit over all steps, the first ones"
     yield f"  at most {block.parameters.max_rows_contributed:,} rows of a unit in each"
     yield f"  mechanism: {plan.histogram.name}"
@@ -36,7 +46,7 @@ def _lines(view: PreparedView) -> Iterator[str]:
     for index, noise in enumerate(plan.noises):
         measure = plan.measures[index]
         yield f"  noise of {measure.name}: standard deviation by step"
-        for step in _few(steps.count):
+        for step in few_steps(steps.count):
             std = noise.std(step) * measure.step
             yield f"    step {step:,}: {significant(std)}"
         yield f"    one answer at this price: {significant(_once(plan, index) * measure.step)}; "
@@ -48,7 +58,7 @@ def _lines(view: PreparedView) -> Iterator[str]:
         return
     score = plan.measures[plan.score]
     yield f"  groups: those whose noisy {score.name} exceeds"
-    for step in _few(steps.count):
+    for step in few_steps(steps.count):
         yield f"    step {step:,}: {int(thresholds[step - 1]):,}"
 
 
@@ -56,9 +66,3 @@ def _once(plan: ViewPlan, index: int) -> float:
     """The standard deviation of a single answer that costs as much as the whole view."""
     noise = plan.noises[index]
     return noise.sigma / math.sqrt(float(noise.factorisation.norm_squared))
-
-
-def _few(count: int) -> list[int]:
-    """The first step, the last one, and some between them."""
-    spread = {round(count ** (i / (_SHOWN - 1))) for i in range(_SHOWN)}
-    return sorted(spread | {1, count})

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
-from dpsql.continual.definition import Factoring, ViewDefinition
+from dpsql.continual.definition import ContinualMechanism, Factoring, ViewDefinition
 from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, NoisyMeasure
@@ -38,7 +38,6 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
-from dpsql.policy.parameters import AutomaticGroups
 from dpsql.sql.blocks.time_bounds import no_view
 
 _BUFFERS: Final = 4
@@ -155,6 +154,16 @@ class ViewPlan:
         """How many groups one unit may contribute to over all steps."""
         return self.histogram.noise.groups
 
+    @property
+    def one_step(self) -> bool:
+        """False: a unit may contribute at every step, within its bounds."""
+        return False
+
+    @property
+    def by_step(self) -> bool:
+        """True if the state keeps what each step added."""
+        return self.definition.window is not None
+
     def of_block(self, block: Block) -> ViewPlan:
         """The same plan over other rows: those of a later step."""
         return replace(self, block=block)
@@ -163,7 +172,7 @@ class ViewPlan:
     def contributions(self) -> tuple[Contribution, ...]:
         """What a unit may contribute to a group over all steps, per measure."""
         return tuple(
-            Contribution(self.block.measure_column(i), noise.sensitivity, _grows(measure))
+            Contribution(self.block.measure_column(i), noise.sensitivity, only_grows(measure))
             for i, (measure, noise) in enumerate(zip(self.measures, self.noises, strict=True))
         )
 
@@ -207,19 +216,20 @@ def plan_view(definition: ViewDefinition, block: Block, composition: Composition
     The measures of the view share them equally. Raises ``QueryRefused`` (``no_view``) for a query
     that has no running answer, ``ParameterError`` for parameters out of range.
     """
-    _refuse(block)
+    refuse_no_running_answer(block)
+    _refuse_other_names(definition, block)
     known = block.known_domain
     groups = _groups(block)
     deciding = block.parameters.min_units_per_group > 1
     counted = [m.kind for m in block.measures if m.kind in _COUNTS]
     needs_units = deciding if known else deciding or not counted
-    measures = tuple(map(_fine, with_units(block) if needs_units else block.measures))
+    measures = tuple(map(fine_measure, with_units(block) if needs_units else block.measures))
     score = min(range(len(measures)), key=lambda i: _rank(measures[i], units=needs_units))
     budget = QueryBudget.of(definition.parameters, composition)
-    split = budget.whole()
+    split = budget.whole() if known else budget.halved()
     rows = block.parameters.max_rows_contributed
-    factorisation = _factorisation(definition)
-    reaches = [_reach(measure, rows) for measure in measures]
+    factorisation = factorisation_of(definition)
+    reaches = [stream_reach(measure, rows) for measure in measures]
     if budget.one_shot and len(measures) == 1:
         # All of delta for the noise where keys are declared, else half of it for the names.
         delta = budget.delta if known else budget.delta / 2
@@ -251,7 +261,8 @@ def optimised(steps: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return found.decays, found.weights
 
 
-def _factorisation(definition: ViewDefinition) -> Factorisation:
+def factorisation_of(definition: ViewDefinition) -> Factorisation:
+    """Return the factorisation of a view's noise. Raises ``QueryRefused`` (``no_view``)."""
     steps = definition.steps.count
     if definition.window is not None and definition.window < steps:
         if definition.factoring is not Factoring.TOEPLITZ:
@@ -271,7 +282,18 @@ def _factorisation(definition: ViewDefinition) -> Factorisation:
     return SquareRoot(steps)
 
 
-def _refuse(block: Block) -> None:
+def refuse_no_running_answer(block: Block) -> None:
+    """Refuse a block that no view answers. Raises ``QueryRefused`` (``no_view``)."""
+    if block.parameters.automatic:
+        raise no_view(
+            "max_groups_contributed is auto, which looks at the rows of one step alone",
+            "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
+        )
+    if block.parameters.max_error is not None or any(a.max_error for a in block.aggregates):
+        raise no_view(
+            "the error of a view grows from step to step, so max_error has no one epsilon",
+            "Give epsilon; EXPLAIN CREATE MATERIALIZED VIEW tells the error of each step.",
+        )
     if not block.aggregates:
         raise no_view("a view counts or sums", "Add an aggregate such as COUNT(*).")
     if any(aggregate.quantile is not None for aggregate in block.aggregates):
@@ -292,20 +314,40 @@ def _refuse(block: Block) -> None:
         )
 
 
+def _refuse_other_names(definition: ViewDefinition, block: Block) -> None:
+    """Refuse a mechanism, asked for by name, that is another one; and options that it lacks."""
+    if definition.choices.given:
+        raise no_view(
+            f"all groups are counted at every step, which has no {definition.choices.given[0]}",
+            "Leave the option out, or write continual = 'scheduled_top_k' and ORDER BY … LIMIT k.",
+        )
+    match definition.mechanism:
+        case ContinualMechanism.BASE_MECH:
+            fits, what = not block.keys, "one count without keys"
+        case ContinualMechanism.KNOWN_BASE:
+            fits, what = block.known_domain and bool(block.keys), "keys that are all declared"
+        case ContinualMechanism.UNK_BASE:
+            fits, what = not block.known_domain, "keys that nobody declared"
+        case _:
+            return
+    if not fits:
+        others = ", ".join((Factoring.TREE, *list(ContinualMechanism)[:3]))
+        raise no_view(
+            f"{definition.mechanism} is for {what}",
+            f"Write continual = one of: {others}; or leave it out, for less noise.",
+        )
+
+
 def _groups(block: Block) -> int:
     """How many groups a unit may contribute to; with declared keys at most all there are."""
-    cap = block.parameters.max_groups_contributed
-    if isinstance(cap, AutomaticGroups):
-        raise no_view(
-            "max_groups_contributed is auto, which looks at the rows of one step alone",
-            "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
-        )
+    cap = block.parameters.groups_limit
     if block.known_domain:
         return block.domain_size if cap is None else min(cap, block.domain_size)
     if cap is None:
         raise no_view(
             "a unit may contribute to any number of groups",
-            "Set max_groups_contributed: it bounds the groups of a unit over all steps.",
+            "Set max_groups_contributed: it bounds the groups of a unit over all steps. Or ask for "
+            "the largest ones: ORDER BY a count DESC LIMIT k.",
         )
     return cap
 
@@ -317,15 +359,19 @@ def _rank(measure: Measure, *, units: bool) -> int:
     return _COUNTS.index(measure.kind) if measure.kind in _COUNTS else len(_COUNTS)
 
 
-def _fine(measure: Measure) -> Measure:
-    """The measure as it is without weights, on its lattice as fine as totals allow."""
+def fine_measure(measure: Measure) -> Measure:
+    """Return the measure as it is without weights, on a lattice as fine as totals allow."""
     if measure.lattice is None:
         return replace(measure, weights=None)
     lattice = measure.lattice
     return replace(measure, weights=None, lattice=replace(lattice, coarsening=1))
 
 
-def _reach(measure: Measure, rows: int) -> int:
+def stream_reach(measure: Measure, rows: int) -> int:
+    """Bound what a unit adds to a group over all steps, in steps of the measure.
+
+    Raises ``QueryRefused`` (``no_view``) for more than a running sum can hold.
+    """
     reach = max(1, measure.reach(rows))
     if reach.bit_length() > _FINE_BITS:
         raise no_view(
@@ -335,7 +381,8 @@ def _reach(measure: Measure, rows: int) -> int:
     return reach
 
 
-def _grows(measure: Measure) -> bool:
+def only_grows(measure: Measure) -> bool:
+    """Tell whether what a unit adds to a measure is never negative."""
     return measure.kind not in (
         MeasureKind.SUM,
         MeasureKind.CENTERED_SUM,

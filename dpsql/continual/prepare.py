@@ -12,7 +12,8 @@ from typing import Final
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.continual.definition import ViewDefinition
-from dpsql.continual.plan import ViewPlan, plan_view
+from dpsql.continual.listing_plan import ListingPlan, plan_continual
+from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment
@@ -62,7 +63,7 @@ class PreparedView:
     after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step.
     """
 
-    plan: ViewPlan
+    plan: ViewPlan | ListingPlan
     unit_type: str
     keys: tuple[Column, ...]
     columns: tuple[ViewColumn, ...]
@@ -74,8 +75,15 @@ class PreparedView:
         plan, keys = self.plan, self.keys
         if plan.block.known_domain:
             keys = tuple(Column(key.name, "BIGINT") for key in keys)
-        window = plan.definition.window
-        return StateShape(self.unit_type, keys, plan.contributions, plan.groups, window)
+        return StateShape(
+            self.unit_type,
+            keys,
+            plan.contributions,
+            plan.groups,
+            plan.definition.window,
+            plan.one_step,
+            plan.by_step,
+        )
 
     @property
     def shown(self) -> tuple[Column, ...]:
@@ -111,7 +119,8 @@ class ViewPreparer:
         (block,) = query.blocks
         tail = query.plain
         assert tail is not None
-        plan = plan_view(definition, block, composition)
+        short_lived = self._short_lived(definition)
+        plan = plan_continual(definition, block, composition, short_lived=short_lived)
         self._examine(block, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
@@ -123,6 +132,16 @@ class ViewPreparer:
         """The SQL that reads what each unit has contributed to each group by the end of a step."""
         (block,) = self._query(view.plan.definition, step).blocks
         return self._contributions(view.plan.of_block(block).at(step))
+
+    def _short_lived(self, definition: ViewDefinition) -> bool:
+        """Tell whether units are of periods that all lie within one step each."""
+        with understood():
+            _, table = timed_table(parse(definition.text), self._policy)
+        unit, time = table.privacy_unit, table.time
+        if unit is None or unit.per is None or time is None:
+            return False
+        same = fold(unit.per.column) == fold(time.column)
+        return same and definition.steps.consist_of(unit.per.every)
 
     def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
         """The SQL that computes the contributions of several steps, and reads private rows once."""
@@ -214,7 +233,7 @@ def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
 
 
 def _columns(
-    plan: ViewPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
+    plan: ViewPlan | ListingPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
 ) -> Iterator[ViewColumn]:
     """The columns of the view; the last ``hidden`` ones of its tail are there for intervals."""
     block, first = plan.block, plan.at(1)

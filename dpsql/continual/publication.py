@@ -14,11 +14,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.noise import ViewNoise
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import Totals
 from dpsql.errors import LedgerError
 from dpsql.ir.measures import MeasureKind
+from dpsql.ir.query import Block
 from dpsql.pipeline.release import aggregate_answers
 from dpsql.pipeline.released import drawn_columns
 
@@ -58,7 +60,7 @@ def draw_step(
     Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``ViewState``.
     """
     if plan.block.known_domain:
-        totals = _dense(plan, totals)
+        totals = _dense(plan.block, totals)
     noises = noise.at(step, totals.keys, totals.count, further)
     noisy = [exact + drawn for exact, drawn in zip(totals.values, noises, strict=True)]
     shown = plan.histogram.shown(step, totals.values[plan.score], noisy[plan.score])
@@ -71,10 +73,21 @@ def draw_step(
     return StepRelease(step, groups, {name: answers[name] for name in columns})
 
 
-def _dense(plan: ViewPlan, totals: Totals) -> Totals:
+def exact_groups(block: Block, totals: Totals) -> tuple[list[GroupTexts], NDArray[np.int64]]:
+    """Return the groups of a step and the exact values of its one measure, of shape (groups,).
+
+    Of a declared domain all groups, by the positions of their keys, in its order; else in an order
+    that is private.
+    """
+    found = _dense(block, totals) if block.known_domain else totals
+    (values,) = found.values
+    return [_texts(found.keys, i) for i in range(found.count)], values
+
+
+def _dense(block: Block, totals: Totals) -> Totals:
     """The totals of all declared groups, by the positions of their keys, in the domain's order."""
-    sizes = [len(key.domain or ()) for key in plan.block.keys]
-    size = plan.block.domain_size
+    sizes = [len(key.domain or ()) for key in block.keys]
+    size = block.domain_size
     places = np.zeros(totals.count, dtype=np.int64)
     for column, number in zip(totals.keys, sizes, strict=True):
         places = places * number + np.array([int(text or 0) - 1 for text in column], dtype=np.int64)
@@ -144,7 +157,7 @@ def packed(release: StepRelease) -> Iterator[bytes]:
         yield text.encode("utf-8", "surrogatepass")
 
 
-def unpacked(plan: ViewPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
+def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
     """The release that was packed. Raises ``LedgerError`` (``ledger_corrupt``) for anything else.
 
     Whoever can write to the ledger can put anything there, and none of it is quoted.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.prepare import AS_OF, PreparedView
 from dpsql.continual.publication import GroupTexts, StepRelease
@@ -64,7 +65,7 @@ def view_rows(view: PreparedView, releases: Iterable[StepRelease]) -> ViewRows:
     return ViewRows(view, columns)
 
 
-def _texts_of(plan: ViewPlan, index: int) -> Callable[[GroupTexts], str | None]:
+def _texts_of(plan: ViewPlan | ListingPlan, index: int) -> Callable[[GroupTexts], str | None]:
     """What gives a key of a group as text: itself, or the declared value at its position."""
     if not plan.block.known_domain:
         return lambda group: group[index]

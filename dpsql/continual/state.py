@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.continual.choices import KeptChoices
 from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream
@@ -59,15 +60,18 @@ class Contribution:
 class StateShape:
     """The columns of a state: the unit's type, the keys, and what is contributed per measure.
 
-    A unit contributes to at most ``groups`` groups over all steps. ``window`` is the number of
-    steps that a value covers, None for all of them.
+    A unit contributes to at most ``groups`` groups over all steps, None for any number of them;
+    with ``one_step`` at one step alone, the first that reads rows of it. ``window`` is the number
+    of steps that a value covers, None for all of them. ``by_step`` keeps what each step added.
     """
 
     unit_type: str
     keys: tuple[Column, ...]
     contributions: tuple[Contribution, ...]
-    groups: int
+    groups: int | None
     window: int | None = None
+    one_step: bool = False
+    by_step: bool = False
 
     @property
     def key_names(self) -> list[str]:
@@ -112,6 +116,8 @@ class ViewState:
         ((key,),) = _intact(lambda: connection.execute("SELECT key FROM meta").fetchall())
         self.key = StreamKey(bytes(key))
         """The key of the view's noise: a secret."""
+        self.choices = KeptChoices(connection)
+        """Which groups were chosen, and when."""
 
     @classmethod
     def create(cls, place: Path, stream: str, shape: StateShape) -> None:
@@ -201,10 +207,11 @@ class ViewState:
 
         ``rows`` has the unit, the keys and, per measure, all that the unit has contributed to the
         group by the end of the step; pairs of unit and group that are left out stay as they are.
-        Guarantee: over all steps a unit changes at most ``shape.groups`` groups, and each measure
-        of a group by at most its ``reach`` in l1; which groups and by how much depends on its own
-        rows alone. Groups are taken in the order of the steps that first read them, then of a
-        salted hash, and never given up. Checked by ``tests/continual/test_state.py``.
+        Guarantee: over all steps a unit changes at most ``shape.groups`` groups, with
+        ``shape.one_step`` at a single step, and each measure of a group by at most its ``reach`` in
+        l1; which groups, when and by how much depends on its own rows alone. Groups are taken in
+        the order of the steps that first read them, then of a salted hash, and never given up.
+        Checked by ``tests/continual/test_state.py`` and ``test_listings.py``.
         """
         try:
             discreetly(lambda: self._absorb(step, rows))
@@ -234,11 +241,19 @@ class ViewState:
 
     def totals(self, step: int) -> Totals:
         """The exact values of a step, once its rows are absorbed."""
+        window = self._shape.window
+        return self._summed(_COUNTED if window is None else _between(step - window + 1, step))
+
+    def added(self, first: int, last: int) -> Totals:
+        """Sum up what the steps from ``first`` to ``last`` added, of a state that keeps it.
+
+        What a step added never changes once a later one was absorbed.
+        """
+        return self._summed(_between(first, last))
+
+    def _summed(self, source: str) -> Totals:
         shape = self._shape
         sums = [f"sum({quote(e.name)})::BIGINT AS {quote(e.name)}" for e in shape.contributions]
-        source = _COUNTED
-        if shape.window is not None:
-            source = f"(SELECT * FROM {_ADDED} WHERE step > {step - shape.window})"
         sql = f"SELECT {', '.join([_GROUP, *sums])} FROM {source} GROUP BY {_GROUP}"
         found = discreetly(lambda: self._connection.execute(sql).fetchnumpy())
         count = discreetly(self._read_texts)
@@ -328,6 +343,7 @@ class ViewState:
             had = (f"coalesce(old.{name}, 0)" for name in (quote(each.name), _spent(each)))
             increments.append(f"{_increment(each, *had)} AS {quote(each.name)}")
         some = " OR ".join(f"{quote(e.name)} <> 0" for e in shape.contributions)
+        some = "FALSE" if shape.one_step else some
         names = [f"new.{name}" for name in (UNIT, _GROUP, *shape.key_names)]
         columns = ", ".join(["old.rowid AS place", *names, *increments])
         return (
@@ -348,10 +364,12 @@ class ViewState:
             f"SELECT {UNIT} AS owner, count(*) AS had FROM {_COUNTED} "
             f"WHERE {UNIT} IN ({fresh}) GROUP BY {UNIT}"
         )
+        still = " AND had IS NULL" if shape.one_step else ""
+        within = "TRUE" if shape.groups is None else f"turn <= {shape.groups}"
         return (
             f"SELECT * FROM (SELECT new.* EXCLUDE (place), {rank} + coalesce(had, 0) AS turn "
-            f"FROM {_MET} new LEFT JOIN ({had}) ON owner = new.{UNIT} WHERE new.place IS NULL) "
-            f"WHERE turn <= {shape.groups}"
+            f"FROM {_MET} new LEFT JOIN ({had}) ON owner = new.{UNIT} "
+            f"WHERE new.place IS NULL{still}) WHERE {within}"
         )
 
     def _named(self) -> str:
@@ -384,9 +402,9 @@ class ViewState:
         return f"SELECT {columns} FROM {_TAKEN} new JOIN {_GROUPS} known ON {same}"
 
     def _logged(self, step: int) -> str:
-        """Keep the increments of a step by group, where values cover a window; and no others."""
+        """Keep the increments of a step by group, where they are asked for; and no others."""
         shape = self._shape
-        if shape.window is None:
+        if shape.window is None and not shape.by_step:
             return "SELECT 1"
         names = ", ".join([*shape.key_names, *(quote(each.name) for each in shape.contributions)])
         both = (
@@ -400,6 +418,10 @@ class ViewState:
             f"INSERT INTO {_ADDED} SELECT {selected} FROM ({both}) new "
             f"JOIN {_GROUPS} known ON {same} GROUP BY {_GROUP}"
         )
+
+
+def _between(first: int, last: int) -> str:
+    return f"(SELECT * FROM {_ADDED} WHERE step BETWEEN {first} AND {last})"
 
 
 def _tables(shape: StateShape) -> Iterator[str]:

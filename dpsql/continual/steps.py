@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dpsql.core.periods import Period, zone_named
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual.factorisation import MAX_STEPS
 
+_EPOCH: Final = datetime(1970, 1, 1)
 _LAST_YEAR: Final = 9000  # so that no sum of dates leaves the calendar
 
 
@@ -59,6 +60,19 @@ class ViewSteps:
     def end_instant(self, step: int) -> datetime:
         """The instant at which a step ends, in UTC."""
         return self.end(step).replace(tzinfo=zone_named(self.zone)).astimezone(UTC)
+
+    def consist_of(self, period: Period) -> bool:
+        """Tell whether no period, of those that follow each other since 1970, is in two steps."""
+        ends = (self.end(step) for step in range(self.count + 1))
+        if period.months:
+            return all(
+                end == datetime(end.year, end.month, 1)
+                and (12 * end.year + end.month - _EPOCH.month - 12 * _EPOCH.year) % period.months
+                == 0
+                for end in ends
+            )
+        every = timedelta(seconds=period.seconds)
+        return all((end - _EPOCH) % every == timedelta() for end in ends)
 
     def closed(self, now: datetime) -> int:
         """How many steps have closed at an instant (with a time zone)."""

@@ -25,8 +25,10 @@ from dpsql.continual.definition import (
     read_definition,
     read_options,
 )
+from dpsql.continual.listing_plan import ListingPlan
+from dpsql.continual.listing_release import draw_listing
 from dpsql.continual.noise import ViewNoise
-from dpsql.continual.plan import optimised
+from dpsql.continual.plan import ViewPlan, optimised
 from dpsql.continual.prepare import PreparedView, ViewPreparer
 from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
 from dpsql.continual.rows import ViewRows, view_rows
@@ -91,17 +93,17 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a refresh works with, up to the step ``last``."""
+    """What a refresh works with, up to the step ``last``; without noise where groups are chosen."""
 
     view: View
     prepared: PreparedView
     state: ViewState
-    noise: ViewNoise
+    noise: ViewNoise | None
     last: int
 
     def keep(self) -> None:
         """Keep what the noise of later steps follows from: of use to the next refresh."""
-        kept = self.noise.kept()
+        kept = None if self.noise is None else self.noise.kept()
         if kept is not None:
             self.state.keep_noise(kept)
 
@@ -186,7 +188,15 @@ class Views:
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
         buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
         definition = ViewDefinition(
-            name, text, steps, found.window, found.factoring, parameters, buffers
+            name,
+            text,
+            steps,
+            found.window,
+            found.factoring,
+            parameters,
+            buffers,
+            found.mechanism,
+            found.choices,
         )
         return self._preparer.prepare(definition, self._composition(self._payer.analyst))
 
@@ -237,7 +247,9 @@ class Views:
         rows = 0
         with ViewState.open(place, view.record.stream, prepared.shape, memory) as state:
             numbers = range(self._first(view, state), last + 1)
-            noise = ViewNoise(prepared.plan, state.key, state.kept_noise())
+            noise = None
+            if isinstance(prepared.plan, ViewPlan):
+                noise = ViewNoise(prepared.plan, state.key, state.kept_noise())
             work = _Work(view, prepared, state, noise, last)
             with closing(self._published(work, numbers, listed)) as releases:
                 for release in releases:
@@ -386,7 +398,11 @@ class Views:
                 state.absorb(step, reading.rows(step))
                 totals = state.totals(step)
                 plan, further = work.prepared.plan, work.last - step
-                release = draw_step(plan, step, totals, work.noise, listed, further)
+                if isinstance(plan, ListingPlan):
+                    release = draw_listing(plan, step, totals, state)
+                else:
+                    assert work.noise is not None
+                    release = draw_step(plan, step, totals, work.noise, listed, further)
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used

@@ -50,8 +50,10 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_bounds": "Contribution bounds that are not two numbers in order, or are given twice.",
         "bad_fraction": "A quantile of something else than one fraction between 0 and 1.",
         "bad_option": "An option of WITH DIFFERENTIAL_PRIVACY whose value is not a plain literal.",
-        "bounds_do_not_apply": "Contribution bounds for an aggregate that has no use for them.",
-        "bounds_not_private": "Contribution bounds on an aggregate over released rows.",
+        "bounds_do_not_apply": "Contribution bounds, or an error, for an aggregate that has no use "
+        "for them.",
+        "bounds_not_private": "Contribution bounds, or an error, on an aggregate over released "
+        "rows.",
         "bounds_too_large": "Bounds so wide, or per row and per group so far apart, that noise in "
         "proportion would be useless, or sums of many rows no integers of the engine.",
         "bounds_too_small": "Bounds so close to zero that computers tell the values apart no more.",
@@ -118,6 +120,9 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "too_many_relations": "More private tables joined than `limits.private_relations` allows.",
         "unbounded_sum": "A sum of values without bounds: no noise could hide one row.",
         "unknown_bounds": "A named argument of an aggregate that is not a contribution bound.",
+        "error_not_public": "A maximum error of something whose error depends on what is released: "
+        "averages, spreads, quantiles, keys alone.",
+        "max_error_too_small": "A maximum error that no epsilon within the limits keeps.",
         "unknown_ordinal": "A GROUP BY position outside the select list.",
         "unknown_qualifier": "A name before `.*` that no table of the FROM clause has.",
         "window_over_private_rows": "A window function over private rows: it looks at other rows.",
@@ -268,13 +273,15 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     NotSupportedError: {"executemany": "It would pay for every answer and show only the last."},
     OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
     ParameterError: {
+        "epsilon_and_max_error": "An epsilon and a maximum error in one place: each decides the "
+        "other.",
         "bad_period": "A length of time is not one, such as '1 day'.",
         "bad_steps": "A view cannot have so many steps, or steps like these.",
         "bad_time": "A time is not one, such as '2026-01-01 06:00'.",
-        "bad_view_option": "An option of a view has a value of another type.",
+        "bad_view_option": "An option of a view has a value that it cannot have.",
         "bad_window": "The window of a view is no whole number of its steps.",
         "name_taken": "A view would have the name of a table.",
-        "unknown_factorisation": "There is no factorisation of that name.",
+        "unknown_factorisation": "There is no factorisation or mechanism of views of that name.",
         "unknown_zone": "There is no time zone of that name.",
         "view_option_missing": "A view lacks an option that it needs.",
         "view_option_unknown": "A view has no option of that name.",

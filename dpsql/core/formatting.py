@@ -29,6 +29,19 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def figure_above(value: float) -> str:
+    """Round a figure up to three digits at least, so that what is said of it stays true.
+
+    >>> figure_above(53.0), figure_above(0.12345), figure_above(1234.5)
+    ('53', '0.124', '1,235')
+    """
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{math.ceil(value * 10**decimals) / 10**decimals:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def fixed(value: float, decimals: int) -> str:
     """Write a number with the given decimals, thousands separated, and no minus before zero.
 

@@ -6,11 +6,13 @@ is computed from no measure: it is drawn from all values of a group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 
 from sqlglot import exp
+
+from dpsql.errors import Place
 
 RELEASED_BITS = 20
 """Sensitivities of sums are kept near this many bits, well inside the samplers' range."""
@@ -245,13 +247,26 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True)
+class MaxError:
+    """Half the width that the intervals of an aggregate may have, in the units of the answer.
+
+    ``place`` is where the query says so, None where it was set elsewhere.
+    """
+
+    value: float
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """An aggregate of the select list: its kind and the measures (by index) it is computed from.
 
-    A quantile is computed from none.
+    A quantile is computed from none. ``max_error`` is how far noise may move it, None where an
+    epsilon decides; it is no part of what is asked: all that it does is to find the epsilon.
     """
 
     kind: AggregateKind
     measures: tuple[int, ...]
     text: str
     quantile: Quantile | None = None
+    max_error: MaxError | None = field(default=None, compare=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -23,9 +24,10 @@ from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
-from dpsql.planner import plan_query
+from dpsql.planner import plan_query, plan_within_epsilon
+from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import Policy, TablePolicy
-from dpsql.policy.parameters import Parameters
+from dpsql.policy.parameters import EPSILON_LIMITS, Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
@@ -65,10 +67,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanningTerms:
+    """How blocks were planned: ``replan`` plans one within its epsilon, ``most`` being the most."""
+
+    replan: Replan
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A query that has been validated, planned, rewritten and bound: ready to be paid for.
 
-    What reads materialized views, which come and go, is ``passing``: it is not remembered.
+    ``terms`` are for asking what other epsilons would buy. What reads materialized views, which
+    come and go, is ``passing``: it is not remembered.
     """
 
     query: Query
@@ -76,6 +87,7 @@ class Prepared:
     blocks: tuple[PreparedBlock, ...]
     columns: tuple[Column, ...]
     fingerprint: str
+    terms: PlanningTerms
     passing: bool = False
 
     @property
@@ -95,7 +107,20 @@ class Prepared:
 
     def explain(self) -> Explanation:
         """Explain the plan in words and numbers."""
-        return explain(self.query, self.plan, self.blocks)
+        replan, most = self.terms.replan, self.terms.most
+        rates = tuple(exchange_rates(block.plan, replan, most) for block in self.blocks)
+        return explain(self.query, self.plan, self.blocks, rates)
+
+    def within(self, share: float) -> str | None:
+        """Say how near the answer comes to a maximum error for a share of its price.
+
+        None if it asks for none, or if the share is too small to be answered.
+        """
+        asking = [block.plan for block in self.blocks if error_targets(block.plan.block)]
+        if len(asking) < len(self.blocks):
+            return None
+        found = [error_within(plan, share, self.terms.replan) for plan in asking]
+        return None if not found or None in found else "; ".join(filter(None, found))
 
 
 def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
@@ -194,7 +219,8 @@ class Preparer:
         if stages is not None:
             stages.blocks(query, self._dialect)
         _refuse_views(query.blocks, views)
-        plan = plan_query(query, question.mechanism, self._composition)
+        most = self._policy.maxima.epsilon or EPSILON_LIMITS[1]
+        plan = plan_query(query, question.mechanism, self._composition, most)
         if stages is not None:
             stages.plans(plan.blocks)
         refuse_unknown_noise(plan.blocks)
@@ -206,8 +232,18 @@ class Preparer:
             self._tails.checker.check(query, blocks)
             # All types are checked here, where there are no rows.
             columns = self._engine.bind(check_sql(query, blocks, tuple(views.values())))
-        prepared = Prepared(query, plan, blocks, columns, fingerprint(plan.blocks))
-        return replace(prepared, passing=bool(views))
+        replan = partial(
+            plan_within_epsilon, mechanism=question.mechanism, composition=self._composition
+        )
+        return Prepared(
+            query,
+            plan,
+            blocks,
+            columns,
+            fingerprint(plan.blocks),
+            PlanningTerms(replan, most),
+            passing=bool(views),
+        )
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
         """Return the materialized views that a statement may mean: names that no table has."""

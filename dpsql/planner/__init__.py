@@ -10,6 +10,7 @@ to appear, or by noise where all groups are answered.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from dpsql.accounting.zcdp import ZERO, Composition
 from dpsql.errors import Error, ParameterError, QueryRefused
@@ -20,10 +21,12 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
+from dpsql.planner.max_error import all_kept, error_targets, plan_with_least_epsilon
 from dpsql.planner.option import Option
 from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
 from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import top_k_options
+from dpsql.policy.parameters import EPSILON_LIMITS
 
 MECHANISM_NAMES = names()
 """The mechanisms that can be asked for by name."""
@@ -35,24 +38,44 @@ ONE_SHOT_ONLY = frozenset(entry.name for entry in ENTRIES if entry.one_shot)
 
 
 def plan_query(
-    query: Query, mechanism: str | None = None, composition: Composition = Composition.ZCDP
+    query: Query,
+    mechanism: str | None = None,
+    composition: Composition = Composition.ZCDP,
+    most_epsilon: float = EPSILON_LIMITS[1],
 ) -> PrivacyPlan:
     """Plan every block of a query; the reservation is the sum of their worst cases.
 
     ``mechanism`` forces a mechanism by name; ``composition`` is that of the account that pays.
-    Raises ``QueryRefused`` or ``ParameterError`` where no mechanism can answer within the
-    parameters.
+    ``most_epsilon`` is the most that a block may spend if it asks for a maximum error. Raises
+    ``QueryRefused`` or ``ParameterError`` where no mechanism can answer within the parameters.
     """
-    blocks = tuple(plan_block(block, mechanism, composition) for block in query.blocks)
+    blocks = tuple(
+        plan_block(block, mechanism, composition, most_epsilon) for block in query.blocks
+    )
     return PrivacyPlan(blocks, sum((block.loss(None) for block in blocks), ZERO))
 
 
 def plan_block(
-    block: Block, mechanism: str | None = None, composition: Composition = Composition.ZCDP
+    block: Block,
+    mechanism: str | None = None,
+    composition: Composition = Composition.ZCDP,
+    most_epsilon: float = EPSILON_LIMITS[1],
 ) -> BlockPlan:
     """Find the best plan for one block, with the candidates it was chosen from.
 
-    The block's own ``mechanism`` goes before that of the statement.
+    The block's own ``mechanism`` goes before that of the statement. Where the block asks for a
+    maximum error, its epsilon is the least that keeps it, and its parameters then say so.
+    """
+    replan = partial(plan_within_epsilon, mechanism=mechanism, composition=composition)
+    if not error_targets(block):
+        return replan(block)
+    return plan_with_least_epsilon(block, replan, most_epsilon)
+
+
+def plan_within_epsilon(block: Block, mechanism: str | None, composition: Composition) -> BlockPlan:
+    """Find the best plan that costs at most the epsilon in the block's parameters.
+
+    Of those that keep a maximum error, if any does and the block asks for one.
     """
     mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISM_NAMES:
@@ -66,7 +89,9 @@ def plan_block(
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:
         raise _no_mechanism(options, mechanism, budget)
-    best = min(wanted, key=lambda option: option.rank)
+    targets = error_targets(block)
+    keeping = [o for o in wanted if o.plan is not None and all_kept(o.plan, targets)]
+    best = min(keeping or wanted, key=lambda option: option.rank)
     assert best.plan is not None
     candidates = tuple(o.candidate(o is best, mechanism is not None) for o in options)
     plan = replace(best.plan, quantiles=priced_quantiles(best.plan, budget))

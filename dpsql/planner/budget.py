@@ -78,6 +78,10 @@ class QueryBudget:
         """Return the split for mechanisms that need no delta of their own."""
         return self._split(1.0 if self.one_shot else SHARES[0])
 
+    def halved(self) -> BudgetSplit:
+        """Return the split of a mechanism that spends delta of its own, half of all there is."""
+        return self._split(SHARES[0])
+
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
         """Find the best of the options that the possible divisions of delta lead to.
 

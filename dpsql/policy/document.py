@@ -135,6 +135,7 @@ class DefaultsSection(Section):
     k_bar: int = _default("k_bar")
     min_units_per_group: int = _default("min_units_per_group")
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
+    max_error: float | None = _default("max_error")
 
     _checked = field_validator("*", mode="plain")(checked_parameter)
 

@@ -51,6 +51,7 @@ AUTO: Final = "auto"
 EPSILON_LIMITS: Final = (1e-6, 1000.0)
 DELTA_LIMITS: Final = (1e-18, 0.5)
 COUNT_LIMITS: Final = (1, 2**31 - 1)
+ERROR_LIMITS: Final = (1e-12, 1e30)
 MAX_SUGGESTIONS: Final = 20
 
 
@@ -84,9 +85,10 @@ class ParameterSpec:
 
     ``type`` is of its values, ``limits`` are dpsql's own. ``option`` explains it beside an option,
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
-    ``unlimited``: no number is a value too, and so is ``auto``. ``least``: a policy's default is
-    the least that a query may use. ``choices`` says what the words of a choice mean. ``in_plan``:
-    all that it does shows in the plan; any other is part of what tells one question from another.
+    ``unlimited``: no number is a value too, and so is ``auto``. ``optional``: None is a value, by
+    which it says nothing. ``least``: a policy's default is the least that a query may use.
+    ``choices`` says what the words of a choice mean. ``in_plan``: all that it does shows in the
+    plan; any other is part of what tells one question from another.
     """
 
     name: str
@@ -96,6 +98,7 @@ class ParameterSpec:
     maximum: str | None = None
     limits: tuple[float, float] = COUNT_LIMITS
     unlimited: bool = False
+    optional: bool = False
     least: bool = False
     choices: str = ""
     in_plan: bool = False
@@ -168,6 +171,16 @@ _TABLE: Final = (
         "each at less than full weight.",
         in_plan=True,
     ),
+    ParameterSpec(
+        "max_error",
+        float,
+        option="Instead of ε: the least that keeps 95% intervals of counts and sums within ±.",
+        default="Instead of ε: a query costs the least ε that keeps each of its counts and sums "
+        "within ± this, with 95% confidence. A query that gives an ε is answered with that.",
+        limits=ERROR_LIMITS,
+        optional=True,
+        in_plan=True,
+    ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
 """Every privacy parameter, in the order in which they are listed."""
@@ -187,7 +200,9 @@ class Parameters:
     group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
     ``min_units_per_group``: groups of fewer units are left out: with undeclared keys by their
     number of units, with declared ones by that number with noise.
-    ``contribution_bounding``: how a unit with too many groups is bounded.
+    ``contribution_bounding``: how a unit with too many groups is bounded. ``max_error``: half the
+    width that intervals of counts and sums may have, in the units of the answer; the query then
+    costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
     """
 
     epsilon: float = 0.5
@@ -197,6 +212,7 @@ class Parameters:
     k_bar: int = 1000
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
+    max_error: float | None = None
 
     @property
     def automatic(self) -> bool:
@@ -220,6 +236,7 @@ class PrivacyParameters(TypedDict, total=False):
     k_bar: int
     min_units_per_group: int
     contribution_bounding: ContributionBounding | Literal["sample", "weight"]
+    max_error: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +253,7 @@ class Overrides:
     k_bar: object = NOT_GIVEN
     min_units_per_group: object = NOT_GIVEN
     contribution_bounding: object = NOT_GIVEN
+    max_error: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -256,7 +274,8 @@ class Maxima:
     """The most a query may ask for; None is no maximum.
 
     There is none for ``min_units_per_group``, whose default is already the least a query may use,
-    nor for ``contribution_bounding``, which is a choice and not an amount.
+    nor for ``contribution_bounding``, which is a choice and not an amount, nor for ``max_error``:
+    the epsilon that it takes has one.
     """
 
     epsilon: float | None = None
@@ -269,8 +288,8 @@ class Maxima:
 def check_value(name: str, value: object) -> ParameterValue:
     """Check one parameter against dpsql's own limits alone.
 
-    The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only.
-    Raises ParameterError (also ``unknown_parameter``).
+    The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only,
+    None alone one of ``max_error`` too. Raises ParameterError (also ``unknown_parameter``).
     """
     check_parameter_name(name)
     spec, value = PARAMETERS[fold(name)], _plain(value)
@@ -278,6 +297,8 @@ def check_value(name: str, value: object) -> ParameterValue:
         return UNLIMITED
     if spec.unlimited and _is_automatic(value):
         return value if isinstance(value, AutomaticGroups) else AutomaticGroups()
+    if spec.optional and value is None:
+        return None
     if spec.type is float:
         return _real(spec, value)
     return _count(spec, value) if spec.type is int else _choice(spec, value)
@@ -296,6 +317,25 @@ def check_maximum(maxima: Maxima, name: str, value: float | int | AutomaticGroup
         code="parameter_out_of_range",
         hint=f"The maximum is the policy's: maxima.{name} in the policies file.",
     )
+
+
+def asked_by_error(settings: Mapping[str, object]) -> bool | None:
+    """Tell whether settings of one place ask for a maximum error, or else for an epsilon.
+
+    None where they say nothing of either. Raises ParameterError (``epsilon_and_max_error``) where
+    both are given: each says what the other is to be.
+    """
+    epsilon = settings.get("epsilon", NOT_GIVEN) is not NOT_GIVEN
+    error = settings.get("max_error", NOT_GIVEN)
+    if epsilon and error not in (NOT_GIVEN, None):
+        raise ParameterError(
+            "epsilon and max_error cannot be given together: each decides the other",
+            code="epsilon_and_max_error",
+            hint="Leave one of them out. EXPLAIN says which error an epsilon buys, and back.",
+        )
+    if error is not NOT_GIVEN:
+        return error is not None
+    return False if epsilon else None
 
 
 def check_parameter_name(name: str) -> None:

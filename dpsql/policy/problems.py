@@ -143,7 +143,7 @@ def _unknown_key_hint(path: Path) -> str:
     if parameter is not None and parameter.least:
         return f"Set it under defaults: defaults.{name} is already the least a query may use."
     if parameter is not None:
-        return f"Set it under defaults: defaults.{name}. A query may choose either."
+        return f"Set it under defaults: defaults.{name}. A query may choose any."
     known = tuple(section.model_fields)
     return suggestion(name, known) or f"Known here: {', '.join(known)}."
 

@@ -13,6 +13,7 @@ from dpsql.policy.parameters import (
     Overrides,
     Parameters,
     ParameterValue,
+    asked_by_error,
     check_maximum,
     check_minimum,
     check_value,
@@ -23,17 +24,18 @@ def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = Non
     """Return the parameters of a query: ``base``, then each override, the last one winning.
 
     ``base`` is the policy's defaults unless given; order overrides from far to near: connection,
-    session, query, a SELECT's OPTIONS. Raises ParameterError
-    (``parameter_not_number``, ``parameter_not_integer``, ``parameter_not_finite``,
-    ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the first winning value outside
-    its range.
+    session, query, a SELECT's OPTIONS. Of ``epsilon`` and ``max_error`` the nearer one holds.
+    Raises ParameterError (``parameter_not_number``, ``parameter_not_integer``,
+    ``parameter_not_finite``, ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the
+    first winning value outside its range, and (``epsilon_and_max_error``) where one override gives
+    both.
     """
     chosen: dict[str, object] = {n: getattr(base or policy.defaults, n) for n in PARAMETER_NAMES}
     for settings in overrides:
-        for name in PARAMETER_NAMES:
-            value = getattr(settings, name)
-            if value is not NOT_GIVEN:
-                chosen[name] = value
+        given = {n: v for n in PARAMETER_NAMES if (v := getattr(settings, n)) is not NOT_GIVEN}
+        if asked_by_error(given) is False:
+            chosen["max_error"] = None
+        chosen |= given
     checked: dict[str, Any] = {n: check_setting(policy, n, value) for n, value in chosen.items()}
     return Parameters(**checked)
 

@@ -13,6 +13,7 @@ from dpsql.accounting.composition import Comparison
 from dpsql.calibrate import Calculated, Calibration
 from dpsql.calibrate.continual import ContinualCalibration
 from dpsql.calibrate.conversions import Conversion
+from dpsql.calibrate.listings import ListingCalibration
 from dpsql.calibrate.values import Figures
 from dpsql.core.formatting import significant
 from dpsql.mechanisms.utility import UtilityBound
@@ -60,6 +61,34 @@ def _(answer: ContinualCalibration) -> RenderableType:
         Text(f"  figures in: {answer.measured}", style="dim"),
         indented(compared, above=1),
         Text("  in units of the std of a single answer at the same cost", style="dim"),
+    )
+
+
+@answer_panel.register
+def _(answer: ListingCalibration) -> RenderableType:
+    whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
+    cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
+    facts = [("Guarantee", whole), ("In a session", cost)]
+    facts += [("Analysis", answer.how), ("Source", answer.source)]
+    steps = titled("step", "std", "95% within", right=range(3))
+    for at in answer.steps:
+        steps.add_row(f"{at.step:,}", significant(at.std), f"± {significant(at.margin_95)}")
+    ways = titled(
+        "groups are chosen", "choices", "95% at", "worst std", "rms std", right=range(1, 5)
+    )
+    for way in answer.ways:
+        figures = significant(way.exceeds), significant(way.worst), significant(way.rms)
+        ways.add_row(way.name, f"{way.choices:,}", *figures)
+    return Group(
+        _title(answer.mechanism, answer.parameters),
+        _facts(facts),
+        indented(steps, above=1),
+        Text("  figures in: count of a listed group, chosen at the doubling steps", style="dim"),
+        indented(ways, above=1),
+        Text(
+            "  95% at: what a choice finds so likely, in counts above the next after", style="dim"
+        ),
+        Text("  std: in units of that of a single answer at the same cost", style="dim"),
     )
 
 

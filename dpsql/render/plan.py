@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.core.formatting import ordinal, printable, significant
+from dpsql.core.formatting import figure_above, ordinal, printable, significant
 from dpsql.mechanisms.utility import UtilityBound
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.render.tables import indented, pairs, titled
@@ -14,6 +14,8 @@ from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanatio
 from dpsql.sql.syntax.text import pretty
 
 MAX_SQL = 20_000
+MAX_RATED = 4
+"""How many aggregates the exchange rate is shown for."""
 
 
 def explanation_panel(explanation: Explanation) -> Group:
@@ -92,6 +94,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         parts.append(indented(_noise_table(block), above=1))
     if block.steps:
         parts.append(indented(_step_table(block), above=1))
+    if len(block.rates) > 1:
+        parts.append(indented(_rate_table(block), above=1))
     parts.append(indented(_candidate_table(block), above=1))
     which = "the only statement that reads protected rows"
     if block.steps:
@@ -175,6 +179,20 @@ def _margin(column: ColumnFigure) -> str:
     if column.resolution is None:
         return f"± {significant(column.margin95)}"
     return f"± {significant(column.margin95)} ranks, in steps of {significant(column.resolution)}"
+
+
+def _rate_table(block: BlockExplanation) -> Table:
+    """Draw which epsilon buys which error, the block's own among others."""
+    rated = [i for i, margin in enumerate(block.rates[0].margins) if margin is not None]
+    shown = rated[:MAX_RATED]
+    names = [printable(block.columns[index].aggregate) for index in shown]
+    table = titled("With epsilon", *names, right=range(1, len(names) + 1))
+    for rate in block.rates:
+        margins = [f"± {figure_above(rate.margins[index] or 0.0)}" for index in shown]
+        own = rate.epsilon == block.epsilon
+        note = " (this query)" if own else ""
+        _row(table, f"{significant(rate.epsilon)}{note}", *margins, style="" if own else "dim")
+    return table
 
 
 def _candidate_table(block: BlockExplanation) -> Table:

@@ -20,6 +20,7 @@ from dpsql.mechanisms.cascade import (
 )
 from dpsql.mechanisms.utility import UtilityBound
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
+from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import ContributionBounding
 
@@ -72,9 +73,11 @@ class BlockExplanation:
     ``least_units`` is the noisy number of units below which a declared group is left out, None if
     none is; one of ``units_95`` units comes out with probability 95%. ``utility_bound`` says how
     good the first ``limit`` groups of a top-k are, in the units of the answer. All scores are those
-    of bounded contributions. ``sql`` holds a random salt, which no run uses. ``steps`` are those of
-    a cascade, which reads rows in several statements: ``sql`` is the first of them, and figures of
-    noise are those at a cap of 1.
+    of bounded contributions. ``epsilon`` is the most it may cost: as was asked for, or the least
+    that keeps a maximum error. ``rates`` say which margins of 95% intervals which epsilons buy,
+    this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
+    uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
+    first of them, and figures of noise are those at a cap of 1.
     """
 
     table: str
@@ -95,6 +98,8 @@ class BlockExplanation:
     utility_bound: UtilityBound | None
     reserved: PrivacyLoss
     least: PrivacyLoss
+    epsilon: float = 0.0
+    rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
 
 
@@ -127,7 +132,9 @@ class Explanation:
         return display.text(self)
 
 
-def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
+def explain_block(
+    plan: BlockPlan, sql: str, rates: tuple[ExchangeRate, ...] = ()
+) -> BlockExplanation:
     """Return the figures of one block plan."""
     block, selection = plan.block, plan.selection
     half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
@@ -152,6 +159,8 @@ def explain_block(plan: BlockPlan, sql: str) -> BlockExplanation:
         utility_bound=_utility_bound(plan, step),
         reserved=plan.loss(None),
         least=plan.loss(0),
+        epsilon=block.parameters.epsilon,
+        rates=rates,
         steps=_steps(plan),
     )
 
@@ -187,12 +196,20 @@ def _look_figure(name: str, look: LookNoise) -> StepFigure:
     return StepFigure(name, look.noise.rho(1), 0.0, look.noise.std(1))
 
 
-def explain(query: Query, plan: PrivacyPlan, blocks: Sequence[PreparedBlock]) -> Explanation:
-    """Return the explanation of a planned statement."""
+def explain(
+    query: Query,
+    plan: PrivacyPlan,
+    blocks: Sequence[PreparedBlock],
+    rates: Sequence[tuple[ExchangeRate, ...]],
+) -> Explanation:
+    """Return the explanation of a planned statement, with the exchange rates of each block."""
     return Explanation(
         query=query.text,
         tail=query.tail,
-        blocks=tuple(explain_block(block.plan, block.statement) for block in blocks),
+        blocks=tuple(
+            explain_block(block.plan, block.statement, rate)
+            for block, rate in zip(blocks, rates, strict=True)
+        ),
         reserved=plan.reserved,
         reserved_epsilon=plan.epsilon(plan.reserved),
         conversion_delta=plan.conversion_delta,

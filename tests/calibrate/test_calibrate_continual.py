@@ -65,7 +65,7 @@ def test_a_window_has_less_noise_than_the_running_count() -> None:
         ({"epsilon": 1.0, "delta": 1e-6}, "needs --steps"),
         ({"steps": 5, "epsilon": 1.0}, "needs --delta"),
         ({"steps": 5, "delta": 1e-6}, "either --epsilon or --rho"),
-        ({"steps": 5, "delta": 1e-6, "rho": 0.1, "k": 3}, "does not take --k"),
+        ({"steps": 5, "delta": 1e-6, "rho": 0.1, "queries": 3}, "does not take --queries"),
         ({"steps": 5, "delta": 1e-6, "rho": 0.1, "window": 6}, "must not exceed"),
         ({"steps": 5, "delta": 1e-6, "rho": 0.1, "analysis": "exact"}, "does not take --analysis"),
         ({"steps": 5, "delta": 1e-6, "epsilon": 0.1, "analysis": "pure"}, "does not take"),

@@ -17,11 +17,12 @@ from dpsql.continual.state import UNIT, Contribution, KeptNoise, StateShape, Vie
 from dpsql.core.schema import Column
 from dpsql.errors import EngineError
 
+GROUPS = 2
 SHAPE = StateShape(
     "INTEGER",
     (Column("k", "VARCHAR"),),
     (Contribution("units", 1, True), Contribution("total", 6, False)),
-    groups=2,
+    groups=GROUPS,
 )
 Row = tuple[int, str | None, int, int]
 Totals = dict[str | None, tuple[int, int]]
@@ -123,7 +124,7 @@ def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
     seed: int, tmp_path: Path
 ) -> None:
     changed = moves(seed, tmp_path)
-    assert 0 < len(changed) <= SHAPE.groups
+    assert 0 < len(changed) <= GROUPS
     assert all(units <= 1 and total <= 6 for units, total in changed)
     assert max(total for _, total in changed) > 3  # the rows do press against the bound
 
@@ -140,7 +141,7 @@ def test_caps_that_are_made_anew_at_every_step_are_noticed(
 
     monkeypatch.setattr(ViewState, "absorb", forgetful)
     changed = moves(0, tmp_path)
-    assert len(changed) > SHAPE.groups
+    assert len(changed) > GROUPS
     assert any(units > 1 or total > 6 for units, total in changed)
 
 

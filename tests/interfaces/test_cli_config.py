@@ -141,6 +141,25 @@ def test_the_nearest_source_wins(project: Path, monkeypatch: pytest.MonkeyPatch)
     assert reserved(*asked) == pytest.approx(0.5)
 
 
+def test_of_epsilon_and_max_error_the_nearer_one_holds(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def epsilon(*arguments: str) -> object:
+        blocks = plan("explain", QUERY, "--format", "json", *arguments)["blocks"]
+        assert isinstance(blocks, list)
+        return blocks[0]["epsilon"]
+
+    assert epsilon() == 0.25  # the file's
+    wanted = epsilon("--max-error", "30")
+    assert wanted != 0.25
+    monkeypatch.setenv("DPSQL_MAX_ERROR", "30")
+    assert epsilon() == wanted
+    assert epsilon("--epsilon", "2") == 2.0
+    both = run("explain", QUERY, "--epsilon", "2", "--max-error", "30")
+    assert both.exit_code != 0
+    assert "epsilon_and_max_error" in both.output
+
+
 def test_config_shows_each_setting_and_where_it_comes_from(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +192,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "k_bar": 5,
         "min_units_per_group": 4,
         "contribution_bounding": "weight",
+        "max_error": 12.5,
         "mechanism": "gumbel_top_k",
     }
     assert set(values) == {setting.key for setting in settings()}

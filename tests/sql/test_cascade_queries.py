@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from attacks import PLAYS, VIEW_WITH
+from attacks import PLAYS
 from audit import Row, normal
 from cascade_world import PairRows
 from hypothesis import HealthCheck, given, settings
@@ -738,7 +738,11 @@ def test_a_materialized_view_needs_a_number(tmp_path: Path) -> None:
     rules = plays_policy(8)
     with dpsql.connect(tmp_path / "plays.duckdb", rules, tmp_path / "b.db", "ana") as con:
         for options in ("", "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = auto) "):
-            text = f"CREATE MATERIALIZED VIEW v {VIEW_WITH} AS SELECT {options}song, COUNT(*) AS c FROM plays GROUP BY song"
+            text = (
+                "CREATE MATERIALIZED VIEW v "
+                "WITH (step = '1 day', steps = 30, start = '2024-01-01') "
+                f"AS SELECT {options}song, COUNT(*) AS c FROM plays GROUP BY song"
+            )
             if not options:
                 con.sql(f"EXPLAIN {text}")
                 continue

@@ -19,7 +19,7 @@ def _calculable() -> str:
     width = max(len(mechanism.name) for mechanism in MECHANISMS)
     lines = [f"  {m.name:{width}}  {m.summary}" for m in MECHANISMS]
     lines += [
-        f"  {'continual':{width}}  running counts over --steps refreshes, one guarantee for all",
+        f"  {'continual':{width}}  running counts over --steps refreshes, or the --k largest",
         f"  {'rho':{width}}  between rho and epsilon, at delta, either way",
         f"  {'composition':{width}}  the total epsilon of equal queries, by each theorem",
     ]
@@ -30,6 +30,7 @@ _EXAMPLES = options.examples(
     "dpsql calibrate gshm --epsilon 0.35 --delta 1e-5 --k 51914 \\\n  --analysis exact",
     "dpsql calibrate gaussian_top_k --rho 0.01 --delta 1e-8 \\\n  --k 10 --k-bar 1000 --groups 3",
     "dpsql calibrate continual --epsilon 1 --delta 1e-6 --steps 365 --groups 10",
+    "dpsql calibrate continual --epsilon 1 --delta 1e-6 --steps 365 --k 10",
     "dpsql calibrate rho --epsilon 1 --delta 1e-6",
     "dpsql calibrate composition --epsilon 0.1 --delta 1e-6 --queries 50 -f json",
 )

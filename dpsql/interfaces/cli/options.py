@@ -206,13 +206,32 @@ def _stacked(options: tuple[Decorator, ...]) -> Decorator:
     return decorate
 
 
+_EITHER: Final = ("epsilon", "max_error")
+_NEARNESS: Final = (
+    ParameterSource.COMMANDLINE,
+    ParameterSource.PROMPT,
+    ParameterSource.ENVIRONMENT,
+    ParameterSource.DEFAULT_MAP,
+    ParameterSource.DEFAULT,
+    None,
+)
+
 quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress and no remarks.")
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the privacy parameters that were given; the policy decides the others."""
+    """Return the privacy parameters that were given; the policy decides the others.
+
+    Of epsilon and max_error the one that was given nearer, where both were.
+    """
     names = (*PARAMETER_NAMES, "mechanism")
-    return {name: options[name] for name in names if options.get(name) is not None}
+    given = {name: options[name] for name in names if options.get(name) is not None}
+    if {"epsilon", "max_error"} <= given.keys():
+        ctx = click.get_current_context()
+        epsilon, error = (_NEARNESS.index(ctx.get_parameter_source(n)) for n in _EITHER)
+        if epsilon != error:
+            del given[_EITHER[epsilon < error]]
+    return given
 
 
 def query_text(sql: str) -> str:

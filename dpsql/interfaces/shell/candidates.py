@@ -35,7 +35,10 @@ OF_VIEWS: Final = tuple(f"{verb} MATERIALIZED VIEW" for verb in ("CREATE", "DROP
 STARTS: Final = tuple(
     sorted(("DESCRIBE", "EXPLAIN", "RESET", "SELECT", "SET", "SHOW", "WITH", *OF_VIEWS))
 )
-VIEW_OPTIONS: Final = ("continual", "start", "step", "steps", "window")
+VIEW_OPTIONS: Final = (
+    *("continual", "margin", "schedule", "start", "step", "steps", "switches"),
+    *("unit_contributes", "window"),
+)
 """Options of CREATE MATERIALIZED VIEW beside the privacy parameters."""
 SHOW_WORDS: Final = ("BUDGET", "MATERIALIZED VIEWS", "PARAMETERS", "TABLES")
 KEYWORDS: Final = phrases(

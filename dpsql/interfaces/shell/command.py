@@ -84,7 +84,7 @@ over one private table, with keys and aggregates. EXPLAIN in front of it shows p
 REFRESH MATERIALIZED VIEW name [UNTIL TIMESTAMP '…'] publishes every step that has closed since;
 SELECT … FROM name reads what is published, with the columns step and as_of; DROP MATERIALIZED VIEW
 name ends it, and refunds nothing. SHOW MATERIALIZED VIEWS (\\dm) lists them, \\d name its columns.
-Other options: window, continual, and privacy parameters such as epsilon.""",
+Other options: window, continual, schedule (of a top-k), and privacy parameters such as epsilon.""",
     "privacy": f"""\
 Every answer carries noise, and its interval covers that noise. Each query reserves its worst case
 from your account before it reads, and pays what it took once the answer is known, which is never

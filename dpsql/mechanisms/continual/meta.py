@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,28 @@ class MetaHistogram:
             rho += self.counts.rho(self.changed)
         levels = self.tree.levels
         return PrivacyLoss(levels * rho * _UP, levels * self.selection.delta * _UP)
+
+    @property
+    def cell_noise(self) -> Additive:
+        """The noise on the counts that a cell releases."""
+        found = self.counts or self.selection.score_noise
+        assert found is not None
+        return found
+
+    def std(self, step: int) -> float:
+        """Compute the standard deviation of a count that all cells of a step have released."""
+        return math.sqrt(len(self.tree.nodes(step))) * self.cell_noise.std(self.changed)
+
+    def margin(self, step: int, confidence: float) -> float | None:
+        """Find the half-width of an interval around a running count, by a union over its cells.
+
+        None where cells release some groups only: what they leave out has no noise.
+        """
+        if not isinstance(self.selection, KnownDomain):
+            return None
+        cells = len(self.tree.nodes(step))
+        each = 1 - (1 - confidence) / cells
+        return cells * self.cell_noise.margin(each, self.changed)
 
     def completed(self, step: int) -> list[Cell]:
         """The cells to be released at a step: those that end there and are of use later.
@@ -139,14 +162,21 @@ def meta_known_top_k(
 
 
 def meta_unknown(
-    rho: float, delta: float, steps: int, *, groups: int, k_bar: int, floor: int
+    rho: float,
+    delta: float,
+    steps: int,
+    *,
+    groups: int,
+    k_bar: int,
+    floor: int,
+    sensitivity: int = 1,
 ) -> MetaHistogram:
     """Unknown keys, an event in at most ``groups`` of them: those above each cell's threshold.
 
     Costs at most ``rho`` and ``delta``.
     """
     tree = best_tree(steps)
-    noise = gaussian(rho / tree.levels * _DOWN, 1, moved_scores(groups, k_bar))
+    noise = gaussian(rho / tree.levels * _DOWN, sensitivity, moved_scores(groups, k_bar))
     each = delta / tree.levels * _DOWN
     return MetaHistogram(tree, GaussianTopK(noise, groups, k_bar, each, floor), None, groups)
 

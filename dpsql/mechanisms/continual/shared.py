@@ -72,10 +72,14 @@ class SharedContinualNoise:
 
     def margin(self, step: int, confidence: float) -> float:
         """The half-width of an interval around a noisy count, for 0 < confidence < 1."""
+        return float(self.margins(confidence)[step - 1])
+
+    def margins(self, confidence: float) -> NDArray[np.float64]:
+        """Find the half-widths of all steps, of shape (steps,)."""
         log_probability(confidence)
         tail = (1.0 - confidence) / 2
         quantiles = rounded_quantiles_sf(self.factorisation, math.hypot(*self._sigmas), 2, tail)
-        return max(0, int(quantiles[step - 1])) / 2
+        return np.maximum(quantiles, 0) / 2
 
     def add(
         self,

@@ -14,7 +14,7 @@ from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.continual.factorisation import Factorisation, SquareRoot
 from dpsql.mechanisms.continual.keyed import StreamKey
-from dpsql.mechanisms.continual.shared import SharedContinualNoise, shared_continual_noise
+from dpsql.mechanisms.continual.separate import NamedGroupsNoise, named_groups_noise
 from dpsql.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
 from dpsql.mechanisms.sampling.noise import MIN_SCALE, DiscreteLaplace, EntropySource
 from dpsql.mechanisms.sampling.numeric import checked_positive
@@ -90,8 +90,10 @@ class SparseTopK:
     than ``margins[step - 1]``, which costs nothing while it does not happen. Counts are running
     counts with noise of one stream: a group that is chosen again keeps its own.
 
-    Guarantee, at event level: rho is (switches + 1) selections, ``counts`` of all groups that can
-    come out, and ``switches`` sparse vectors, whatever the margins. In the terms of the paper (its
+    Guarantee: rho is (switches + 1) selections, ``counts`` of all groups that can come out, and
+    ``switches`` sparse vectors, whatever the margins, for a unit that adds to any groups, to each
+    at most the sensitivity over all steps; with ``SharedContinualNoise`` only for one that adds at
+    a single step (an event). In the terms of the paper (its
     tau, independent noise): k/2 for the choices, k/2 for the counts, 1/2 for the sparse vectors,
     over tau**2. After Rivera Cardoso & Rogers 2022, Algorithm 8 (SparseGumb), whose sparse vector
     here uses that counts move one way, and whose counts share a noise. Raises ParameterError for
@@ -100,7 +102,7 @@ class SparseTopK:
     """
 
     selection: KnownDomainTopK
-    counts: SharedContinualNoise
+    counts: NamedGroupsNoise
     vector: SparseVector
     switches: int
     margins: tuple[int, ...]
@@ -193,10 +195,12 @@ def sparse_top_k(
     margin: int,
     sensitivity: int = 1,
     factorisation: Factorisation | None = None,
+    one_step: bool = True,
 ) -> SparseTopK:
     """The mechanism that costs at most ``rho``, in the paper's shares: k, k and 1 of 2k + 1.
 
-    ``margin`` is that of every step. Raises ParameterError for parameters out of range.
+    ``margin`` is that of every step; ``one_step`` says that a unit adds at a single one. Raises
+    ParameterError for parameters out of range.
     """
     checked_positive(rho, "rho")
     if min(k, size) < 1 or switches < 0:
@@ -207,8 +211,7 @@ def sparse_top_k(
         share * k / (switches + 1), sensitivity=sensitivity, k=k, size=size
     )
     named = min((switches + 1) * k, size)
-    counts = shared_continual_noise(
-        share * k, factorisation or SquareRoot(steps), sensitivity, named
-    )
+    found = factorisation or SquareRoot(steps)
+    counts = named_groups_noise(share * k, found, sensitivity, named, one_step=one_step)
     vector = SparseVector(math.sqrt(2 * share / max(1, switches)) * _DOWN, sensitivity)
     return SparseTopK(selection, counts, vector, switches, (margin,) * steps)

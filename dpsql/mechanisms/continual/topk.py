@@ -13,7 +13,7 @@ from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.continual.factorisation import Factorisation, SquareRoot
 from dpsql.mechanisms.continual.keyed import StreamKey
-from dpsql.mechanisms.continual.shared import SharedContinualNoise, shared_continual_noise
+from dpsql.mechanisms.continual.separate import NamedGroupsNoise, named_groups_noise
 from dpsql.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
 from dpsql.mechanisms.topk import GumbelTopK, gumbel_top_k
 
@@ -32,17 +32,18 @@ class ScheduledTopK:
     At each step of ``schedule`` the selection ranks the cumulative counts; between them the groups
     chosen last are listed. Counts are of all steps so far.
 
-    Guarantee, at event level: (number of selections * selection.delta)-approximate zCDP, rho the
-    sum of what the selections cost and of ``counts``. An event is in the counts of all later
-    selections, so that each of them is paid for; they are adaptive, and a group that is chosen
-    again keeps its noise. Reserve ``loss``, then settle ``settled``. Rivera Cardoso & Rogers 2022
-    (Theorem 3, for each selection) with shared noise and a schedule. Raises ParameterError for a
-    schedule that is not increasing or leaves the stream. Checked by
-    ``tests/mechanisms/continual/test_continual_topk.py``.
+    Guarantee: (number of selections * selection.delta)-approximate zCDP, rho the sum of what the
+    selections cost and of ``counts``, for a unit that adds to any groups, to each at most the
+    sensitivity over all steps; with ``SharedContinualNoise`` only for one that adds at a single
+    step (an event). It is in the counts of all later selections, so that each of them is paid for;
+    they are adaptive, and a group that is chosen again keeps its noise. Reserve ``loss``, then
+    settle ``settled``. Rivera Cardoso & Rogers 2022 (Theorem 3, for each selection) with noise by
+    factorisation and a schedule. Raises ParameterError for a schedule that is not increasing or
+    leaves the stream. Checked by ``tests/mechanisms/continual/test_continual_topk.py``.
     """
 
     selection: KnownDomainTopK | GumbelTopK
-    counts: SharedContinualNoise
+    counts: NamedGroupsNoise
     schedule: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class ScheduledTopK:
         return max((chosen for chosen in self.schedule if chosen <= step), default=None)
 
     def choose(self, step: int, scores: NDArray[np.int64], key: StreamKey) -> NDArray[np.intp]:
-        """Choose groups at a step of the schedule: indices into ``scores``, of shape (k,).
+        """Choose groups for a step of the schedule: indices into ``scores``, of shape (k,).
 
         The largest comes first. ``scores``, of shape (groups,), are the cumulative counts as the
         selection takes them: of all declared groups, or the largest in falling order. The choice is
@@ -111,15 +112,17 @@ def scheduled_top_k(
     sensitivity: int = 1,
     schedule: tuple[int, ...] | None = None,
     factorisation: Factorisation | None = None,
+    one_step: bool = True,
 ) -> ScheduledTopK:
     """The mechanism for ``size`` declared groups that costs at most ``rho``, half for the counts.
 
     Groups are chosen at the doubling steps and counted by the square root if not said otherwise.
-    Raises ParameterError for parameters out of range.
+    ``one_step`` says that a unit adds at a single step only. Raises ParameterError for parameters
+    out of range.
     """
     schedule = doubling_steps(steps) if schedule is None else schedule
     named = min(len(schedule) * k, size)
-    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named)
+    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
     each = rho / 2 / max(1, len(schedule)) * (1 - 1e-11)
     selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
     return ScheduledTopK(selection, counts, schedule)
@@ -136,6 +139,7 @@ def scheduled_top_k_unknown(
     sensitivity: int = 1,
     schedule: tuple[int, ...] | None = None,
     factorisation: Factorisation | None = None,
+    one_step: bool = True,
 ) -> ScheduledTopK | None:
     """The mechanism for unknown keys that costs at most ``rho`` and ``delta``.
 
@@ -143,7 +147,8 @@ def scheduled_top_k_unknown(
     otherwise.
     """
     schedule = doubling_steps(steps) if schedule is None else schedule
-    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, len(schedule) * k)
+    named = len(schedule) * k
+    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
     selections = max(1, len(schedule))
     selection = gumbel_top_k(
         rho / 2 / selections * (1 - 1e-11),
@@ -157,7 +162,8 @@ def scheduled_top_k_unknown(
 
 
 def _counts(
-    rho: float, factorisation: Factorisation, sensitivity: int, named: int
-) -> SharedContinualNoise:
+    rho: float, factorisation: Factorisation, sensitivity: int, named: int, one_step: bool
+) -> NamedGroupsNoise:
     """Half of ``rho`` for the counts of as many groups as can come out."""
-    return shared_continual_noise(rho / 2 * (1 - 1e-11), factorisation, sensitivity, named)
+    half = rho / 2 * (1 - 1e-11)
+    return named_groups_noise(half, factorisation, sensitivity, named, one_step=one_step)

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.errors import QueryRefused
+from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import (
     Aggregate,
     AggregateKind,
     Lattice,
+    MaxError,
     Measure,
     MeasureKind,
     Quantile,
     Ranked,
 )
-from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
@@ -33,6 +33,9 @@ from dpsql.sql.expressions.ranges import (
     with_truths,
 )
 from dpsql.sql.lineage.relation import Identity, Relation
+from dpsql.sql.syntax.dialect import MAX_ERROR
+from dpsql.sql.syntax.options import AskedOptions
+from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import display, output_name
 
 _COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
@@ -45,12 +48,13 @@ _AVAILABLE = (
 class Aggregates:
     """Collects a block's aggregates and the measures they share, each once."""
 
-    def __init__(self, relation: Relation, parameters: Parameters, text: str) -> None:
+    def __init__(self, relation: Relation, options: AskedOptions, text: str) -> None:
         assert relation.unit is not None
         self.relation = relation
         self.policy = with_truths(relation.policy, relation.table)
         self.table = relation.table
-        self.parameters = parameters
+        self.options = options
+        self.parameters = options.parameters
         self.text = text
         self.measures: list[Measure] = []
         self.found: list[Aggregate] = []
@@ -59,8 +63,11 @@ class Aggregates:
         """Return the index of an aggregate, which is read, and noted if it is new."""
         call = read_call(node, self.text)
         aggregate = self._aggregate(call, output_name(node))
+        aggregate = replace(aggregate, max_error=self._max_error(call, aggregate))
         if aggregate in self.found:
-            return self.found.index(aggregate)
+            index = self.found.index(aggregate)
+            self.found[index] = _tighter(self.found[index], aggregate)
+            return index
         self.found.append(aggregate)
         return len(self.found) - 1
 
@@ -84,6 +91,43 @@ class Aggregates:
         if kind is not None:
             return kind, self._parts(call, kind.value.parts)
         raise self._not_available(function)
+
+    # -- errors -------------------------------------------------------------------------------
+
+    def _max_error(self, call: AggregateCall, aggregate: Aggregate) -> MaxError | None:
+        """Return how far noise may move an aggregate: as is said beside it, or for all of them.
+
+        Raises ``QueryRefused`` for one whose intervals are as wide as the released values make
+        them: no epsilon can promise their width beforehand.
+        """
+        general = self.options.parameters.max_error
+        error = call.max_error or (None if general is None else MaxError(general))
+        if error is None:
+            return None
+        if call.max_error is not None and self.options.own_epsilon:
+            raise ParameterError(
+                "epsilon and max_error cannot be given together: each decides the other",
+                code="epsilon_and_max_error",
+                place=error.place,
+                hint="Leave out max_error here, or epsilon in the OPTIONS of this SELECT.",
+            )
+        self._check_public_width(call, aggregate)
+        return replace(error, place=error.place or place_of(self.text, call.function))
+
+    def _check_public_width(self, call: AggregateCall, aggregate: Aggregate) -> None:
+        kind = aggregate.kind
+        if not kind.composed and aggregate.quantile is None:
+            return
+        why = f"the error of the {kind.value.noun} of a group depends on how many rows it has"
+        if aggregate.quantile is not None:
+            why = "how far a quantile is from the true one depends on the values around it"
+        raise self._refusal(
+            f"{why}: no epsilon keeps {MAX_ERROR} whatever the rows are",
+            "error_not_public",
+            call.function,
+            hint=f"Give epsilon instead, or {MAX_ERROR} beside the counts and sums alone: "
+            f"COUNT(*, {MAX_ERROR} => 20).",
+        )
 
     # -- counts -------------------------------------------------------------------------------
 
@@ -326,3 +370,9 @@ class Aggregates:
         self, reason: str, code: str, node: exp.Expr | None, hint: str | None = None
     ) -> QueryRefused:
         return refusal(self.text, reason, code, node, hint)
+
+
+def _tighter(known: Aggregate, again: Aggregate) -> Aggregate:
+    """Return an aggregate that is named twice with the smaller of the errors it may have."""
+    errors = [one.max_error for one in (known, again) if one.max_error is not None]
+    return replace(known, max_error=min(errors, key=lambda error: error.value, default=None))

@@ -74,7 +74,7 @@ class _BlockBuilder:
         self.policy = relation.policy
         self.table = relation.table
         self.unit_column = relation.unit
-        self.aggregates = Aggregates(relation, asked.parameters, self.text)
+        self.aggregates = Aggregates(relation, asked, self.text)
         self.keys: list[Key] = []
 
     def build(self) -> Block:
@@ -86,6 +86,7 @@ class _BlockBuilder:
         top_k_order = self._top_k_candidate()
         aliases = self._replace_everywhere()
         top_k = self._top_k(top_k_order, aliases)
+        self._check_error_applies()
         self._detach_private_clauses()
         return Block(
             name=self.name,
@@ -124,6 +125,17 @@ class _BlockBuilder:
                 distinct,
                 hint="Use GROUP BY, or DISTINCT ON over released rows in an outer query.",
             )
+
+    def _check_error_applies(self) -> None:
+        """Refuse to seek the epsilon of keys alone, whose intervals are none."""
+        if self.asked.parameters.max_error is None or self.aggregates.found or not self.keys:
+            return
+        raise self.names.refuse(
+            "max_error has nothing to keep: keys alone are released, and no numbers",
+            "error_not_public",
+            self.select,
+            hint="Give epsilon instead: it decides which keys come out.",
+        )
 
     # -- names --------------------------------------------------------------------------------
 

@@ -13,8 +13,7 @@ from dpsql.errors import QueryRefused
 from dpsql.policy.model import Policy, TablePolicy
 
 ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
-NUMBER: Final = "step"
-"""What :func:`number_steps` calls its column: a name that no column of a view has."""
+_NUMBER: Final = "step"  # what number_steps calls its column: no column of a view has this name
 
 
 def no_view(reason: str, hint: str) -> QueryRefused:
@@ -84,7 +83,7 @@ def number_steps(
         number = number.when(name.copy() < _literal(end, type_, zone), str(passed))
     assert isinstance(tree, exp.Select)
     group = tree.args.get("group")
-    tree.select(exp.alias_(number, NUMBER), copy=False)
+    tree.select(exp.alias_(number, _NUMBER), copy=False)
     if group is None or not group.args.get("all"):
         tree.group_by(number.copy(), copy=False)
 

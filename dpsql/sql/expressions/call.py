@@ -1,6 +1,7 @@
-"""An aggregate as it was written: the function, its FILTER, and the bounds given with it.
+"""An aggregate as it was written: the function, its FILTER, and what is given by name with it.
 
     AVG(x, contribution_bounds_per_row => (0, 100)) FILTER (WHERE y > 3)
+    COUNT(*, max_error => 20)
 
 FILTER is rewritten away: only rows that satisfy the condition have an argument.
 """
@@ -13,9 +14,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dpsql.core.schema import fold
+from dpsql.errors import ParameterError
+from dpsql.ir.measures import MaxError
+from dpsql.policy.parameters import check_value
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
-from dpsql.sql.syntax.dialect import BOUNDS_PREFIX, BoundedAggregate
+from dpsql.sql.syntax.dialect import BOUNDS_PREFIX, MAX_ERROR, BoundedAggregate
+from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.text import display
 
 PER_ROW = f"{BOUNDS_PREFIX}_per_row"
 PER_GROUP = f"{BOUNDS_PREFIX}_per_group"
@@ -24,14 +30,15 @@ WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function with its bounds, the condition of its FILTER, and the order of its
-    WITHIN GROUP, if it has them."""
+    """An aggregate function with its bounds, the condition of its FILTER, the order of its WITHIN
+    GROUP, and the error that it may have, if it has them."""
 
     function: exp.AggFunc
     condition: exp.Expr | None
     per_row: Range | None
     per_group: Range | None
     order: exp.Order | None
+    max_error: MaxError | None = None
 
     def filtered(self, argument: exp.Expr) -> exp.Expr:
         """Return the argument, NULL on rows that FILTER leaves out."""
@@ -42,14 +49,17 @@ class AggregateCall:
 
 
 def refuse_bounds(tail: exp.Query, text: str) -> None:
-    """Refuse bounds on an aggregate over released rows. Raises ``QueryRefused``."""
+    """Refuse bounds and errors on an aggregate over released rows. Raises ``QueryRefused``."""
     for node in tail.find_all(BoundedAggregate):
+        errors = all(fold(kwarg.this.name) == MAX_ERROR for kwarg in node.expressions)
+        belongs = f"{MAX_ERROR} belongs" if errors else "contribution bounds belong"
         raise refusal(
             text,
-            "contribution bounds belong to an aggregate over a private table",
+            f"{belongs} to an aggregate over a private table",
             "bounds_not_private",
             node,
-            hint="Released rows are safe to show: nothing has to be bounded there.",
+            hint="Released rows are safe to show: nothing has to be bounded there, and nothing "
+            "gets noise.",
         )
 
 
@@ -64,19 +74,21 @@ def is_aggregate(node: exp.Expr) -> bool:
 def read_call(node: exp.Expr, text: str) -> AggregateCall:
     """Read what an aggregate consists of.
 
-    Raises ``QueryRefused`` for bounds that are not two numbers.
+    Raises ``QueryRefused`` for bounds that are not two numbers, ``ParameterError`` for an error
+    that is no number in range, both with the place.
     """
     condition: exp.Expr | None = None
     order: exp.Order | None = None
     bounds: dict[str, Range] = {}
+    error: MaxError | None = None
     while isinstance(node, WRAPPERS):
         if isinstance(node, exp.Filter):
             condition = node.expression.this
         elif isinstance(node, exp.WithinGroup):
             order = node.expression
         else:
-            bounds = dict(_bound(kwarg, text) for kwarg in node.expressions)
-            if len(bounds) < len(node.expressions):
+            names = [fold(kwarg.this.name) for kwarg in node.expressions]
+            if len(set(names)) < len(names):
                 raise refusal(
                     text,
                     "these bounds are given twice",
@@ -84,9 +96,14 @@ def read_call(node: exp.Expr, text: str) -> AggregateCall:
                     node,
                     hint="Give each of them once.",
                 )
+            for name, kwarg in zip(names, node.expressions, strict=True):
+                if name == MAX_ERROR:
+                    error = _max_error(kwarg, text)
+                else:
+                    bounds.update([_bound(kwarg, text)])
         node = node.this
     assert isinstance(node, exp.AggFunc)
-    return AggregateCall(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP), order)
+    return AggregateCall(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP), order, error)
 
 
 def _function(node: exp.Expr) -> exp.Expr:
@@ -103,7 +120,8 @@ def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
             f"there are no bounds named {name}",
             "unknown_bounds",
             kwarg,
-            hint=f"Bounds: {PER_ROW} => (lower, upper), {PER_GROUP} => (lower, upper).",
+            hint=f"Bounds: {PER_ROW} => (lower, upper), {PER_GROUP} => (lower, upper). The error "
+            f"it may have: {MAX_ERROR} => 20.",
         )
     pair = kwarg.expression
     ends = [_number(end) for end in pair.expressions] if isinstance(pair, exp.Tuple) else []
@@ -117,6 +135,21 @@ def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
             hint=f"For example {name} => (0, 100).",
         )
     return name, (low, high)
+
+
+def _max_error(kwarg: exp.Kwarg, text: str) -> MaxError:
+    """Read the error that an aggregate may have, as an option of that name is read."""
+    place, written = place_of(text, kwarg), kwarg.expression
+    value: object = _number(written) if isinstance(written, exp.Expr) else ""
+    if value is None:
+        value = display(written)
+    try:
+        found = check_value(MAX_ERROR, value)
+    except ParameterError as error:
+        error.place = place
+        raise
+    assert isinstance(found, float)
+    return MaxError(found, place)
 
 
 def _number(node: exp.Expr) -> float | None:

@@ -219,6 +219,14 @@ class _PerUnit:
                 hint="Give them in the outer query, to the aggregate over this column. Here, "
                 "values can be clamped: SUM(least(greatest(x, 0), 100)).",
             )
+        if call.max_error is not None:
+            raise self.names.refuse(
+                "max_error belongs to an aggregate that is released, and this one is computed "
+                "exactly, for each privacy unit",
+                "bounds_do_not_apply",
+                node,
+                hint="Give it in the outer query, to the aggregate over this column.",
+            )
         counts = isinstance(function, exp.Count)
         known = isinstance(function, _AGGREGATES) and not function.args.get("zero_on_all_null")
         if isinstance(argument, exp.Distinct):

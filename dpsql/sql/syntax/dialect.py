@@ -4,8 +4,11 @@
 
     SUM(x, contribution_bounds_per_row => (0, 100), contribution_bounds_per_group => (0, 300))
 
+    COUNT(*, max_error => 20)
+
 The clause stands where a hint would, straight after SELECT, and the parser leaves it there: in
-``hint`` of the syntax tree's SELECT. An aggregate with bounds is wrapped in ``BoundedAggregate``.
+``hint`` of the syntax tree's SELECT. An aggregate with bounds or an error is wrapped in
+``BoundedAggregate``.
 Query parameters may be written ``?``, ``$1``, ``$name`` and ``:name``; each remembers its place in
 the text.
 """
@@ -25,6 +28,7 @@ from dpsql.core.schema import fold
 WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
 BOUNDS_PREFIX = "contribution_bounds"
+MAX_ERROR = "max_error"
 _Node = TypeVar("_Node", bound=exp.Expr)
 
 
@@ -41,7 +45,10 @@ class PrivacyOptions(exp.Hint):
 
 
 class BoundedAggregate(exp.Expression):
-    """An aggregate and the bounds given in its brackets: ``this`` and ``Kwarg`` ``expressions``."""
+    """An aggregate and what is given by name in its brackets: ``this``, ``Kwarg`` ``expressions``.
+
+    These are bounds, and the error that it may have.
+    """
 
     arg_types = {"this": True, "expressions": True}  # noqa: RUF012
 
@@ -55,7 +62,10 @@ def _without_bounds(arguments: Sequence[exp.Expr]) -> list[exp.Expr]:
 
 
 def _is_bound(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Kwarg) and fold(node.this.name).startswith(BOUNDS_PREFIX)
+    if not isinstance(node, exp.Kwarg):
+        return False
+    name = fold(node.this.name)
+    return name == MAX_ERROR or name.startswith(BOUNDS_PREFIX)
 
 
 def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
@@ -129,13 +139,23 @@ class PrivateDuckDB(DuckDB):
                 return Parser._parse_expression(self)
             return super()._parse_expression()
 
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            start = self._curr
+            found = super()._parse_lambda(alias)
+            if isinstance(found, exp.Kwarg) and start is not None:
+                found.meta.update(start=start.start, end=self._prev.end)
+            return found
+
         def _parse_disjunction(self) -> exp.Expr | None:
             # After DISTINCT, arguments are plain expressions to the parser.
             name = self._curr
             following = self._next
             if name and following and following.token_type == TokenType.FARROW:
                 self._advance(2)
-                return exp.Kwarg(this=exp.var(name.text), expression=self._parse_disjunction())
+                value = self._parse_disjunction()
+                kwarg = exp.Kwarg(this=exp.var(name.text), expression=value)
+                kwarg.meta.update(start=name.start, end=self._prev.end)
+                return kwarg
             return super()._parse_disjunction()
 
         def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:

@@ -9,7 +9,13 @@ from sqlglot import exp
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import PARAMETER_NAMES, UNLIMITED, Overrides, Parameters
+from dpsql.policy.parameters import (
+    PARAMETER_NAMES,
+    UNLIMITED,
+    Overrides,
+    Parameters,
+    asked_by_error,
+)
 from dpsql.policy.resolve import resolve
 from dpsql.sql.syntax.dialect import PrivacyOption, PrivacyOptions
 from dpsql.sql.syntax.parse import place_of
@@ -20,11 +26,13 @@ class AskedOptions:
     """What a private SELECT is to be answered with: its parameters, and a mechanism if forced.
 
     ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
+    ``own_epsilon`` says that its OPTIONS give an epsilon.
     """
 
     parameters: Parameters
     mechanism: str | None
     fresh: bool = False
+    own_epsilon: bool = False
 
 
 def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameters) -> AskedOptions:
@@ -39,13 +47,13 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
     clause.pop()
     mechanism: str | None = None
     fresh = False
-    seen: set[str] = set()
+    seen: dict[str, object] = {}
     parameters = outer
     for option in clause.expressions:
         name, value = fold(option.this), _value(option, text)
         if name in seen:
             raise _at(f"the option {name} is given twice", "option_twice", option, text)
-        seen.add(name)
+        seen[name] = value
         if name == "mechanism":
             if not isinstance(value, str):
                 raise _at("mechanism must be a name in quotes", "bad_option", option, text)
@@ -58,10 +66,11 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
             continue
         try:
             parameters = resolve(policy, Overrides.of({name: value}), base=parameters)
+            asked_by_error(seen)
         except ParameterError as error:
             error.place = place_of(text, option)
             raise
-    return AskedOptions(parameters, mechanism, fresh)
+    return AskedOptions(parameters, mechanism, fresh, "epsilon" in seen)
 
 
 def refuse_options(select: exp.Select, text: str) -> None:

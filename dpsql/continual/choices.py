@@ -1,0 +1,57 @@
+"""The groups that a view has chosen to list, kept in its private state: each choice is drawn once.
+
+A choice is kept before it is shown. So a process that is killed in between finds it again, and none
+is drawn a second time from other rows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import duckdb
+
+from dpsql.engines.duckdb import discreetly
+from dpsql.errors import EngineError
+
+ChosenGroups: TypeAlias = tuple[tuple[str | None, ...], ...]
+"""The keys of chosen groups as texts, the first chosen first; of a declared domain, positions."""
+
+_CHOSEN: Final = "chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChoices:
+    """The choices in an open state, by their numbers."""
+
+    connection: duckdb.DuckDBPyConnection
+
+    def all(self) -> dict[int, ChosenGroups]:
+        """Read all choices that were drawn, by number, the earliest first.
+
+        Raises ``EngineError`` (``state_damaged``) for what was not kept as a choice.
+        """
+        self._execute(f"CREATE TABLE IF NOT EXISTS {_CHOSEN} (number BIGINT, groups VARCHAR)")
+        found = self._execute(f"SELECT number, groups FROM {_CHOSEN} ORDER BY number")
+        return {int(number): _groups(text) for number, text in found}
+
+    def keep(self, number: int, groups: ChosenGroups) -> None:
+        """Keep a choice for good, under a number that has none yet."""
+        self._execute(f"INSERT INTO {_CHOSEN} VALUES (?, ?)", [number, json.dumps(groups)])
+
+    def _execute(self, sql: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        return discreetly(lambda: self.connection.execute(sql, values).fetchall())
+
+
+def _groups(text: str) -> ChosenGroups:
+    try:
+        return tuple(
+            tuple(None if t is None else str(t) for t in group) for group in json.loads(text)
+        )
+    except (TypeError, ValueError, RecursionError):
+        raise EngineError(
+            "the private state of the view cannot be used: a choice of groups is damaged",
+            code="state_damaged",
+            hint="A view without its state cannot go on: drop it, and create another.",
+        ) from None
