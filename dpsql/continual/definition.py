@@ -93,7 +93,7 @@ class ViewDefinition:
     choices: ChoiceOptions = ChoiceOptions()
 
     def record(self, fingerprint: str) -> str:
-        """The view as the ledger keeps it: JSON text that :func:`read_definition` reads."""
+        """Write the view as the ledger keeps it: JSON text that :func:`read_definition` reads."""
         steps = self.steps
         stream = {
             "name": self.name,
@@ -113,7 +113,7 @@ class ViewDefinition:
 
 
 def read_definition(record: str) -> tuple[ViewDefinition, str]:
-    """The view in a ledger's record, and the fingerprint of its plan.
+    """Read the view in a ledger's record, and the fingerprint of its plan.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no view was written as.
     """
@@ -174,7 +174,7 @@ class ViewOptions:
 
 
 def read_options(given: Mapping[str, object]) -> tuple[ViewOptions, dict[str, object]]:
-    """The options of a new view, and those of them that are privacy parameters.
+    """Read the options of a new view, and those of them that are privacy parameters.
 
     Raises ``ParameterError``: ``view_option_unknown``, ``view_option_missing``, ``bad_period``,
     ``bad_time``, ``bad_steps``, ``bad_window``, ``bad_view_option``, ``unknown_factorisation``.

@@ -63,6 +63,6 @@ def _running(plan: ViewPlan) -> Iterator[str]:
 
 
 def _once(plan: ViewPlan, index: int) -> float:
-    """The standard deviation of a single answer that costs as much as the whole view."""
+    """Return the standard deviation of a single answer that costs as much as the whole view."""
     noise = plan.noises[index]
     return noise.sigma / math.sqrt(float(noise.factorisation.norm_squared))

@@ -39,7 +39,7 @@ class ViewNoise:
     def at(
         self, step: int, keys: Sequence[Sequence[str | None]], count: int, further: int = 0
     ) -> list[NDArray[np.int64]]:
-        """The noise of a step, for each measure an array of shape (groups,).
+        """Return the noise of a step, for each measure an array of shape (groups,).
 
         ``keys`` are those of ``count`` groups. ``further`` is how many steps will be asked for
         next.
@@ -49,7 +49,7 @@ class ViewNoise:
         return [self._of(index, step, further) for index in range(len(self._noises))]
 
     def kept(self) -> KeptNoise | None:
-        """What is to be kept for later steps, None if it would be of no use."""
+        """Return what is to be kept for later steps, None if it would be of no use."""
         if not self._states:
             return None
         (step,) = {state.step for state in self._states.values()}
@@ -69,7 +69,7 @@ class ViewNoise:
         return found
 
     def _before(self, index: int, noise: BufferedNoise, step: int) -> BufferedState:
-        """The state of all groups before a step."""
+        """Return the state of all groups before a step."""
         state = self._states.get(index)
         if state is None or state.step >= step or len(state.sizes) > len(self._encoded):
             return noise.at(step - 1, self._encoded)
@@ -89,13 +89,13 @@ class ViewNoise:
                 yield index, BufferedState(kept.step, np.column_stack(sums), size)
 
     def _digest(self) -> bytes:
-        """What says of which noise the sums are."""
+        """Digest which noise the sums are of."""
         parts = [b"" if noise is None else noise.digest for noise in self._stepwise]
         return hashlib.blake2b(b"|".join(parts), digest_size=16).digest()
 
 
 def _names(plan: ViewPlan) -> list[str]:
-    """What the draws of each measure are told apart by; those of the one that decides are units."""
+    """Name what each measure's draws are told apart by; those of the one that decides are units."""
     columns = map(plan.block.measure_column, range(len(plan.noises)))
     return [UNIT_COUNTS if i == plan.score else name for i, name in enumerate(columns)]
 

@@ -65,19 +65,19 @@ class StepNoise:
         return self.noise.std(self.step)
 
     def rho(self, groups: int) -> float:
-        """What the noise of all steps costs: one charge, made when the view was created."""
+        """Return what the noise of all steps costs: one charge, made when the view was created."""
         return self.noise.rho
 
     def std(self, groups: int) -> float:
-        """Its standard deviation, in steps of the measure."""
+        """Return its standard deviation, in steps of the measure."""
         return self.scale
 
     def margin(self, confidence: float, groups: int) -> float:
-        """The smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved."""
+        """Find the smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved."""
         return float(self.noise.margin(self.step, confidence))
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> NoisySteps:
-        """Nothing: the noise of a view comes from its key."""
+        """Refuse to draw: the noise of a view comes from its key."""
         raise AssertionError("the noise of a view comes from its key")
 
 
@@ -119,7 +119,7 @@ class ContinualSelection(Usual):
         return None if found is None else float(found[self.step - 1])
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """How large a score must be to be released at this step with this probability."""
+        """Return how large a score must be to be released at this step with this probability."""
         threshold = self.threshold
         if threshold is None:
             return None
@@ -128,7 +128,7 @@ class ContinualSelection(Usual):
         return threshold + 1 + self.histogram.margin(self.step, 2 * probability - 1)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Nothing: the noise of a view comes from its key."""
+        """Refuse to draw: the noise of a view comes from its key."""
         raise AssertionError("the noise of a view comes from its key")
 
 
@@ -165,7 +165,7 @@ class ViewPlan:
         return self.definition.window is not None
 
     def of_block(self, block: Block) -> ViewPlan:
-        """The same plan over other rows: those of a later step."""
+        """Return the same plan over other rows: those of a later step."""
         return replace(self, block=block)
 
     @property
@@ -192,7 +192,7 @@ class ViewPlan:
         return [float(margin) * unit for margin in margins]
 
     def at(self, step: int) -> BlockPlan:
-        """The plan of one step, as one of a query: for its SQL, its intervals and its words."""
+        """Plan one step, as a query's plan does: for its SQL, its intervals and its words."""
         block = replace(self.block, measures=self.measures)
         declared = block.domain_size if block.known_domain else None
         noisy = [
@@ -339,7 +339,7 @@ def _refuse_other_names(definition: ViewDefinition, block: Block) -> None:
 
 
 def _groups(block: Block) -> int:
-    """How many groups a unit may contribute to; with declared keys at most all there are."""
+    """Return how many groups a unit may contribute to; with declared keys at most all there are."""
     cap = block.parameters.groups_limit
     if block.known_domain:
         return block.domain_size if cap is None else min(cap, block.domain_size)
@@ -353,7 +353,7 @@ def _groups(block: Block) -> int:
 
 
 def _rank(measure: Measure, *, units: bool) -> int:
-    """How well a measure says that a group exists."""
+    """Rank a measure by how well it says that a group exists."""
     if units:
         return 0 if measure == UNITS else 1
     return _COUNTS.index(measure.kind) if measure.kind in _COUNTS else len(_COUNTS)

@@ -101,7 +101,7 @@ class ViewPreparer:
         self._dialect: Dialect = dialect_named(engine.dialect)
 
     def time_of(self, text: str) -> TimeColumn:
-        """The time column of the one private table that a view's query reads.
+        """Return the time column of the one private table that a view's query reads.
 
         Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
         """
@@ -129,7 +129,7 @@ class ViewPreparer:
         return PreparedView(plan, unit.type, keys, shown, fingerprint([first]))
 
     def contributions(self, view: PreparedView, step: int) -> str:
-        """The SQL that reads what each unit has contributed to each group by the end of a step."""
+        """Write the SQL for what each unit has contributed to each group by the end of a step."""
         (block,) = self._query(view.plan.definition, step).blocks
         return self._contributions(view.plan.of_block(block).at(step))
 
@@ -144,7 +144,7 @@ class ViewPreparer:
         return same and definition.steps.consist_of(unit.per.every)
 
     def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
-        """The SQL that computes the contributions of several steps, and reads private rows once."""
+        """Write the SQL that computes several steps' contributions, and reads private rows once."""
         (block,) = self._query(view.plan.definition, last, first).blocks
         *keys, number = block.keys
         plan = view.plan.of_block(replace(block, keys=tuple(keys))).at(last)
@@ -155,7 +155,7 @@ class ViewPreparer:
         return unit_contributions(plan, plan.block.source.table, self._dialect)
 
     def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
-        """The query over the rows up to the end of a step.
+        """Make the query over the rows up to the end of a step.
 
         With ``first``, its last key says in which step from that one on a row counts first.
         """
@@ -217,7 +217,7 @@ class ViewPreparer:
 
 
 def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
-    """The keys with their types: those of the rows, also where positions stand for them."""
+    """Yield the keys with their types: those of the rows, also where positions stand for them."""
     for index, key in enumerate(block.keys):
         type_ = found[index].type
         if key.domain is not None and block.known_domain:
@@ -235,7 +235,7 @@ def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
 def _columns(
     plan: ViewPlan | ListingPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
 ) -> Iterator[ViewColumn]:
-    """The columns of the view; the last ``hidden`` ones of its tail are there for intervals."""
+    """Yield the columns of the view; the last ``hidden`` ones of its tail are for intervals."""
     block, first = plan.block, plan.at(1)
     places: dict[str, tuple[int | None, int | None, str]] = {}
     for index, key in enumerate(keys):

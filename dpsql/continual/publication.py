@@ -85,7 +85,7 @@ def exact_groups(block: Block, totals: Totals) -> tuple[list[GroupTexts], NDArra
 
 
 def _dense(block: Block, totals: Totals) -> Totals:
-    """The totals of all declared groups, by the positions of their keys, in the domain's order."""
+    """Return the totals of all declared groups, by their keys' positions, in the domain's order."""
     sizes = [len(key.domain or ()) for key in block.keys]
     size = block.domain_size
     places = np.zeros(totals.count, dtype=np.int64)
@@ -110,7 +110,7 @@ def _chosen(
     shown: NDArray[np.bool_],
     listed: frozenset[GroupTexts],
 ) -> NDArray[np.intp]:
-    """The places of the groups that come out, in the order of their keys."""
+    """Return the places of the groups that come out, in the order of their keys."""
     block, top = plan.block, plan.block.top_k
     if block.hides_small_groups:
         kinds = [measure.kind for measure in plan.measures]
@@ -130,7 +130,7 @@ def _chosen(
 
 
 def _by_keys(keys: Sequence[Sequence[str | None]], places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The order of some groups by their keys as texts, NULL last."""
+    """Return the order of some groups by their keys as texts, NULL last."""
     ranks = [[(text is None, text or "") for text in (k[i] for i in places)] for k in keys]
     rows = list(zip(*ranks, strict=True)) if ranks else [()] * len(places)
     return np.array(sorted(range(len(rows)), key=rows.__getitem__), dtype=np.intp)
@@ -140,7 +140,7 @@ def _by_keys(keys: Sequence[Sequence[str | None]], places: NDArray[np.intp]) -> 
 
 
 def packed(release: StepRelease) -> Iterator[bytes]:
-    """The release of a step as bytes, in parts of a moderate size; at least one."""
+    """Yield the release of a step as bytes, in parts of a moderate size; at least one."""
     count = len(release.groups)
     for first in range(0, max(1, count), _AT_ONCE):
         part = slice(first, first + _AT_ONCE)
@@ -158,7 +158,7 @@ def packed(release: StepRelease) -> Iterator[bytes]:
 
 
 def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
-    """The release that was packed. Raises ``LedgerError`` (``ledger_corrupt``) for anything else.
+    """Unpack the release that was packed. Raises ``LedgerError`` (``ledger_corrupt``) for all else.
 
     Whoever can write to the ledger can put anything there, and none of it is quoted.
     """

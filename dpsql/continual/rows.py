@@ -66,7 +66,7 @@ def view_rows(view: PreparedView, releases: Iterable[StepRelease]) -> ViewRows:
 
 
 def _texts_of(plan: ViewPlan | ListingPlan, index: int) -> Callable[[GroupTexts], str | None]:
-    """What gives a key of a group as text: itself, or the declared value at its position."""
+    """Return what gives a key of a group as text: itself, or the declared value at its place."""
     if not plan.block.known_domain:
         return lambda group: group[index]
     texts = [_text(value) for value in plan.block.keys[index].domain or ()]

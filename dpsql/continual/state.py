@@ -146,7 +146,7 @@ class ViewState:
     def open(
         cls, place: Path, stream: str, shape: StateShape, memory: str | None = None
     ) -> Iterator[ViewState]:
-        """The state of a view, while inside; ``memory`` is how much its statements may take.
+        """Lend the state of a view, while inside; ``memory`` is how much its statements may take.
 
         Raises ``EngineError``: ``state_missing``, ``state_of_another`` for another view's,
         ``state_busy`` while somebody else has it, ``state_damaged``.
@@ -240,7 +240,7 @@ class ViewState:
         run("COMMIT")
 
     def totals(self, step: int) -> Totals:
-        """The exact values of a step, once its rows are absorbed."""
+        """Return the exact values of a step, once its rows are absorbed."""
         window = self._shape.window
         return self._summed(_COUNTED if window is None else _between(step - window + 1, step))
 
@@ -285,7 +285,7 @@ class ViewState:
     # -- what is kept of the noise --------------------------------------------------------------
 
     def kept_noise(self) -> KeptNoise | None:
-        """What was kept of the noise last, None if nothing was.
+        """Return what was kept of the noise last, None if nothing was.
 
         Raises ``EngineError`` (``state_damaged``).
         """
@@ -326,14 +326,14 @@ class ViewState:
     # -- what is new ----------------------------------------------------------------------------
 
     def _incoming(self) -> str:
-        """The rows with the number of their group, NULL for a group that is none yet."""
+        """Select the rows with the number of their group, NULL for a group that is none yet."""
         same = _same(self._shape.key_names, "known", "new")
         return (
             f"SELECT new.*, known.{_GROUP} FROM {_STREAM} new LEFT JOIN {_GROUPS} known ON {same}"
         )
 
     def _met(self) -> str:
-        """The increments of pairs of unit and group, with the row of those that are counted.
+        """Select the increments of pairs of unit and group, with the row of those that are counted.
 
         Pairs that are counted and have none are left out.
         """
@@ -353,7 +353,7 @@ class ViewState:
         )
 
     def _taken(self) -> str:
-        """The pairs that are counted from now on, as far as their unit may have more groups."""
+        """Select the pairs that are counted from now on, as far as a unit may have more groups."""
         shape = self._shape
         hashed = [f"new.{name}" for name in (UNIT, *shape.key_names)]
         salt = int.from_bytes(self.key.source("groups", 0).words(1).tobytes(), "little") >> 2
@@ -425,7 +425,7 @@ def _between(first: int, last: int) -> str:
 
 
 def _tables(shape: StateShape) -> Iterator[str]:
-    """The statements that make an empty state; the transaction is left open."""
+    """Yield the statements that make an empty state; the transaction is left open."""
     keys = [f"{quote(key.name)} {key.type}" for key in shape.keys]
     numbers = [f"{quote(each.name)} BIGINT" for each in shape.contributions]
     spent = [f"{_spent(each)} BIGINT" for each in shape.contributions]
@@ -443,7 +443,7 @@ def _tables(shape: StateShape) -> Iterator[str]:
 
 
 def _same(names: list[str], one: str, other: str) -> str:
-    """The condition that two rows have the same keys: that of no keys holds."""
+    """Write the condition that two rows have the same keys: that of no keys holds."""
     pairs = (f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names)
     return " AND ".join(pairs) or "TRUE"
 
@@ -456,7 +456,7 @@ def _as_texts(column: NDArray[Any]) -> list[str | None]:
 
 
 def _increment(each: Contribution, old: str, spent: str) -> str:
-    """What is added now: towards what there is, within what the unit has left."""
+    """Write what is added now: towards what there is, within what the unit has left."""
     left = f"({each.reach} - {spent})"
     least = "0" if each.grows else f"-{left}"
     return f"greatest({least}, least({left}, coalesce(new.{quote(each.name)}, {old}) - {old}))"
@@ -478,7 +478,7 @@ def _connect(file: Path, memory: str) -> duckdb.DuckDBPyConnection:
 
 
 def _intact(read: Callable[[], _T]) -> _T:
-    """What is read. Raises ``EngineError`` (``state_damaged``) if it cannot be read."""
+    """Return what is read. Raises ``EngineError`` (``state_damaged``) if it cannot be read."""
     try:
         return read()
     except (duckdb.Error, RuntimeError) as error:

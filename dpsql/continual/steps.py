@@ -54,11 +54,11 @@ class ViewSteps:
             )
 
     def end(self, step: int) -> datetime:
-        """The wall time at which a step ends; 0 gives the start of the first."""
+        """Return the wall time at which a step ends; 0 gives the start of the first."""
         return self.period.after(self.start, step)
 
     def end_instant(self, step: int) -> datetime:
-        """The instant at which a step ends, in UTC."""
+        """Return the instant at which a step ends, in UTC."""
         return self.end(step).replace(tzinfo=zone_named(self.zone)).astimezone(UTC)
 
     def consist_of(self, period: Period) -> bool:
@@ -75,12 +75,12 @@ class ViewSteps:
         return all((end - _EPOCH) % every == timedelta() for end in ends)
 
     def closed(self, now: datetime) -> int:
-        """How many steps have closed at an instant (with a time zone)."""
+        """Count the steps that have closed at an instant (with a time zone)."""
         return bisect_right(range(1, self.count + 1), now, key=self.end_instant)
 
 
 def read_wall_time(what: str, text: str) -> datetime:
-    """The wall time in ``2026-01-01`` or ``2026-01-01 06:00``; ``what`` names it in errors.
+    """Read the wall time in ``2026-01-01`` or ``2026-01-01 06:00``; errors call it ``what``.
 
     Raises ``ParameterError`` (``bad_time``).
     """

@@ -131,7 +131,7 @@ class _Reading:
         return self._run.expired
 
     def rows(self, step: int) -> ArrowStream:
-        """What units have contributed by the end of a step, of all pairs that it may change."""
+        """Read what units have contributed by a step's end, of all pairs that it may change."""
         if len(self.steps) == 1:
             return self._run.pairs(self._preparer.contributions(self._view, step))
         if self._scratch is None or self._sql is None:
@@ -273,7 +273,7 @@ class Views:
         self._prepared.pop(view.record.stream, None)
 
     def all(self) -> list[View]:
-        """The views that the account may read, its own first; each name once."""
+        """List the views that the account may read, its own first; each name once."""
         own = [self._payer.path, self._payer.analyst]
         shared = [f"{self._policy.dataset}/{name}" for name in self._policy.views.shared]
         found: dict[str, View] = {}
@@ -286,7 +286,7 @@ class Views:
         return list(found.values())
 
     def named(self, name: str) -> View:
-        """The view of that name. Raises ``UnknownName`` (``unknown_view``)."""
+        """Find the view of that name. Raises ``UnknownName`` (``unknown_view``)."""
         views = {fold(view.name): view for view in self.all()}
         found = views.get(fold(name))
         if found is None:
@@ -298,7 +298,7 @@ class Views:
         return found
 
     def prepared(self, name: str) -> PreparedView:
-        """The plan of a view. Raises ``UnknownName``, ``QueryRefused`` (``view_changed``)."""
+        """Find the plan of a view. Raises ``UnknownName``, ``QueryRefused`` (``view_changed``)."""
         return self._planned(self.named(name))
 
     def interrupt(self) -> None:
@@ -312,7 +312,7 @@ class Views:
     # -- reading what was published -----------------------------------------------------------
 
     def tables(self) -> Mapping[str, Table]:
-        """The columns of all views, by folded name; of those that the policy still allows."""
+        """Return the columns of all views that the policy still allows, by folded name."""
         found = {}
         for view in self.all():
             try:
@@ -346,7 +346,7 @@ class Views:
         return None if figures is None else figures[:last]
 
     def rows(self, view: View) -> ViewRows:
-        """All published rows of a view."""
+        """Return all published rows of a view."""
         return view_rows(self._planned(view), self._releases(view, 0))
 
     def _releases(self, view: View, after: int) -> Iterator[StepRelease]:
@@ -378,7 +378,7 @@ class Views:
 
     @contextmanager
     def _reading(self, work: _Work, numbers: range) -> Iterator[_Reading]:
-        """The rows of some steps, within their time."""
+        """Lend a reading of the rows of some steps, within their time."""
         seconds = self._policy.limits.seconds
         run = self._engine.run(None if seconds is None else seconds * len(numbers))
         self._run, self._state = run, work.state
@@ -415,7 +415,7 @@ class Views:
         return release
 
     def _first(self, view: View, state: ViewState) -> int:
-        """The step that comes next for the ledger and for the state.
+        """Find the step that comes next for the ledger and for the state.
 
         Raises ``EngineError`` (``state_behind``) for a state that lacks what was published: it was
         put back, and would count anew what units have contributed.
@@ -442,7 +442,7 @@ class Views:
         return failure_error(self._policy, code, kept, suspended)
 
     def _listed(self, view: View, prepared: PreparedView) -> tuple[GroupTexts, ...]:
-        """The groups that the last published step shows."""
+        """Return the groups that the last published step shows."""
         if not view.record.published:
             return ()
         last = view.record.published[-1].step
@@ -473,7 +473,7 @@ class Views:
         return view
 
     def _planned(self, view: View) -> PreparedView:
-        """The plan of a view, which must still be the one it was created with.
+        """Return the plan of a view, which must still be the one it was created with.
 
         Raises ``QueryRefused`` (``view_changed``) where the policy or a table is another now.
         """
@@ -490,7 +490,7 @@ class Views:
         return self._prepared[stream]
 
     def _composition(self, account: str) -> Composition:
-        """How the costs of an account add up, by its path: dataset, analyst, session."""
+        """Tell how the costs of an account add up, by its path: dataset, analyst, session."""
         return self._policy.account(account.split("/")[1]).composition
 
     def _state_of(self, stream: str) -> Path:
@@ -505,7 +505,10 @@ class Views:
 
 
 def place_beside(database: object, directory: str | None) -> Path | None:
-    """Where the private states of a database's views lie: in a directory of the owner's."""
+    """Name the directory of a database's private view states: the owner's, or one beside it.
+
+    None for a database without a path, where the owner names no directory.
+    """
     if directory is not None:
         return Path(directory)
     if isinstance(database, str | Path):

@@ -43,7 +43,7 @@ class Additive(Protocol):
         """Compute the zCDP parameter when one unit may change the values of ``groups`` groups."""
 
     def std(self, groups: int) -> float:
-        """Standard deviation of one noisy value, in steps."""
+        """Return the standard deviation of one noisy value, in steps."""
 
     def margin(self, confidence: float, groups: int) -> float:
         """Find the smallest m, in steps, with P[|noise| <= m] >= confidence."""

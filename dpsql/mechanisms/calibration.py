@@ -91,7 +91,9 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
 
 
 def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
-    """``gaussian_delta`` for discrete Gaussian noise on integer vectors, sigma > 2 lattice steps.
+    """Compute ``gaussian_delta`` for discrete Gaussian noise on integer vectors.
+
+    For sigma > 2 lattice steps.
 
     Why a continuous analysis covers discrete noise. Let s**2 = sigma**2 - 4. Releasing x + N(0,
     s**2) and rounding it at random to the lattice, y with probability proportional to exp(-(y -

@@ -72,7 +72,7 @@ class GumbelTopKChosenKBar(Usual):
         return self.widest.pick_rho + self.widest.rho(released)
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """Counted from the base of the widest, which a draw of another k_bar seldom worsens."""
+        """Count from the base of the widest, which a draw of another k_bar seldom worsens."""
         rest = (1 - probability) / 2
         above = self.widest.score_for_inclusion(1 - rest)
         return None if above is None else above + self._worse(rest)
@@ -87,7 +87,7 @@ class GumbelTopKChosenKBar(Usual):
         return UtilityBound(beta, found.shortfall, found.gap + self._worse(beta / 2))
 
     def _worse(self, probability: float) -> float:
-        """How much higher than the widest's the chosen threshold is, but for ``probability``."""
+        """Bound how far the chosen threshold is above the widest's, but for ``probability``."""
         if self.choices == 1:
             return 0.0
         odds = math.log((self.choices - 1) / probability)

@@ -98,7 +98,7 @@ def correlated_delta(
 def _fresh_released(
     sigma: float, tau: float, sparsity: int, fresh: Integers, analysis: CorrelatedAnalysis
 ) -> Floats:
-    """1 - psi(m): a bound on P[max of m Z_i + Z > tau], for each m."""
+    """Compute 1 - psi(m), a bound on P[max of m Z_i + Z > tau], for each m."""
     shared = sparsity**-0.25
     if analysis is not CorrelatedAnalysis.INTEGRATED:
         log_hidden = np.log1p(-normal_sf(np.array([tau / sigma / (1 + shared)])))

@@ -60,7 +60,7 @@ def fresh_released(own: float, shared: float, fresh: int, x: int) -> float:
 
 
 def _tails(noise: DiscreteGaussian, y: Integers) -> Floats:
-    """Upper bounds on P[Z > y] for integers y that descend in equal steps."""
+    """Compute upper bounds on P[Z > y] for integers y that descend in equal steps."""
     if noise.sigma > _TABLE_SIGMA:
         z = (y.astype(np.float64) + 0.5) / noise.sigma
         return np.where(z >= 1, normal_sf(z) * (1 + _ROUNDING), 1.0)
@@ -210,7 +210,7 @@ class CorrelatedTopK(AboveBase):
         return self.threshold if probability <= 0.5 else self._surely(1 - probability)
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Of the k largest noisy excesses: a union over pairs, whose shared noise cancels."""
+        """Bound the k largest noisy excesses by a union over pairs, whose shared noise cancels."""
         own, pairs = 2 * self.sigma, k * (self.k_bar - k)
         share = beta / 2 if pairs else beta
         # A group x + 1 below is 2x + 2 half-steps below, and comes first if Z - Z' is as much.
@@ -218,7 +218,7 @@ class CorrelatedTopK(AboveBase):
         return UtilityBound(beta, shortfall=float(-(-ahead // 2)), gap=self._surely(share / k))
 
     def _surely(self, probability: float) -> float:
-        """The excess over the base that stays hidden with at most this probability."""
+        """Return the excess over the base that stays hidden with at most this probability."""
         own, shared = _parts(self.sigma, self.k_bar)
         tail = difference_quantile_sf(own.sigma, shared.sigma, probability)
         return (self.half_steps + tail + 1) / 2
@@ -283,7 +283,7 @@ def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
 
 
 def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound | None:
-    """Bounds on the deltas of low to high common groups; None if sigma is too small for them."""
+    """Bound the deltas of low to high common groups; None if sigma is too small for them."""
     own, shared = _parts(mechanism.sigma, mechanism.k_bar)
     if shared.sigma**2 <= 2 * SMOOTHING_VARIANCE:
         return None
@@ -347,7 +347,7 @@ def _plus_half(values: NDArray[np.int64], half_steps: NDArray[np.int64]) -> Step
 
 
 def _largest(noisy: Steps, k: int, source: EntropySource) -> NDArray[np.intp]:
-    """The positions of the k largest; equal values by lot, as their order is exact and private."""
+    """Find the positions of the k largest; ties by lot, as their order is exact and private."""
     if len(noisy) <= k:
         return np.arange(len(noisy))
     return np.lexsort((source.words(len(noisy)), -noisy))[:k]

@@ -68,7 +68,7 @@ class KnownDomainTopK(Usual):
         return self.picks * self.pick_rho
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """Counted from the (k+1)-th largest score: the last pick, all others at that score."""
+        """Count from the (k+1)-th largest score: the last pick, all others at that score."""
         others = self.size - self.picks
         if others == 0:
             return None

@@ -116,7 +116,7 @@ class ExponentialQuantile:
         return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
 
     def _draw(self, histograms: Histograms, source: EntropySource) -> NDArray[np.int64]:
-        """Rejection from bars of whole strips, each just above the weight of a stretch."""
+        """Draw by rejection from bars of whole strips, each just above the weight of a stretch."""
         stretches = _stretches(histograms, self.fraction, self.size)
         weights = stretches.width * np.exp(
             -self.rate * stretches.distance / self.fraction.denominator
@@ -175,10 +175,10 @@ def exponential_quantile(
 def pure_quantile(
     epsilon: float, fraction: Fraction, *, rows: int, groups: int, size: int
 ) -> ExponentialQuantile:
-    """The most accurate quantile that is ``epsilon``-DP, for units that add ``rows`` to each of
-    ``groups`` groups: an e-bounded range implies e-DP, and each group takes its part.
+    """Find the most accurate quantile that is ``epsilon``-DP.
 
-    Raises ParameterError if ``epsilon`` is not finite and positive.
+    Units add ``rows`` to each of ``groups`` groups: an e-bounded range implies e-DP, and each group
+    takes its part. Raises ParameterError if ``epsilon`` is not finite and positive.
     """
     checked_positive(epsilon, "epsilon")
     rate = epsilon / float(groups * rows * _range(fraction)) * (1 - 1e-12)
@@ -186,7 +186,7 @@ def pure_quantile(
 
 
 def _range(fraction: Fraction) -> Fraction:
-    """How far one row can move the scores of two points apart."""
+    """Bound how far one row can move the scores of two points apart."""
     return Fraction(1) if fraction in (0, 1) else 2 * max(fraction, 1 - fraction)
 
 
@@ -235,7 +235,7 @@ def _stretches(histograms: Histograms, fraction: Fraction, size: int) -> _Stretc
 
 
 def _uniform(bounds: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
-    """Independent uniform integers from 0 to each bound - 1, by rejection."""
+    """Draw independent uniform integers from 0 to each bound - 1, by rejection."""
     _, bits = np.frexp(bounds - 1)  # numbers below 2**53 are exact here
     drawn = np.empty(len(bounds), dtype=np.int64)
     todo = np.arange(len(bounds))

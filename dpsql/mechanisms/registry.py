@@ -135,13 +135,14 @@ def _positive_counts(noise: IndependentNoise, sizes: Sizes, delta: float) -> Pos
 
 
 def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) -> PositiveCounts:
-    """(epsilon, delta)-DP: epsilon for the noise and delta for the threshold, neither divided.
+    """Build positive counts of Laplace noise for one publication: (epsilon, delta)-DP.
 
-    Of the ``groups`` groups that a unit raises by one let j exist without it, and let psi >=
-    1 - delta be the chance that none of the others, which only the unit has, is released. With the
-    unit an event has probability at most 1 - psi plus e^(j/b) times that without it. Without the
-    unit it has A <= e^(j/b) B, where B psi is at most that with the unit: A exceeds e^epsilon times
-    that by at most A (1 - psi). Checked by ``tests/calibrate/test_calibrate.py``.
+    Epsilon is for the noise and delta for the threshold, neither divided. Of the ``groups`` groups
+    that a unit raises by one let j exist without it, and let psi >= 1 - delta be the chance that
+    none of the others, which only the unit has, is released. With the unit an event has probability
+    at most 1 - psi plus e^(j/b) times that without it. Without the unit it has A <= e^(j/b) B,
+    where B psi is at most that with the unit: A exceeds e^epsilon times that by at most A (1 -
+    psi). Checked by ``tests/calibrate/test_calibrate.py``.
     """
     return _positive_counts(one_shot_laplace(epsilon, 1, sizes.groups), sizes, delta)
 
@@ -199,7 +200,7 @@ WEIGHTED_SPARSE_HISTOGRAM: MechanismEntry[WeightedSparseHistogram] = MechanismEn
 
 
 def _ranked(build: Callable[..., _T]) -> Callable[[Sizes, float, float], _T]:
-    """By what all mechanisms with a base take, however many groups a unit touches."""
+    """Call ``build`` with what all mechanisms with a base take, for any number of groups."""
     return lambda sizes, budget, delta: build(
         budget,
         sensitivity=sizes.sensitivity,

@@ -324,7 +324,7 @@ def set_union_one_shot(
 def _in_halves(
     weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
 ) -> tuple[DiscreteGaussian, float]:
-    """Noise for half of delta, and the other half for items that only one unit has."""
+    """Split delta in halves: noise for one, the other for items that only one unit has."""
     half = delta / 2 * (1 - 2.0**-48)
     return DiscreteGaussian(lattice_gaussian_sigma(epsilon, half, sensitivity)), half
 
@@ -332,7 +332,7 @@ def _in_halves(
 def _lowest(
     weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
 ) -> tuple[DiscreteGaussian, float]:
-    """The noise that allows the lowest threshold, and what it leaves for items of one unit only."""
+    """Find the noise of the lowest threshold, and what it leaves for items of one unit only."""
     allowed = delta * (1 - 1e-11)
 
     def left(sigma: float) -> float:
@@ -358,7 +358,7 @@ def _lowest(
 
 @lru_cache(maxsize=256)
 def _threshold(weighting: Weighting, noise: ScoreNoise, groups: int, delta: float) -> int:
-    """The largest over t of w_t + quantile_t: both monotone, so whole ranges of t are ruled out."""
+    """Find the largest over t of w_t + quantile_t: both monotone, so whole ranges are ruled out."""
     norm = 1 if isinstance(noise, DiscreteLaplace) else 2
 
     def fresh(t: int) -> int:
@@ -380,7 +380,7 @@ def _threshold(weighting: Weighting, noise: ScoreNoise, groups: int, delta: floa
 
 
 def _fresh_weight(weighting: Weighting, norm: int, items: int) -> int:
-    """The most that each of ``items`` items nobody else has can weigh, in steps.
+    """Return the most that each of ``items`` items nobody else has can weigh, in steps.
 
     A policy raises them alike, by at most the equal share, and may round that up.
     """

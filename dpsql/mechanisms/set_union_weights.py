@@ -137,7 +137,10 @@ def add_up(
 def _checked_rows(
     batches: Iterable[UnitItems], groups: int, progress: Progress | None, total: int | None
 ) -> Iterator[UnitItemRows]:
-    """Each batch's item codes and where each unit's begin and end; counts units, tells progress."""
+    """Yield each batch's item codes and where each unit's begin and end.
+
+    Units are counted, and progress is told.
+    """
     done, last = 0, -1
     for batch in batches:
         if len(batch.units) == 0:
@@ -157,7 +160,7 @@ def _checked_rows(
 
 
 def _checked_starts(batch: UnitItems, last: int, groups: int) -> NDArray[np.int64]:
-    """Where each unit's rows begin, and the end; what the proof relies on is checked."""
+    """Find where each unit's rows begin, and the end; what the proof relies on is checked."""
     units, items = batch.units, batch.items
     if len(units) != len(items) or units[0] <= last or items.min() < 0:
         raise _disorder()
@@ -180,7 +183,7 @@ def _disorder() -> InternalError:
 
 
 def _grown(values: Gaps, needed: int, fill: int) -> Gaps:
-    """The array, at least doubled if it is too short, new places filled."""
+    """Return the array, at least doubled if it is too short, new places filled."""
     if needed <= len(values):
         return values
     wider = np.full(max(needed, 2 * len(values)), fill, dtype=values.dtype)
@@ -191,7 +194,7 @@ def _grown(values: Gaps, needed: int, fill: int) -> Gaps:
 def _chunks(
     gaps: Gaps, items: NDArray[np.int64], starts: NDArray[np.int64], negligible: float
 ) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
-    """The rows that still have a gap, a few units at a time, and where each unit's rows end."""
+    """Yield the rows that still have a gap, a few units at a time, and where each unit's end."""
     for first in range(0, len(starts) - 1, _CHUNK):
         ends = starts[first : first + _CHUNK + 1]
         rows = items[ends[0] : ends[-1]]
@@ -206,7 +209,7 @@ def _l2_pass(
     starts: NDArray[np.int64],
     negligible: float,
 ) -> None:
-    """l2-descent: each unit scales the vector of its gaps down by a length of one budget."""
+    """Run l2-descent: each unit scales the vector of its gaps down by a length of one budget."""
     budget, budget_squared, root = (
         float(UNIT_WEIGHT_STEPS),
         float(UNIT_WEIGHT_STEPS) ** 2,
@@ -230,7 +233,7 @@ def _l2_pass(
 
 
 def _l1_pass(gaps: NDArray[np.int64], items: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
-    """l1-descent: each unit lowers all its gaps at the same pace until its budget is spent."""
+    """Run l1-descent: each unit lowers all its gaps at the same pace until its budget is spent."""
     take = gaps.take
     shares: dict[int, NDArray[np.int64]] = {}
     for rows, ends in _chunks(gaps, items, starts, 0):
@@ -255,7 +258,7 @@ def _l1_pass(gaps: NDArray[np.int64], items: NDArray[np.int64], starts: NDArray[
 
 
 def _equal_shares(count: int) -> NDArray[np.int64]:
-    """The budget split over ``count`` items, the first ones getting what is left over."""
+    """Split the budget over ``count`` items, the first ones getting what is left over."""
     level, left = divmod(UNIT_WEIGHT_STEPS, count)
     return level + (np.arange(count) < left).astype(np.int64)
 

@@ -250,7 +250,7 @@ def crossing(delta_of: Callable[[float], float], delta: float, low: float, high:
 
 
 def _interpolated(a: float, at_a: float, b: float, at_b: float, c: float, at_c: float) -> float:
-    """Where between a and b to look next: by inverse quadratics where they can be trusted."""
+    """Choose where between a and b to look next: by inverse quadratics if they can be trusted."""
     along, up = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
     if up * up >= along or (1 - up) ** 2 >= 1 - along:
         return 0.5

@@ -99,7 +99,7 @@ class GaussianTopK(AboveBase):
         )
 
     def _difference(self, probability: float) -> int:
-        """The smallest t with P[Z - Z' > t] <= ``probability``."""
+        """Find the smallest t with P[Z - Z' > t] <= ``probability``."""
         return difference_quantile_sf(self.noise.scale, self.noise.scale, probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:

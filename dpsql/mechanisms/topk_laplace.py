@@ -54,13 +54,13 @@ def overtaking_delta(scale: float, items: int, t: int) -> float:
 
 @lru_cache(maxsize=256)
 def _difference_quantile(scale: float, probability: float) -> int:
-    """The smallest t >= 0 with P[Z1 - Z2 > t] <= ``probability``."""
+    """Find the smallest t >= 0 with P[Z1 - Z2 > t] <= ``probability``."""
     guess = max(0, math.ceil(scale * -math.log(probability)))
     return smallest(lambda t: t >= 0 and _difference_sf(scale, t) <= probability, guess)
 
 
 def _difference_sf(scale: float, t: int) -> float:
-    """P[Z1 - Z2 > t] for independent discrete Laplace noises and t >= 0, rounded up.
+    """Compute P[Z1 - Z2 > t] for independent discrete Laplace noises and t >= 0, rounded up.
 
     With q = exp(-1/scale): P[Z1 - Z2 = d] = ((1-q)/(1+q))**2 q**d (d + (1+q**2)/(1-q**2)), d >= 0.
     """
@@ -209,7 +209,10 @@ class FixedThreshold(Usual):
         return self.threshold + 1 + hidden
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound:
-        """Only the k largest can come out; all do unless one of k independent noises is low."""
+        """Bound how much the k largest scores need to come out.
+
+        Only they can; all do unless one of k independent noises is low.
+        """
         each = -math.expm1(math.log1p(-beta) / k)
         hidden = DiscreteLaplace(1 / self.epsilon_per_group).quantile_sf(each)
         return UtilityBound(beta, shortfall=0.0, gap=self.threshold + 1 + hidden)

@@ -134,7 +134,7 @@ class Weights:
         return np.array(weights, dtype=np.int64)
 
     def log_hidden(self, log_hidden_at: Callable[[Integers], Floats]) -> float:
-        """L: the least log-probability that a unit's fresh groups all stay hidden, rounded down.
+        """Bound from below L: the least log-probability that a unit's fresh groups all stay hidden.
 
         ``log_hidden_at`` is that of one group, by weight. The worst size is never below ``groups``,
         where a group has its whole weight already; a block of sizes is bounded by its largest size
@@ -190,20 +190,20 @@ def shared_out_delta(epsilon: float, distance: float, log_hidden: float) -> floa
 
 
 def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> float:
-    """That of units that weigh at most ``groups`` whole groups; ``sigma`` is in steps."""
+    """Compute delta for units that weigh at most ``groups`` whole groups; ``sigma`` in steps."""
     distance = math.sqrt(groups) * WEIGHT_STEPS / sigma * (1 + _SLACK)
     return shared_out_delta(epsilon, distance, log_hidden)
 
 
 def _smooth(sigma: float) -> float:
-    """The scale of the continuous noise that discrete noise is as private as."""
+    """Return the scale of the continuous noise that discrete noise is as private as."""
     if sigma * sigma <= SMOOTHING_VARIANCE:
         raise too_little_noise()
     return math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
 
 
 def _joint(sigma: float, others: float) -> float:
-    """The scale of one noise that hides as little as ``sigma`` and the other values together."""
+    """Find the scale of one noise that hides as little as ``sigma`` and the others together."""
     return 1 / math.sqrt(1 / sigma**2 + others / WEIGHT_STEPS**2) * (1 - _SLACK)
 
 
@@ -232,7 +232,7 @@ def _log_complement(probabilities: Floats) -> Floats:
 
 
 def _hiding(delta: float, sigma: float, weights: Weights) -> float:
-    """About the least threshold that shows fresh groups with probability at most ``delta``."""
+    """Find about the least threshold that shows fresh groups with chance at most ``delta``."""
     log_hidden = math.log1p(-delta)
 
     def needed(size: int) -> float:
@@ -251,7 +251,7 @@ def _hiding(delta: float, sigma: float, weights: Weights) -> float:
 def _continuous_threshold(
     epsilon: float, delta: float, sigma: float, weights: Weights, others: float = 0.0
 ) -> float:
-    """The least threshold for continuous noise; infinite if the noise alone exceeds delta."""
+    """Find the least threshold for continuous noise; infinite if the noise alone exceeds delta."""
     joint = _joint(sigma, others)
     rest = delta - gaussian_delta(epsilon, math.sqrt(weights.groups) * WEIGHT_STEPS / joint)
     if rest <= 0:
@@ -269,7 +269,7 @@ def _continuous_threshold(
 
 @lru_cache(maxsize=256)
 def _fresh_threshold(noise: DiscreteGaussian, delta: float, weights: Weights) -> int:
-    """The smallest threshold, above any floor, that hides fresh groups up to ``delta``."""
+    """Find the smallest threshold, above any floor, that hides fresh groups up to ``delta``."""
     guess = round(_hiding(delta, noise.sigma, weights))
     return smallest(lambda t: fresh_delta(noise, t, weights) <= delta, guess)
 
@@ -290,7 +290,7 @@ def _one_shot_threshold(
 
 @lru_cache(maxsize=256)
 def _one_shot_sigma(epsilon: float, delta: float, weights: Weights) -> float:
-    """The continuous noise, in steps, that allows the lowest threshold."""
+    """Find the continuous noise, in steps, that allows the lowest threshold."""
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(weights.groups) * WEIGHT_STEPS)
     return lowest_tau(lambda s: _continuous_threshold(epsilon, delta, s, weights), least).sigma
 

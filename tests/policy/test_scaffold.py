@@ -150,6 +150,7 @@ def test_the_demo_policy_fits_the_demo_tables() -> None:
         **dict.fromkeys(["month", "day", "hour", "minute", "distance"], "BIGINT"),
         **dict.fromkeys(["dep_delay", "arr_delay", "air_time"], "DOUBLE"),
         **dict.fromkeys(["carrier", "tailnum", "origin", "dest"], "VARCHAR"),
+        "time_hour": "TIMESTAMP",
     }
     movielens = {
         **dict.fromkeys(["movieId", "userId", "timestamp"], "BIGINT"),

@@ -48,7 +48,7 @@ class BufferedState:
     ahead: NDArray[np.int64] | None = None
 
     def joined(self, other: BufferedState) -> BufferedState:
-        """These groups and then the others, at the same step; without draws that lie ahead."""
+        """Join these groups and then the others, at the same step; without draws that lie ahead."""
         assert self.step == other.step
         sums = np.concatenate((self.sums, other.sums))
         return BufferedState(self.step, sums, np.concatenate((self.sizes, other.sizes)))
@@ -71,7 +71,7 @@ class BufferedNoise:
 
     @classmethod
     def worthwhile(cls, noise: KeyedNoise) -> BufferedNoise | None:
-        """The noise step by step, None where most of it would come from all draws all the same."""
+        """Make the noise step by step; None where most of it would come from all draws anyway."""
         shape = noise.factorisation
         if not isinstance(shape, _Shape):
             return None
@@ -96,7 +96,7 @@ class BufferedNoise:
         return self.advanced(BufferedState(0, start, np.zeros(len(groups))), step, groups)
 
     def advanced(self, state: BufferedState, step: int, groups: Sequence[bytes]) -> BufferedState:
-        """The state after ``step`` steps, of the groups of an earlier one, by all draws between."""
+        """Advance the state of some groups to that after ``step`` steps, by all draws between."""
         count = step - state.step
         if count == 0:
             return state
@@ -114,7 +114,7 @@ class BufferedNoise:
     def next(
         self, state: BufferedState, groups: Sequence[bytes], further: int = 0
     ) -> tuple[BufferedState, NDArray[np.int64]]:
-        """The state and the noise of the next step, of shape (groups,).
+        """Return the state and the noise of the next step, of shape (groups,).
 
         ``groups`` are the encoded keys, in the order of the state. ``further`` is how many steps
         will follow at once: their draws are kept as far as they come with this one. Raises
@@ -133,7 +133,7 @@ class BufferedNoise:
         return found, self._rounded(found, groups)
 
     def _drawn(self, step: int, groups: Sequence[bytes], further: int) -> NDArray[np.int64]:
-        """The draws of a step and of some further ones that one hash gives; (groups, n)."""
+        """Draw for a step and the further ones that the same hash gives: of shape (groups, n)."""
         draws, first = self.noise.draws, step - 1
         together = draws.together - first % draws.together
         numbers = first + np.arange(min(together, further + 1, self._shape.steps - first))
@@ -149,7 +149,10 @@ class BufferedNoise:
         return self.noise.factorisation
 
     def _rounded(self, state: BufferedState, groups: Sequence[bytes]) -> NDArray[np.int64]:
-        """A step of a recurrence errs by 2**-52 of the sizes, and no root is above 1."""
+        """Round the noise of a step, from all draws where the recurrence leaves a doubt.
+
+        A step of a recurrence errs by 2**-52 of the sizes, and no root is above 1.
+        """
         powers, unit = _powers(self._shape), 2.0**-self._shape.bits
         halves = state.sums @ powers.weights * unit + 0.5
         relative = powers.error + (state.step + 16) * _ROUNDING * float(
@@ -189,7 +192,10 @@ def _powers(shape: _Shape) -> _Powers:
 
 
 def _roots_of_buffers(shape: BufferedToeplitz) -> NDArray[np.float64]:
-    """C = N(x)/D(x), so that B = D(x)/(N(x)(1 - x)) has powers of 1 and of N's inverse roots."""
+    """Find the roots whose powers B consists of: 1 and the inverse roots of N.
+
+    C = N(x)/D(x), so that B = D(x)/(N(x)(1 - x)).
+    """
     decays, weights = np.array(shape.decays), np.array(shape.weights)
     numerator = np.poly(decays)
     for m, weight in enumerate(weights):
@@ -198,7 +204,7 @@ def _roots_of_buffers(shape: BufferedToeplitz) -> NDArray[np.float64]:
 
 
 def _spread_roots(steps: int, number: int) -> NDArray[np.float64]:
-    """Roots whose decays are at equal ratios, as those of a power law: k**(-1/2) here."""
+    """Choose roots whose decays are at equal ratios, as a power law's: k**(-1/2) here."""
     decays = np.geomspace(0.3 / max(steps, 2), _FASTEST, number - 1)
     return np.append(np.exp(-decays), 0.0)
 

@@ -16,7 +16,7 @@ _FAILED = 1e3  # of the logarithm of an error: where the search left the floats
 
 @lru_cache(maxsize=64)
 def optimal_buffers(steps: int, buffers: int, bits: int = DEFAULT_BITS) -> BufferedToeplitz:
-    """The factorisation with ``buffers`` buffers, 2 to 4, of the least worst error found.
+    """Search for the factorisation with 2 to 4 ``buffers`` of the least worst error.
 
     The search decides how good it is, never how private: its result is an exact value with an exact
     norm. It goes downhill from decays at equal ratios, and is not proved optimal. Raises
@@ -39,13 +39,13 @@ def optimal_buffers(steps: int, buffers: int, bits: int = DEFAULT_BITS) -> Buffe
 
 
 def _parameters(point: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Decays and weights of a point of the search, which has no borders."""
+    """Return the decays and weights of a point of the search, which has no borders."""
     half = len(point) // 2
     return 1 / (1 + np.exp(point[:half])), np.exp(point[half:])
 
 
 def _start(steps: int, buffers: int) -> NDArray[np.float64]:
-    """Decays at equal ratios, with the weights that come nearest to the square root."""
+    """Start from decays at equal ratios, with the weights that come nearest to the square root."""
     from scipy.optimize import nnls
 
     decays = 1 - np.geomspace(0.6, 1.5 / (steps + 2), buffers)
@@ -57,7 +57,7 @@ def _start(steps: int, buffers: int) -> NDArray[np.float64]:
 
 
 def _log_error(point: NDArray[np.float64], steps: int) -> float:
-    """log of the last row's norm times C's: the worst error, as the norms of the rows grow.
+    """Compute log of the last row's norm times C's: the worst error, as the rows' norms grow.
 
     C is the quotient of two polynomials, N(x)/D(x), so that filters compute both columns.
     """

@@ -101,7 +101,7 @@ def _not_encoded(value: object) -> ParameterError:
 
 
 def _numpy_time(value: np.datetime64 | np.timedelta64) -> tuple[bytes, bytes]:
-    """As the standard library's types: a day is a date, all else is counted in nanoseconds."""
+    """Encode as the standard library's types are: a day is a date, all else in nanoseconds."""
     if np.isnat(value):
         return b"0", b""
     unit, count = np.datetime_data(value.dtype)
@@ -138,7 +138,7 @@ def _decimal(value: decimal.Decimal) -> bytes:
 
 
 def _datetime(value: datetime.datetime) -> tuple[bytes, bytes]:
-    """Nanoseconds since 1970, of the clock or, with a zone, of the instant."""
+    """Encode as nanoseconds since 1970, of the clock or, with a zone, of the instant."""
     offset = value.utcoffset()
     clock = (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
     if offset is None:
@@ -147,7 +147,7 @@ def _datetime(value: datetime.datetime) -> tuple[bytes, bytes]:
 
 
 def _time(value: datetime.time) -> tuple[bytes, bytes]:
-    """Microseconds since midnight; a time with a zone keeps it, as engines tell them apart."""
+    """Encode as microseconds since midnight; a zone is kept, as engines tell such times apart."""
     clock = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
     offset = value.utcoffset()
     if offset is None:

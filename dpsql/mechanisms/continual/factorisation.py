@@ -74,7 +74,7 @@ class Factorisation(ABC):
 
     @abstractmethod
     def row(self, step: int) -> NoiseRow:
-        """The row of B for a step, 1 to ``steps``."""
+        """Return the row of B for a step, 1 to ``steps``."""
 
     @abstractmethod
     def rounded_noise(self, step: int, draws: Sequence[int]) -> int:
@@ -91,22 +91,22 @@ class Factorisation(ABC):
         """
 
     def relative_std(self) -> NDArray[np.float64]:
-        """The standard deviation of each step, of shape (steps,).
+        """Compute the standard deviation of each step, of shape (steps,).
 
         In units of that of a single answer at the same rho.
         """
         return self.row_norms() * math.sqrt(self.norm_squared)
 
     def on_lattice(self, bits: int) -> Self:
-        """The same factorisation with entries and draws in units of ``2**-bits``."""
+        """Return the same factorisation with entries and draws in units of ``2**-bits``."""
         return replace(self, bits=bits)  # type: ignore[type-var]
 
     def worst(self) -> float:
-        """The largest relative standard deviation."""
+        """Return the largest relative standard deviation."""
         return float(self.relative_std().max())
 
     def rms(self) -> float:
-        """The root of the mean relative variance."""
+        """Compute the root of the mean relative variance."""
         return math.sqrt(float(np.mean(self.relative_std() ** 2)))
 
 
@@ -120,7 +120,7 @@ class Toeplitz(Factorisation):
 
     @abstractmethod
     def ideal(self, precision: int) -> list[int]:
-        """The first column of C before it is rounded, in units of ``2**-precision``."""
+        """Compute the first column of C before it is rounded, in units of ``2**-precision``."""
 
     @property
     def span(self) -> int:
@@ -128,7 +128,7 @@ class Toeplitz(Factorisation):
         return self.steps
 
     def coefficients(self) -> tuple[int, ...]:
-        """The first column of C, in units of ``2**-bits``; it begins with 1."""
+        """Return the first column of C, in units of ``2**-bits``; it begins with 1."""
         return _coefficients(self)
 
     @property
@@ -173,7 +173,7 @@ def _coefficients(shape: Toeplitz) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _column(shape: Toeplitz, length: int, precision: int) -> EnclosedSeries:
-    """The first ``length`` entries of B's first column."""
+    """Enclose the first ``length`` entries of B's first column."""
     span = min(shape.span, length)
     workload = [1] * span + [0] * (length - span)
     return divide_series(workload, list(shape.coefficients()[:length]), shape.bits, precision)
@@ -189,7 +189,7 @@ def _float_column(shape: Toeplitz) -> tuple[NDArray[np.float64], float]:
 
 
 def _square_root(length: int, precision: int) -> list[int]:
-    """The coefficients of (1 - x)**(-1/2), each below by at most ``length`` units."""
+    """Compute the coefficients of (1 - x)**(-1/2), each below by at most ``length`` units."""
     found = [1 << precision]
     for i in range(1, length):
         found.append(found[-1] * (2 * i - 1) // (2 * i))
@@ -244,7 +244,7 @@ class SlidingWindow(Toeplitz):
         return self.width
 
     def ideal(self, precision: int) -> list[int]:
-        """(1 - x**width)**(1/2) (1 - x)**(-1/2): the second by its series, moved and weighed."""
+        """Multiply (1 - x**width)**(1/2) by (1 - x)**(-1/2), whose series is moved and weighed."""
         root = _square_root(self.steps, precision)
         total = root[:]
         weight, numerator = 1 << precision, -1
@@ -325,7 +325,7 @@ class TreeFactorisation(Factorisation):
         return Fraction(self.levels)
 
     def nodes(self, step: int) -> list[tuple[int, int]]:
-        """The (level, node) whose sum is the count at a step: by the digits of the step."""
+        """Find the (level, node) whose sum is the count at a step: by the digits of the step."""
         found, start = [], 0
         for level in reversed(range(self.levels)):
             width = self.degree**level
@@ -336,11 +336,11 @@ class TreeFactorisation(Factorisation):
 
     @abstractmethod
     def node_variance(self, level: int) -> float:
-        """The variance of a node's estimate, in units of that of a draw."""
+        """Return the variance of a node's estimate, in units of that of a draw."""
 
     @abstractmethod
     def exact_row(self, step: int) -> list[tuple[int, Fraction]]:
-        """The numbers of the draws that a step uses, and their weights."""
+        """Return the numbers of the draws that a step uses, and their weights."""
 
     def row(self, step: int) -> NoiseRow:
         return _tree_row(self, step)
@@ -442,7 +442,7 @@ class TreeFromBelow(TreeFactorisation):
 
 @lru_cache(maxsize=256)
 def best_tree(steps: int, bits: int = DEFAULT_BITS) -> BaseTree:
-    """The tree whose base has the least worst error, of all bases up to 64.
+    """Choose the tree whose base has the least worst error, of all bases up to 64.
 
     A larger one is never better within MAX_STEPS. Raises ParameterError for parameters out of
     range.

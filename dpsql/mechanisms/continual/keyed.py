@@ -70,12 +70,12 @@ class StreamKey:
         )
 
     def source(self, purpose: str, step: int) -> KeyedWords:
-        """The words of a step's ``purpose``, always the same: one draw per step for ever."""
+        """Return the words of a step's ``purpose``, always the same: one draw per step for ever."""
         base = hashlib.blake2b(purpose.encode(), key=self.secret, person=b"dpsql once")
         return KeyedWords(base, _SOURCE + _field(step))
 
     def group_keys(self, measure: str, groups: Sequence[bytes]) -> list[bytes]:
-        """The groups' own keys for a measure, of 64 bytes each."""
+        """Derive the groups' own keys for a measure, of 64 bytes each."""
         argument = _framed(measure.encode())
         base = hashlib.blake2b(argument, key=self.secret, person=b"dpsql group")
         return [_digest(base, group) for group in groups]
@@ -96,7 +96,7 @@ def _digest(base: hashlib.blake2b, argument: bytes) -> bytes:
 
 
 def _digests(own: Sequence[bytes], labels: Sequence[bytes]) -> bytes:
-    """The words of each of some groups, by their own keys, for each label: one after the other."""
+    """Hash each label under each group's own key: the words of all groups, one after the other."""
     if len(labels) == 1:  # one call instead of three: it is made for each group there is
         made, (label,) = hashlib.blake2b, labels
         return b"".join([made(label, key=key, person=_DRAWS).digest() for key in own])
@@ -153,7 +153,7 @@ class LatticeGaussian:
         return 0.5 * z * z
 
     def exact_energy(self, x: int) -> Fraction:
-        """x**2 / (2 sigma**2), exactly."""
+        """Compute x**2 / (2 sigma**2), exactly."""
         return Fraction(x) ** 2 / (2 * Fraction(self.sigma) ** 2)
 
 
@@ -176,7 +176,7 @@ class KeyedDraws:
     sigma: float
 
     def draw(self, groups: Sequence[bytes], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The draws of ``numbers``, of shape (groups, numbers); ``groups`` are encoded keys."""
+        """Draw those of ``numbers``, of shape (groups, numbers); ``groups`` are encoded keys."""
         own, slots = self.key.group_keys(self.measure, groups), self.together
         blocks, where = np.unique(numbers // slots, return_inverse=True)
         labels = [_DRAW + _field(int(block)) for block in blocks]
@@ -274,7 +274,7 @@ class KeyedNoise:
         return KeyedDraws(self.key, self.measure, checked_lattice_sigma(sigma))
 
     def noise(self, step: int, groups: Sequence[bytes]) -> NDArray[np.int64]:
-        """The noise of a step, 1 to T, of shape (groups,); ``groups`` are encoded keys."""
+        """Return the noise of a step, 1 to T, of shape (groups,); ``groups`` are encoded keys."""
         row = self.factorisation.row(step)
         size = max(1, _CHUNK // len(row.draws))
         out = np.empty(len(groups), dtype=np.int64)
@@ -286,7 +286,7 @@ class KeyedNoise:
 
 
 def checked_lattice_sigma(sigma: float) -> float:
-    """A sigma in units of the lattice, or a ParameterError if no exact sampler has it."""
+    """Check a sigma in units of the lattice: ParameterError if no exact sampler has it."""
     if not 2.0**10 <= sigma <= MAX_LATTICE_SIGMA:
         raise ParameterError(
             "the noise's sigma must lie between 2**10 and 2**52 units of its lattice",

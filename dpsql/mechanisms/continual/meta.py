@@ -86,7 +86,7 @@ class MetaHistogram:
         return cells * self.cell_noise.margin(each, self.changed)
 
     def completed(self, step: int) -> list[Cell]:
-        """The cells to be released at a step: those that end there and are of use later.
+        """List the cells to be released at a step: those that end there and are of use later.
 
         The last child of a node is not: what ends with it is counted by the node.
         """
@@ -98,7 +98,7 @@ class MetaHistogram:
         return found
 
     def steps_of(self, cell: Cell) -> tuple[int, int]:
-        """The first and the last step of a cell."""
+        """Return the first and the last step of a cell."""
         level, node = cell
         width = self.tree.base**level
         return node * width + 1, (node + 1) * width
@@ -122,7 +122,7 @@ class MetaHistogram:
         return CellRelease(names, tuple(float(value) for value in noisy))
 
     def running(self, step: int, released: Mapping[Cell, CellRelease]) -> dict[bytes, float]:
-        """The noisy running counts at a step, by encoded key, from what its cells have released.
+        """Sum the noisy running counts at a step, by encoded key, from what its cells released.
 
         Raises ParameterError if one of them is missing.
         """
@@ -139,9 +139,10 @@ class MetaHistogram:
 def meta_known(
     rho: float, steps: int, *, groups: int, size: int, sensitivity: int = 1
 ) -> MetaHistogram:
-    """Declared keys, an event in at most ``groups`` of them: noise on every count.
+    """Build the histogram of declared keys, with noise on every count.
 
-    Costs at most ``rho``. Raises ParameterError for parameters out of range, as all of these.
+    An event is in at most ``groups`` of them. Costs at most ``rho``. Raises ParameterError for
+    parameters out of range, as all of these.
     """
     tree = best_tree(steps)
     noise = gaussian(rho / tree.levels * _DOWN, sensitivity, groups)
@@ -151,9 +152,9 @@ def meta_known(
 def meta_known_top_k(
     rho: float, steps: int, *, k: int, size: int, sensitivity: int = 1
 ) -> MetaHistogram:
-    """Declared keys, an event in any number of them: the k largest of each cell.
+    """Build the histogram of declared keys that releases the k largest of each cell.
 
-    Costs at most ``rho``, half of it for the counts.
+    An event is in any number of them. Costs at most ``rho``, half of it for the counts.
     """
     tree = best_tree(steps)
     each, k = rho / tree.levels / 2 * _DOWN, min(k, size)
@@ -171,9 +172,9 @@ def meta_unknown(
     floor: int,
     sensitivity: int = 1,
 ) -> MetaHistogram:
-    """Unknown keys, an event in at most ``groups`` of them: those above each cell's threshold.
+    """Build the histogram of unknown keys that releases those above each cell's threshold.
 
-    Costs at most ``rho`` and ``delta``.
+    An event is in at most ``groups`` of them. Costs at most ``rho`` and ``delta``.
     """
     tree = best_tree(steps)
     noise = gaussian(rho / tree.levels * _DOWN, sensitivity, moved_scores(groups, k_bar))
@@ -184,10 +185,10 @@ def meta_unknown(
 def meta_unknown_top_k(
     rho: float, delta: float, steps: int, *, k: int, k_bar: int, floor: int, sensitivity: int = 1
 ) -> MetaHistogram | None:
-    """Unknown keys, an event in any number of them: the k largest of each cell.
+    """Build the histogram of unknown keys that releases the k largest of each cell.
 
-    Costs at most ``rho``, half of it for the counts, and ``delta``. None if rho is too small for a
-    selection at so small a delta.
+    An event is in any number of them. Costs at most ``rho``, half of it for the counts, and
+    ``delta``. None if rho is too small for a selection at so small a delta.
     """
     tree = best_tree(steps)
     each = rho / tree.levels / 2 * _DOWN

@@ -60,7 +60,7 @@ def divide_series(
 
 
 def _residual(denominator: list[int], quotient: list[int], numerator: list[int], unit: int) -> int:
-    """The largest abs(c*g - a), in units of ``2**-unit``."""
+    """Compute the largest abs(c*g - a), in units of ``2**-unit``."""
     product = multiply_series(denominator, quotient, len(numerator))
     return max(abs(p - (a << unit)) for p, a in zip(product, numerator, strict=True))
 
@@ -68,7 +68,7 @@ def _residual(denominator: list[int], quotient: list[int], numerator: list[int],
 def _exact_quotient(
     numerator: list[int], denominator: list[int], bits: int, precision: int
 ) -> tuple[int, ...]:
-    """Coefficient k is a multiple of ``2**-(bits*k)``, so that no shift below drops a bit."""
+    """Divide exactly: coefficient k is a multiple of ``2**-(bits*k)``, so no shift drops a bit."""
     found: list[int] = []
     for k, a in enumerate(numerator):
         earlier = sum(c * q for c, q in zip(denominator[1 : k + 1], reversed(found), strict=True))
@@ -77,7 +77,7 @@ def _exact_quotient(
 
 
 def _inverse(denominator: list[int], bits: int, precision: int) -> list[int]:
-    """About 1/c in units of ``2**-precision``: each step doubles the number of coefficients."""
+    """Compute about 1/c in units of ``2**-precision``: each step doubles the coefficients."""
     found, length = [1 << precision], 1
     while length < len(denominator):
         length = min(2 * length, len(denominator))
@@ -88,7 +88,7 @@ def _inverse(denominator: list[int], bits: int, precision: int) -> list[int]:
 
 
 def _pack(series: list[int], size: int) -> int:
-    """The series at ``2**(8*size)``."""
+    """Pack the series into one number: its value at ``2**(8*size)``."""
     offset = 1 << (8 * size - 1)
     raised = b"".join((value + offset).to_bytes(size, "little") for value in series)
     return int.from_bytes(raised, "little") - _repeated(offset, size, len(series))

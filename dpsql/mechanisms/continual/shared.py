@@ -60,18 +60,18 @@ class SharedContinualNoise:
         return 2 * self.sigma, 2 * self.sigma / self.most**0.25
 
     def rho(self, named: int) -> float:
-        """The zCDP cost of the stream if ``named`` groups are named in all, rounded up."""
+        """Return the zCDP cost of the stream if ``named`` groups are named in all, rounded up."""
         moved = self.sensitivity**2 * self.factorisation.norm_squared / 2
         own, shared = (moved / Fraction(sigma) ** 2 for sigma in self._sigmas)
         return rounded_up(named * own + shared)
 
     def std(self, step: int) -> float:
-        """The standard deviation of a step's noise, rounding to half-steps included."""
+        """Return the standard deviation of a step's noise, rounding to half-steps included."""
         spread = math.hypot(*self._sigmas) * float(self.factorisation.row_norms()[step - 1])
         return math.hypot(spread, math.sqrt(1 / 12)) / 2
 
     def margin(self, step: int, confidence: float) -> float:
-        """The half-width of an interval around a noisy count, for 0 < confidence < 1."""
+        """Return the half-width of an interval around a noisy count, for 0 < confidence < 1."""
         return float(self.margins(confidence)[step - 1])
 
     def margins(self, confidence: float) -> NDArray[np.float64]:
@@ -89,7 +89,7 @@ class SharedContinualNoise:
         key: StreamKey,
         measure: str,
     ) -> Steps:
-        """The noisy counts of the named groups at a step, in half-steps, of shape (groups,).
+        """Add noise to the counts of the named groups at a step: half-steps, of shape (groups,).
 
         One answer per step, for ever: see ``ContinualNoise.add``.
         """
@@ -110,7 +110,7 @@ class SharedContinualNoise:
 def shared_continual_noise(
     rho: float, factorisation: Factorisation, sensitivity: int, most: int
 ) -> SharedContinualNoise:
-    """The noise that costs at most ``rho`` if all ``most`` groups are named.
+    """Find the noise that costs at most ``rho`` if all ``most`` groups are named.
 
     Raises ParameterError for parameters out of range.
     """

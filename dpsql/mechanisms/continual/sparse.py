@@ -123,7 +123,7 @@ class SparseTopK:
         return self._loss(self.switches + 1, self.counts.most)
 
     def settled(self, last: SparseChoice) -> PrivacyLoss:
-        """What the stream has cost, up to the choice that was listed last."""
+        """Return what the stream has cost, up to the choice that was listed last."""
         return self._loss(last.choices, len(last.ever))
 
     def _loss(self, choices: int, distinct: int) -> PrivacyLoss:
@@ -197,7 +197,7 @@ def sparse_top_k(
     factorisation: Factorisation | None = None,
     one_step: bool = True,
 ) -> SparseTopK:
-    """The mechanism that costs at most ``rho``, in the paper's shares: k, k and 1 of 2k + 1.
+    """Build the mechanism that costs at most ``rho``, by the paper's shares: k, k and 1 of 2k + 1.
 
     ``margin`` is that of every step; ``one_step`` says that a unit adds at a single one. Raises
     ParameterError for parameters out of range.

@@ -93,21 +93,21 @@ class ContinualNoise:
         return moved / Fraction(self.sigma) ** 2
 
     def std(self, step: int) -> float:
-        """The standard deviation of a step's noise, rounding included; correct to about 0.1%.
+        """Compute the standard deviation of a step's noise, rounding included; to about 0.1%.
 
         (For a standard deviation of at least 1/2, below which rounding takes away more.)
         """
         return math.hypot(self._spread(step), math.sqrt(1 / 12))
 
     def stds(self) -> NDArray[np.float64]:
-        """Those of all steps, of shape (steps,)."""
+        """Return the standard deviations of all steps, of shape (steps,)."""
         stds: NDArray[np.float64] = np.hypot(
             self.sigma * self.factorisation.row_norms(), math.sqrt(1 / 12)
         )
         return stds
 
     def margin(self, step: int, confidence: float) -> int:
-        """The smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved, at a step.
+        """Find the smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved, at a step.
 
         For 0 < confidence < 1, else ParameterError.
         """
@@ -115,7 +115,7 @@ class ContinualNoise:
         return max(0, int(self.quantiles_sf((1.0 - confidence) / 2)[_checked(step, self) - 1]))
 
     def quantiles_sf(self, p: float) -> NDArray[np.int64]:
-        """For each step an integer q with P[noise > q] <= p, for 0 < p < 1/2; of shape (steps,).
+        """Find for each step an integer q with P[noise > q] <= p, for 0 < p < 1/2; shape (steps,).
 
         See :func:`rounded_quantiles_sf`.
         """
@@ -129,7 +129,7 @@ class ContinualNoise:
         key: StreamKey,
         measure: str = UNIT_COUNTS,
     ) -> NDArray[np.int64]:
-        """The noisy values of a step, of shape (groups,): one answer per step, for ever.
+        """Add noise to the values of a step, of shape (groups,): one answer per step, for ever.
 
         ``groups`` are encoded keys, one for each of ``exact``. The noise is a function of the key,
         the measure, the group and the step: it must never be added to two states of the data at
@@ -146,7 +146,7 @@ class ContinualNoise:
 def rounded_quantiles_sf(
     factorisation: Factorisation, sigma: float, parts: int, p: float
 ) -> NDArray[np.int64]:
-    """For each step an integer q with P[round(X) > q] <= p, X the sum of B_j z_j; shape (steps,).
+    """Find per step an integer q with P[round(X) > q] <= p, X the sum of B_j z_j; shape (steps,).
 
     ``sigma`` is that of a z_j in the units of the answer; it may be the sum of ``parts``
     independent discrete Gaussians, each of at least 2**10 units of the lattice. For 0 < p < 1/2,
@@ -212,7 +212,7 @@ class ContinualHistogram:
         return PrivacyLoss(self.noise.rho, self.delta)
 
     def thresholds(self) -> NDArray[np.int64] | None:
-        """The noisy count that a group must exceed at each step, of shape (steps,).
+        """Return the noisy count that a group must exceed at each step, of shape (steps,).
 
         None for declared keys.
         """
@@ -221,7 +221,7 @@ class ContinualHistogram:
     def release(
         self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], key: StreamKey
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The noisy counts of a step and which groups are shown, both of shape (groups,).
+        """Compute the noisy counts of a step and which groups are shown, both of shape (groups,).
 
         ``groups`` are encoded keys. Counts that are not shown must not be released. Arguments and
         errors are those of :meth:`ContinualNoise.add`.
@@ -232,7 +232,7 @@ class ContinualHistogram:
     def shown(
         self, step: int, exact: NDArray[np.int64], noisy: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Which groups are shown at a step, of shape (groups,), by their exact and noisy counts."""
+        """Tell which groups are shown at a step, by exact and noisy counts; shape (groups,)."""
         thresholds = self.thresholds()
         if thresholds is None or self.floor is None:
             return np.ones(len(noisy), dtype=np.bool_)
@@ -240,11 +240,11 @@ class ContinualHistogram:
         return shown
 
     def std(self, step: int) -> float:
-        """The standard deviation of a step's noise."""
+        """Return the standard deviation of a step's noise."""
         return self.noise.std(step)
 
     def margin(self, step: int, confidence: float) -> int:
-        """The half-width of an interval around a noisy count, at a confidence."""
+        """Return the half-width of an interval around a noisy count, at a confidence."""
         return self.noise.margin(step, confidence)
 
 
@@ -267,7 +267,7 @@ def _thresholds(histogram: ContinualHistogram) -> NDArray[np.int64]:
 def continual_noise_for_rho(
     rho: float, factorisation: Factorisation, groups: int, sensitivity: int = 1
 ) -> ContinualNoise:
-    """The noise whose whole stream costs at most ``rho``.
+    """Find the noise whose whole stream costs at most ``rho``.
 
     The lattice is that of the factorisation, or coarser where the noise is very large. Raises
     ParameterError for parameters out of range.
@@ -284,7 +284,7 @@ def continual_noise_for_rho(
 def one_shot_continual_noise(
     distance: float, factorisation: Factorisation, groups: int, sensitivity: int = 1
 ) -> ContinualNoise:
-    """The noise that takes ``distance`` (squared) out of ``additive.one_shot_distance``.
+    """Find the noise that takes ``distance`` (squared) out of ``additive.one_shot_distance``.
 
     A discrete Gaussian is as private as a continuous one with a variance of SMOOTHING_VARIANCE
     units of the lattice less (``calibration.lattice_gaussian_delta``). The lattice and the errors
@@ -308,7 +308,7 @@ def continual_histogram_for_rho(
     floor: int,
     sensitivity: int = 1,
 ) -> ContinualHistogram:
-    """The histogram of unknown keys whose whole stream is ``delta``-approximate ``rho``-zCDP.
+    """Build the histogram of unknown keys whose stream is ``delta``-approximate ``rho``-zCDP.
 
     Raises ParameterError for parameters out of range.
     """
@@ -325,7 +325,7 @@ def continual_histogram_once(
     floor: int,
     sensitivity: int = 1,
 ) -> ContinualHistogram:
-    """The histogram of unknown keys whose whole stream is (``epsilon``, ``delta``)-DP.
+    """Build the histogram of unknown keys whose whole stream is (``epsilon``, ``delta``)-DP.
 
     Half of delta is for the noise, by the exact analysis of Gaussian noise (Balle & Wang 2018,
     Theorem 8), and half for the thresholds; the deltas add, as a group that one neighbour alone has
@@ -343,7 +343,7 @@ def _on_fitting_lattice(
     groups: int,
     sensitivity: int,
 ) -> ContinualNoise:
-    """The noise on the lattice of the factorisation, or on the finest whose draws are in range."""
+    """Make the noise on the factorisation's lattice, or on the finest whose draws are in range."""
     _check_whole(groups, "the number of groups")
     _check_whole(sensitivity, "the sensitivity")
     finest = math.floor(math.log2(MAX_LATTICE_SIGMA / sigma(factorisation)))
@@ -354,7 +354,7 @@ def _on_fitting_lattice(
 
 
 def _normal_quantile(p: float) -> float:
-    """A z >= 0 with P[N > z] <= p for a standard normal N, by a margin of SLOP; for p < 1/2."""
+    """Find a z >= 0 with P[N > z] <= p, N standard normal, by a margin of SLOP; for p < 1/2."""
     log_p = math.log(p) - SLOP
     z = normal_quantile_sf(log_p)
     while _normal_log_sf(z) > log_p:

@@ -21,7 +21,7 @@ _UP = 1 + 1e-12
 
 
 def doubling_steps(steps: int) -> tuple[int, ...]:
-    """The steps 1, 2, 4, ... of a stream: what has grown by half since is chosen anew."""
+    """List the steps 1, 2, 4, ... of a stream: what has grown by half since is chosen anew."""
     return tuple(1 << i for i in range(steps.bit_length()))
 
 
@@ -67,7 +67,7 @@ class ScheduledTopK:
         return self._loss(picks, self.counts.most)
 
     def settled(self, chosen: Sequence[int], distinct: int) -> PrivacyLoss:
-        """What the stream has cost.
+        """Return what the stream has cost.
 
         ``chosen`` says how many groups came out at each step of the schedule, ``distinct`` how many
         different ones. Raises ParameterError for impossible numbers.
@@ -82,7 +82,7 @@ class ScheduledTopK:
         return PrivacyLoss(rho * _UP, self.selection.delta * len(self.schedule) * _UP)
 
     def latest(self, step: int) -> int | None:
-        """The step whose choice is listed at ``step``; None before the first."""
+        """Return the step whose choice is listed at ``step``; None before the first."""
         return max((chosen for chosen in self.schedule if chosen <= step), default=None)
 
     def choose(self, step: int, scores: NDArray[np.int64], key: StreamKey) -> NDArray[np.intp]:
@@ -99,7 +99,7 @@ class ScheduledTopK:
     def noisy(
         self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], key: StreamKey
     ) -> Steps:
-        """The noisy counts of chosen groups at a step, in half-steps, of shape (groups,)."""
+        """Add noise to the counts of chosen groups at a step: half-steps, of shape (groups,)."""
         return self.counts.add(step, exact, groups, key, "top k")
 
 
@@ -114,7 +114,7 @@ def scheduled_top_k(
     factorisation: Factorisation | None = None,
     one_step: bool = True,
 ) -> ScheduledTopK:
-    """The mechanism for ``size`` declared groups that costs at most ``rho``, half for the counts.
+    """Build the mechanism for ``size`` declared groups that costs at most ``rho``, half for counts.
 
     Groups are chosen at the doubling steps and counted by the square root if not said otherwise.
     ``one_step`` says that a unit adds at a single step only. Raises ParameterError for parameters
@@ -141,7 +141,7 @@ def scheduled_top_k_unknown(
     factorisation: Factorisation | None = None,
     one_step: bool = True,
 ) -> ScheduledTopK | None:
-    """The mechanism for unknown keys that costs at most ``rho`` and ``delta``.
+    """Build the mechanism for unknown keys that costs at most ``rho`` and ``delta``.
 
     None if rho is too small for a selection at so small a delta. As :func:`scheduled_top_k`
     otherwise.
@@ -164,6 +164,6 @@ def scheduled_top_k_unknown(
 def _counts(
     rho: float, factorisation: Factorisation, sensitivity: int, named: int, one_step: bool
 ) -> NamedGroupsNoise:
-    """Half of ``rho`` for the counts of as many groups as can come out."""
+    """Make the noise at half of ``rho`` for the counts of as many groups as can come out."""
     half = rho / 2 * (1 - 1e-11)
     return named_groups_noise(half, factorisation, sensitivity, named, one_step=one_step)

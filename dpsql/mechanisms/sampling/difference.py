@@ -65,7 +65,7 @@ def _is_small(one: DiscreteGaussian, two: DiscreteGaussian) -> bool:
 def _difference_bound(
     one: DiscreteGaussian, two: DiscreteGaussian
 ) -> tuple[DiscreteGaussian, float]:
-    """The single Gaussian above the difference, and the log of its factor, all rounded up."""
+    """Find the single Gaussian above the difference, and the log of its factor, all rounded up."""
     sigma = math.nextafter(math.hypot(one.sigma, two.sigma), math.inf)
     total = DiscreteGaussian(math.nextafter(sigma, math.inf))
     tau = DiscreteGaussian(max(one.sigma * two.sigma / sigma, MIN_SCALE))
@@ -76,7 +76,7 @@ def _difference_bound(
 
 @lru_cache(maxsize=64)
 def _difference_tails(sigma1: float, sigma2: float) -> tuple[int, NDArray[np.float64]]:
-    """(first, log P[Z1 - Z2 > t] for t = first, first + 1, ...) by summing positive terms."""
+    """Sum positive terms to (first, log P[Z1 - Z2 > t] for t = first, first + 1, ...)."""
     one, two = DiscreteGaussian(sigma1), DiscreteGaussian(sigma2)
     last = math.ceil(math.hypot(sigma1, sigma2) * 38) + 2
     # Mass beyond `end` is missing from every sum; below `last` it is negligible.

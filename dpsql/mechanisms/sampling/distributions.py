@@ -87,11 +87,11 @@ class LatticeNoise(ABC):
 
     @abstractmethod
     def _log_upper_mass(self, x: int) -> float:
-        """log of the sum of exp(-energy) over the integers above x >= 0."""
+        """Compute log of the sum of exp(-energy) over the integers above x >= 0."""
 
     @abstractmethod
     def _tail_guess(self, log_p: float) -> float:
-        """About the t >= 0 with log P[Z > t] = log_p, for log_p <= log(1/2)."""
+        """Guess the t >= 0 with log P[Z > t] = log_p, for log_p <= log(1/2)."""
 
     def sample(self, n: int, source: EntropySource) -> NDArray[np.int64]:
         """Draw ``n`` independent values with total-variation error zero: int64, of shape (n,).
@@ -187,7 +187,7 @@ class DiscreteGaussian(LatticeNoise):
         return rounded_up(exact)
 
     def log_normaliser(self) -> float:
-        """By summation or (sigma >= 1) Poisson summation."""
+        """Compute the log of the sum by summation or (sigma >= 1) Poisson summation."""
         if self.sigma < 1:
             return math.log(float(np.sum(np.exp(-self.energy(np.arange(-40, 41))))))
         dual = math.exp(-2 * (math.pi * self.sigma) ** 2)
@@ -200,7 +200,7 @@ class DiscreteGaussian(LatticeNoise):
         return self._log_euler_maclaurin((x + 0.5) / self.sigma)
 
     def _log_direct_sum(self, first: int) -> float:
-        """log sum of exp(-y**2/(2 sigma**2)) over y >= first >= 1, term by term."""
+        """Compute log sum of exp(-y**2/(2 sigma**2)) over y >= first >= 1, term by term."""
         spans = 2 * _NEGLIGIBLE * self.sigma**2
         terms = math.ceil(spans / (first + math.sqrt(first**2 + spans))) + 2
         k = np.arange(terms, dtype=np.float64)
@@ -208,7 +208,7 @@ class DiscreteGaussian(LatticeNoise):
         return math.log(float(total)) - 0.5 * (first / self.sigma) ** 2
 
     def _log_euler_maclaurin(self, z: float) -> float:
-        """An upper bound on log sum of exp(-y**2/(2 sigma**2)) over y >= z*sigma + 1/2.
+        """Bound log sum of exp(-y**2/(2 sigma**2)) over y >= z*sigma + 1/2 from above.
 
         Euler-Maclaurin at midpoints: the integral from z*sigma, minus B_2k(1/2)/(2k)! times the
         derivatives there (k = 1, 2, 3; Hermite polynomials), and a remainder of at most

@@ -82,7 +82,7 @@ def _check(n: int, epsilon: float, offsets: NDArray[np.float64] | None, limit: i
 def _float_bases(
     scores: Sequence[Fraction | int] | NDArray[np.int64], epsilon: float
 ) -> NDArray[np.float64]:
-    """epsilon * (score - largest score) in float64, the difference taken exactly."""
+    """Compute epsilon * (score - largest score) in float64, the difference taken exactly."""
     if isinstance(scores, np.ndarray):
         # The difference of two int64 fits uint64, and wrapping subtraction gives exactly it.
         behind = scores.max().astype(np.uint64) - scores.astype(np.uint64)
@@ -95,7 +95,7 @@ def _float_bases(
 def _float_bounds(
     base: NDArray[np.float64], size: NDArray[np.float64], words: NDArray[np.uint64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """float64 numbers below and above base + G, given W's first 64 bits."""
+    """Find float64 numbers below and above base + G, given W's first 64 bits."""
     w = words * 2.0**-64  # two roundings at most; the widening below covers them and its own
     with np.errstate(divide="ignore"):  # log(0) = -inf is right at both ends of the unit interval
         below = -np.log(-np.log1p(-np.minimum(w * (1 + 2.0**-51) + 2.0**-64, 1.0)))
@@ -132,7 +132,7 @@ def _exact_order(
     known: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint64]],
     source: EntropySource,
 ) -> NDArray[np.intp]:
-    """``items`` by falling key, drawing further bits wherever two intervals overlap."""
+    """Sort ``items`` by falling key, drawing further bits wherever two intervals overlap."""
     top = max(scores) if not isinstance(scores, np.ndarray) else int(scores.max())
     low, high, words = known
 
@@ -156,7 +156,7 @@ def _exact_order(
 
 
 def gumbel_enclosure(numerator: int, bits: int) -> tuple[Fraction | float, Fraction | float]:
-    """Bounds on G for W in [numerator, numerator + 1] / 2**bits, infinite at the ends of [0, 1].
+    """Bound G for W in [numerator, numerator + 1] / 2**bits; infinite at the ends of [0, 1].
 
     1 - W has at most ``bits`` decimal digits, so it is exact here; each ``ln`` is correctly
     rounded, and the margin is ten times what the two of them can err.

@@ -130,7 +130,7 @@ class LatticeSampler:
         self._guide = self._build_guide()
 
     def _build_guide(self) -> NDArray[np.int16]:
-        """The cell that each 16-bit prefix decides, or -1 if the prefix decides nothing."""
+        """Build the table of the cell that each 16-bit prefix decides, -1 where it decides none."""
         low = (self._start + 0xFFFF) >> 16
         high = np.maximum((self._start + self._box) >> 16, low)
         edges = np.stack((low, high), axis=1).ravel()
@@ -191,7 +191,7 @@ class LatticeSampler:
     def _decide(
         self, strip: NDArray[np.int64], source: EntropySource
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """For each strip a proposed integer, and whether it is kept."""
+        """Propose an integer for each strip, and decide whether it is kept."""
         offset = uniform_bits(source, len(strip), self._offset_bits)
         return self._weigh(strip, offset, lambda _: source)
 
@@ -246,7 +246,7 @@ def uniform_below(factor: Fraction, energy: Fraction, floor: int, source: Entrop
 
 
 def exp_enclosure(energy: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Rationals around exp(-energy), energy >= 0, about ``digits`` significant digits apart.
+    """Enclose exp(-energy), energy >= 0, by rationals about ``digits`` significant digits apart.
 
     The division errs by a relative 5 * 10**-digits, which exp turns into 5 * energy * 10**-digits;
     ``Decimal.exp`` is correctly rounded; the margin is twice their sum.
