@@ -3,20 +3,25 @@
 Run with ``make utility`` or ``python benchmarks/utility.py [--runs N]``. Users per item, keys
 unknown, of 5,000,000 rows by 500,000 users with zipf activity over 100,000 zipf items, asked
 through SQL and the public API at (epsilon 1, delta 1e-6), for an account whose costs add up as
-such (``composition: basic``). Units with too many groups are sampled or weighted.
+such (``composition: basic``). Units with too many groups are sampled or weighted; with ``auto`` no
+number of groups is given, and a cascade of rounds finds one.
 
 * groups: how many of the items that have users were released;
 * error: over the released groups, the mean absolute difference of the released count from the true
-  number of distinct users of the item, nothing bounded and nothing noised.
+  number of distinct users of the item, nothing bounded and nothing noised;
+* times plain: the seconds over those of DuckDB without dpsql, asked in turns.
 
-Both are means over runs, each with a salt and noise of its own; the seconds are a median. Prints a
-table and writes benchmarks/results/utility.json.
+Both are means over runs, each with a salt and noise of its own; the seconds are a median. Which
+words exist, on the corpus of ``benchmarks/set_union.py`` at its (3, e^-10), is asked with ``auto``
+of accounts of either composition. Prints a table and writes benchmarks/results/utility.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import shutil
 import statistics
 import tempfile
 import time
@@ -26,6 +31,9 @@ from typing import Literal
 
 import duckdb
 import numpy as np
+from set_union import DELTA as UNION_DELTA
+from set_union import EPSILON as UNION_EPSILON
+from set_union import corpus, database
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
@@ -42,15 +50,31 @@ QUERY = "SELECT item, COUNT(DISTINCT user_id) AS users FROM visits GROUP BY item
 
 @dataclass(frozen=True)
 class Aim:
-    """At least so many groups with at most this error."""
+    """At least so many groups with at most this error, in at most so many times the plain query."""
 
     groups: float
-    error: float
+    error: float = math.inf
+    times_plain: float = math.inf
+
+    def words(self, met: bool) -> str:
+        """The aim, and whether it was met."""
+        parts = [f">= {self.groups:,.0f} groups"]
+        if self.error < math.inf:
+            parts.append(f"error <= {self.error:.0f}")
+        if self.times_plain < math.inf:
+            parts.append(f"<= {self.times_plain:g} times plain")
+        return f"aim {', '.join(parts)}: {'met' if met else 'missed'}"
 
 
-AIMS = {("weight", 10): Aim(4150, 155), ("weight", 7): Aim(4550, 195)}
+Groups = int | Literal["auto"]
+AIMS: dict[tuple[str, Groups], Aim] = {
+    ("weight", 10): Aim(4150, 155),
+    ("weight", 7): Aim(4550, 195),
+    ("auto", "auto"): Aim(6200, 55, 4),
+}
+WORDS_AIM = Aim(10_000)
 # By adding the deltas of noise and threshold instead of analysing them together.
-REFERENCES = {
+REFERENCES: dict[tuple[str, Groups], Aim] = {
     ("sample", 10): Aim(3915, 228),
     ("weight", 10): Aim(4178, 152),
     ("weight", 7): Aim(4567, 191),
@@ -63,7 +87,7 @@ class Worth:
     """One way of asking, and what it gave: means over runs, and the runs' extremes."""
 
     bounding: str
-    max_groups_contributed: int
+    max_groups_contributed: Groups
     mechanism: str
     groups: float
     error: float
@@ -72,6 +96,7 @@ class Worth:
     noise_std: float
     threshold: float
     seconds: float
+    times_plain: float
     reference: Aim | None
     aim: Aim | None
 
@@ -80,10 +105,17 @@ class Worth:
         if self.aim is None:
             return ""
         met = self.groups >= self.aim.groups and self.error <= self.aim.error
-        return (
-            f"aim >= {self.aim.groups:,.0f} groups, error <= {self.aim.error:.0f}: "
-            f"{'met' if met else 'missed'}"
-        )
+        return self.aim.words(met and self.times_plain <= self.aim.times_plain)
+
+
+@dataclass(frozen=True)
+class NamedWords:
+    """How many words of the corpus come out, by which mechanism and composition."""
+
+    composition: str
+    mechanism: str
+    named: float
+    seconds: float
 
 
 def zipf(rng: np.random.Generator, size: int, exponent: float) -> np.ndarray:
@@ -116,15 +148,20 @@ POLICY = Policy(
 def worth(
     con: dpsql.Connection,
     true: dict[str, int],
-    bounding: Literal["sample", "weight"],
-    groups: int,
+    plain: duckdb.DuckDBPyConnection,
+    bounding: Literal["sample", "weight", "auto"],
+    groups: Groups,
     runs: int,
 ) -> Worth:
-    counts, errors, times = [], [], []
+    counts, errors, times, plain_times = [], [], [], []
+    kind: Literal["sample", "weight"] = "sample" if bounding == "auto" else bounding
     for _ in range(runs):
         start = time.perf_counter()
+        plain.execute(QUERY).fetchall()
+        plain_times.append(time.perf_counter() - start)
+        start = time.perf_counter()
         result = con.sql(
-            QUERY, contribution_bounding=bounding, max_groups_contributed=groups, fresh=True
+            QUERY, contribution_bounding=kind, max_groups_contributed=groups, fresh=True
         )
         rows = result.fetchall()
         times.append(time.perf_counter() - start)
@@ -147,6 +184,7 @@ def worth(
         noise_std=chosen.noise_std,
         threshold=chosen.threshold,
         seconds=statistics.median(times),
+        times_plain=statistics.median(times) / statistics.median(plain_times),
         reference=REFERENCES.get((bounding, groups)),
         aim=AIMS.get((bounding, groups)),
     )
@@ -159,15 +197,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         database = Path(directory) / "utility.duckdb"
         build(database)
-        with duckdb.connect(str(database), read_only=True) as plain:
+        copy = Path(directory) / "plain.duckdb"  # an open file belongs to one way of opening it
+        shutil.copy(database, copy)
+        with (
+            duckdb.connect(str(copy), read_only=True) as plain,
+            dpsql.connect(database, POLICY, Path(directory) / "budget.db", "bench") as con,
+        ):
             true = dict(plain.execute(QUERY).fetchall())
-        with dpsql.connect(database, POLICY, Path(directory) / "budget.db", "bench") as con:
             found = [
-                worth(con, true, bounding, groups, options.runs)
+                worth(con, true, plain, bounding, groups, options.runs)
                 for groups in (3, 7, 10)
                 for bounding in ("sample", "weight")
             ]
-    show(found, len(true))
+            found.append(worth(con, true, plain, "auto", "auto", options.runs))
+        words = named_words(Path(directory), options.runs)
+    show(found, words, len(true))
     report = {
         "rows": ROWS,
         "items_with_users": len(true),
@@ -176,6 +220,7 @@ def main() -> None:
         "runs": options.runs,
         "error": "mean over released groups of |released count - true distinct users|",
         "worth": [asdict(one) for one in found],
+        "words": [asdict(one) for one in words],
         "versions": {"duckdb": duckdb.__version__, "dpsql": dpsql.__version__},
     }
     target = Path(__file__).parent / "results" / "utility.json"
@@ -183,13 +228,49 @@ def main() -> None:
     target.write_text(json.dumps(report, indent=2) + "\n")
 
 
-def show(found: list[Worth], items: int) -> None:
+def named_words(directory: Path, runs: int) -> list[NamedWords]:
+    """Ask which words there are with ``auto``, of accounts of either composition."""
+    path = directory / "corpus.duckdb"
+    database(corpus(), path, np.random.default_rng(SEED))
+    found = []
+    for composition in Composition:
+        account = AccountPolicy("bench", 1000.0, 0.4, composition)
+        rules = Policy(
+            "corpus",
+            defaults=Parameters(epsilon=UNION_EPSILON, delta=UNION_DELTA),
+            accounts={"bench": account},
+            tables={"words": TablePolicy("words", PrivacyUnit("author", "author"))},
+        )
+        with dpsql.connect(path, rules, directory / f"{composition}.db", "bench") as con:
+            counts, times = [], []
+            for _ in range(runs):
+                start = time.perf_counter()
+                result = con.sql(
+                    "SELECT DISTINCT word FROM words", max_groups_contributed="auto", fresh=True
+                )
+                counts.append(len(result))
+                times.append(time.perf_counter() - start)
+            (block,) = result.plan.blocks
+        named = statistics.fmean(counts)
+        found.append(NamedWords(composition, block.mechanism, named, statistics.median(times)))
+    return found
+
+
+def show(found: list[Worth], words: list[NamedWords], items: int) -> None:
     print(f"{items:,} items have users; epsilon {EPSILON:g}, delta {DELTA:g}, one publication")
-    print("bounding   G   groups    error   threshold   noise     time")
+    print("bounding    G   groups    error   threshold   noise     time   times plain")
     for one in found:
         print(
-            f"{one.bounding:8} {one.max_groups_contributed:3} {one.groups:8,.0f} {one.error:8.1f} "
-            f"{one.threshold:11.1f} {one.noise_std:7.2f} {one.seconds:7.2f}s  {one.verdict}"
+            f"{one.bounding:8} {one.max_groups_contributed!s:>4} {one.groups:8,.0f} "
+            f"{one.error:8.1f} {one.threshold:11.1f} {one.noise_std:7.2f} {one.seconds:7.2f}s "
+            f"{one.times_plain:8.1f}  {one.verdict}"
+        )
+    print(f"\nSELECT DISTINCT of a corpus at epsilon {UNION_EPSILON:g}, delta {UNION_DELTA:.2g}")
+    for some in words:
+        met = WORDS_AIM.words(some.named >= WORDS_AIM.groups)
+        print(
+            f"{some.composition:6} {some.mechanism:26} {some.named:8,.0f} keys "
+            f"{some.seconds:7.2f}s  {met}"
         )
 
 

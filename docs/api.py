@@ -29,7 +29,11 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "dpsql.results.description",
         ("Description", "AnswerColumn", "QueryParameter"),
     ),
-    ("Figures of a plan", "dpsql.results.explanation", ("BlockExplanation", "ColumnFigure")),
+    (
+        "Figures of a plan",
+        "dpsql.results.explanation",
+        ("BlockExplanation", "ColumnFigure", "StepFigure"),
+    ),
     ("Policies", "dpsql", ("load_policy", "parse_policy", "Policy")),
     ("Policy against database", "dpsql.policy.conformance", ("check_policy", "Finding")),
     ("Who pays", "dpsql.budget", ("payer", "Payer", "Guarantee", "StreamReport")),

@@ -30,7 +30,7 @@ from dpsql.core.formatting import printable
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
-from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS
+from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS
 from dpsql.render.budget import headline
 from dpsql.results.result import Result, require_package
 from dpsql.sql.syntax.placeholders import parameter_names
@@ -52,13 +52,13 @@ class Refused(Exception):
 
 
 def _groups(text: str) -> int | str:
-    """Read a whole number or the word ``unlimited``; the policy checks the range."""
-    if text.lower() == "unlimited":
+    """Read a whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
+    if text.lower() in ("unlimited", AUTO):
         return text
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError("give a whole number, or: unlimited") from None
+        raise argparse.ArgumentTypeError("give a whole number, or: unlimited, auto") from None
 
 
 def _name(text: str) -> str:
@@ -74,7 +74,7 @@ def _parameters(method: _Method) -> _Method:
         if spec.words:
             attributes = {"metavar": "|".join(spec.words)}
         elif spec.unlimited:
-            attributes = {"metavar": "N|unlimited", "type": _groups}
+            attributes = {"metavar": "N|unlimited|auto", "type": _groups}
         flag = f"--{spec.name.replace('_', '-')}"
         method = argument(flag, help=spec.option.replace("%", "%%"), **attributes)(method)
     return method

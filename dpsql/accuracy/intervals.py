@@ -12,6 +12,7 @@ from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,14 @@ def interval_of(
 ) -> Interval:
     """Compute the intervals of one aggregate of a block, of which ``released`` groups came out.
 
-    ``columns`` are the noisy measures of an aggregate that is computed from several (its support
-    columns), or else the aggregate itself. Each interval covers, with at least this probability,
-    the value without noise.
+    ``columns`` are those of ``interval_columns``: the noisy measures of an aggregate that is
+    computed from several, or else the aggregate itself. Each interval covers, with at least this
+    probability, the value without noise. Where groups are named in rounds, that is the value as it
+    was counted, whatever it was scaled to: then the interval takes in the released value too.
     """
     aggregate = plan.block.aggregates[index]
+    if plan.block.cascades:
+        return _counted_interval(plan, aggregate, columns, confidence)
     if not aggregate.kind.composed:
         (values,) = columns
         margin = _margin(plan, released, aggregate, aggregate.measures[0], confidence)
@@ -80,18 +84,63 @@ def widest_margin(plan: BlockPlan, index: int, confidence: float) -> float:
     return max(_margin(plan, n, aggregate, measure, confidence) for n in released)
 
 
-def noise_scale(plan: BlockPlan, index: int) -> float:
-    """Compute the scale of the noise on an aggregate of one measure, in the answer's units."""
+def _counted_interval(
+    plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], confidence: float
+) -> Interval:
+    """Compute intervals of what a cascade counted, by the cap of each row."""
+    *values, caps = columns
+    all_counted = values[-len(aggregate.measures) :]
+    measures = [m.measure for m in plan.measures]
+    low, high = np.full_like(caps, np.nan), np.full_like(caps, np.nan)
+    each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
+    for cap in _caps_in(caps):
+        mine = caps == cap
+        parts = [
+            PlausibleRange.around(
+                counted[mine],
+                _with_rounding(plan, aggregate, m, plan.noise_at(m, cap).margin(each, cap)),
+            )
+            for counted, m in zip(all_counted, aggregate.measures, strict=True)
+        ]
+        if aggregate.kind.composed:
+            found = estimate_range(aggregate, measures, parts)
+            low[mine], high[mine] = found.low, found.high
+        else:
+            low[mine] = np.minimum(parts[0].low, values[0][mine])
+            high[mine] = np.maximum(parts[0].high, values[0][mine])
+    return Interval(low, high)
+
+
+def _caps_in(caps: FloatArray) -> list[int]:
+    """List the caps that rows were counted at, of those that there are."""
+    return [cap for cap in (NAMED_ALONE, *CAP_CHOICES) if (caps == cap).any()]
+
+
+def noise_scales(plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
+    """Compute the scale of the noise on an aggregate of one measure, in the answer's units.
+
+    ``columns`` are those of ``interval_columns``; the answer has one value for each row.
+    """
     (measure,) = plan.block.aggregates[index].measures
-    return plan.noise_of(measure).scale * plan.measures[measure].measure.step
+    step = plan.measures[measure].measure.step
+    if not plan.block.cascades:
+        return np.full_like(columns[0], plan.noise_of(measure).scale * step)
+    scales = np.full_like(columns[0], np.nan)
+    for cap in _caps_in(columns[-1]):
+        scales[columns[-1] == cap] = plan.noise_at(measure, cap).scale * step
+    return scales
 
 
 def _margin(
     plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
 ) -> float:
     """Compute half the interval's width: the noise's margin, and what rounding can add."""
-    measure = plan.measures[index].measure
     margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))
+    return _with_rounding(plan, aggregate, index, margin)
+
+
+def _with_rounding(plan: BlockPlan, aggregate: Aggregate, index: int, margin: float) -> float:
+    measure = plan.measures[index].measure
     whole = plan.is_whole(aggregate)
     if measure.weights is not None:
         return float(margin * measure.step + (0.5 if whole else 0.0))

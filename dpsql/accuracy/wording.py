@@ -98,14 +98,14 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
         sizes = [
             f"{_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
             for one in shown
-            if not plan.block.aggregates[one.aggregate].kind.composed
+            if not plan.block.aggregates[one.aggregate].kind.composed and not plan.block.cascades
         ]
         inserted = f", {', '.join(sizes)}," if sizes else ""
         yield f"{often} intervals{inserted} hold the true value{condition}."
         return
     (only,) = shown
     kind = plan.block.aggregates[only.aggregate].kind
-    if kind.composed:
+    if kind.composed or plan.block.cascades:
         yield f"{often} intervals hold the true {kind.value.noun}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))
@@ -188,7 +188,9 @@ def _groups(part: Part) -> Iterator[str]:
     found = appearance(plan)
     if found is None:
         return
-    if selection.divided_norm is not None:
+    if plan.cascade is not None:
+        yield _named_in_rounds(plan, found)
+    elif selection.divided_norm is not None:
         yield _union(plan, found)
     elif plan.base_rank is None:
         yield _histogram(part, found)
@@ -221,6 +223,16 @@ def _histogram(part: Part, found: Appearance) -> str:
         assert plan.bounding is not None
         text += f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
     return f"{text}."
+
+
+def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
+    """Write of a threshold on weights that units divide among keys without a name."""
+    unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
+    return (
+        f"Groups are named in rounds, in which a unit divides itself among what has no name yet. "
+        f"One that {half} units ({unit}) have, and nothing else, appears at least half the time, "
+        f"one of {surely} at least 95%."
+    )
 
 
 def _left_out(part: Part, large: Appearance) -> str:
@@ -280,7 +292,8 @@ def _is_selected(plan: BlockPlan, index: int) -> bool:
     measures = plan.block.aggregates[index].measures
     if plan.units_measure is not None and measures == (plan.units_measure,):
         return True
-    return plan.selection.score_noise is not None and measures == (plan.score,)
+    decides = plan.selection.score_noise is not None or plan.cascade is not None
+    return decides and measures == (plan.score,)
 
 
 def _if_bounded(plan: BlockPlan) -> str:

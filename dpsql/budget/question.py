@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from dpsql.ir.plan import BlockPlan, PrivacyPlan
+from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
 from dpsql.sql.syntax.placeholders import PlaceholderValues
 
 MAX_LOGGED_STATEMENT = 10_000
@@ -124,12 +125,18 @@ def _block(plan: BlockPlan) -> dict[str, Any]:
         "privacy_unit": block.unit_name,
         "mechanism": plan.selection.name,
         "limit": None if block.top_k is None else block.top_k.limit,
-        "parameters": asdict(block.parameters),
+        "parameters": {name: _logged(block.parameters, name) for name in PARAMETER_NAMES},
         "rho": worst.rho,
         "epsilon": worst.epsilon,
         "delta": worst.delta,
         "conversion_delta": plan.conversion_delta,
     }
+
+
+def _logged(parameters: Parameters, name: str) -> object:
+    """Return the value of a privacy parameter to keep: a number, a word, None for unlimited."""
+    value = getattr(parameters, name)
+    return str(value) if isinstance(value, AutomaticGroups) else value
 
 
 def _read_blocks(blocks: list[object]) -> Iterator[AskedBlock]:

@@ -183,7 +183,7 @@ class ListingPlan:
     @property
     def groups(self) -> int | None:
         """The number of groups that one unit may contribute to over all steps; None for any."""
-        return self.block.parameters.max_groups_contributed
+        return self.block.parameters.groups_limit
 
     @property
     def by_step(self) -> bool:
@@ -397,7 +397,7 @@ class _Listing:
         if self.definition.window is not None:
             raise no_view("the cells of a tree have no sliding window", "Leave `window` out.")
         block, rho, steps = self.block, split.rho, self.steps
-        cap, k_bar = block.parameters.max_groups_contributed, block.parameters.k_bar
+        cap, k_bar = block.parameters.groups_limit, block.parameters.k_bar
         reach = self.sensitivity
         if block.known_domain:
             size = block.domain_size

@@ -284,6 +284,11 @@ def factorisation_of(definition: ViewDefinition) -> Factorisation:
 
 def refuse_no_running_answer(block: Block) -> None:
     """Refuse a block that no view answers. Raises ``QueryRefused`` (``no_view``)."""
+    if block.parameters.automatic:
+        raise no_view(
+            "max_groups_contributed is auto, which looks at the rows of one step alone",
+            "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
+        )
     if block.parameters.max_error is not None or any(a.max_error for a in block.aggregates):
         raise no_view(
             "the error of a view grows from step to step, so max_error has no one epsilon",
@@ -335,7 +340,7 @@ def _refuse_other_names(definition: ViewDefinition, block: Block) -> None:
 
 def _groups(block: Block) -> int:
     """Return how many groups a unit may contribute to; with declared keys at most all there are."""
-    cap = block.parameters.max_groups_contributed
+    cap = block.parameters.groups_limit
     if block.known_domain:
         return block.domain_size if cap is None else min(cap, block.domain_size)
     if cap is None:

@@ -73,7 +73,7 @@ class Scratch(Protocol):
     def __exit__(self, *_: object) -> None:
         """Drop what is left of the tables."""
 
-    def store(self, name: str, sql: str) -> int:
+    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
         """Keep the rows of a generated query as a table; returns how many there are."""
 
     def drop(self, name: str) -> None:

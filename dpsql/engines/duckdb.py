@@ -291,9 +291,9 @@ class DuckDBScratch:
             with contextlib.suppress(duckdb.Error):
                 self._cursor.execute(f"DROP TABLE {quote(table)}")
 
-    def store(self, name: str, sql: str) -> int:
+    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
         statement = f"CREATE TEMP TABLE {quote(name)} AS {sql}"
-        (rows,) = discreetly(lambda: self._cursor.execute(statement).fetchall())
+        (rows,) = discreetly(lambda: self._cursor.execute(statement, parameters).fetchall())
         self._tables.add(name)
         return int(rows[0])
 

@@ -12,7 +12,8 @@ from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import Additive
+from dpsql.mechanisms.additive import Additive, IndependentNoise
+from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
 from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
 
@@ -97,6 +98,12 @@ class BlockPlan:
     candidates: tuple[Candidate, ...] = ()
 
     @property
+    def cascade(self) -> Cascade | None:
+        """The rounds that name groups, where there are several steps; ``measures`` are counted at
+        a cap that is chosen on the way, and their noise is that at a cap of 1."""
+        return self.selection if isinstance(self.selection, Cascade) else None
+
+    @property
     def declared(self) -> bool:
         """True if the groups are those of declared keys.
 
@@ -171,6 +178,18 @@ class BlockPlan:
         noise = self.measures[measure].noise or self.selection.score_noise
         assert noise is not None
         return noise
+
+    def noise_at(self, measure: int, cap: int) -> IndependentNoise:
+        """Build the noise on a measure that a cascade counted at a cap.
+
+        ``NAMED_ALONE`` stands for the values of its only round.
+        """
+        assert self.cascade is not None
+        if cap == NAMED_ALONE:
+            return self.cascade.only_round.score_noise
+        noise = self.noise_of(measure)
+        assert isinstance(noise, IndependentNoise)
+        return spread_noise(noise, cap)
 
     def spread_groups(self, released: int) -> int:
         """Tell how many groups share noise: those released, where they are the bound."""

@@ -96,6 +96,27 @@ class Block:
         return all(key.domain is not None for key in self.keys)
 
     @property
+    def cascades(self) -> bool:
+        """True if its groups are named in rounds: none is declared, and no number of groups given.
+
+        A top-k that can rank its groups needs no such number.
+        """
+        return self.parameters.automatic and not self.known_domain and not self.ranks_groups
+
+    @property
+    def ranks_groups(self) -> bool:
+        """True if a top-k mechanism can answer it.
+
+        With a minimum of units per group only numbers of units can rank: a unit may carry a group
+        across the minimum, and its whole score with it.
+        """
+        top_k, parameters = self.top_k, self.parameters
+        if top_k is None or top_k.limit > parameters.k_bar:
+            return False
+        units = self.measures[top_k.measure].kind is MeasureKind.UNITS
+        return units or parameters.min_units_per_group == 1
+
+    @property
     def hides_small_groups(self) -> bool:
         """True if declared groups are left out where their noisy number of units is too small."""
         return self.known_domain and bool(self.keys) and self.parameters.min_units_per_group > 1
@@ -141,13 +162,22 @@ class Block:
         return f"{INTERNAL_PREFIX}e{index}"
 
     def support_columns(self, index: int) -> tuple[str, ...]:
-        """List the released columns that the interval of a composed aggregate needs.
+        """List the released columns that the interval of an aggregate needs beside it, if any.
 
-        They are the measures it is computed from, in the units of the answer.
+        Of one that is computed from several measures: these, in the units of the answer. Where
+        groups are named in rounds: the measures as they were counted, and the cap of that.
         """
         aggregate = self.aggregates[index]
-        parts = range(len(aggregate.measures)) if aggregate.kind.composed else ()
-        return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in parts)
+        parts = len(aggregate.measures) if aggregate.kind.composed or self.cascades else 0
+        if self.cascades and parts:
+            parts += 1
+        return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in range(parts))
+
+    def interval_columns(self, index: int) -> tuple[str, ...]:
+        """List the released columns that the interval of an aggregate is computed from."""
+        supports = self.support_columns(index)
+        composed = self.aggregates[index].kind.composed
+        return supports if composed else (self.aggregate_column(index), *supports)
 
 
 @dataclass(frozen=True, slots=True)

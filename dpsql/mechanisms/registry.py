@@ -8,13 +8,14 @@ raises ``ParameterError`` for parameters out of range.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Generic, TypeVar
 
 from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
+from dpsql.mechanisms.cascade import Cascade, CascadeGoal
 from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
 from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
@@ -44,6 +45,7 @@ class Family(StrEnum):
     WEIGHTED = "unknown keys, units with many groups weigh less in each"
     TOP_K = "unknown keys, the largest groups only"
     SET_UNION = "unknown keys without aggregates"
+    CASCADE = "unknown keys, with max_groups_contributed = auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +295,28 @@ SET_UNIONS = tuple(
     for norm, noise in ((2, "gaussian"), (1, "laplace"))
 )
 
+# -- without a number of groups ---------------------------------------------------------------
+
+
+def _cascade(goal: CascadeGoal) -> Callable[[Sizes, float, float], Cascade]:
+    def build(sizes: Sizes, rho: float, delta: float) -> Cascade:
+        most = None if sizes.groups == ANY_GROUPS else sizes.groups
+        return Cascade(rho, delta, sizes.floor, most, goal)
+
+    return build
+
+
+CASCADES: Mapping[CascadeGoal, MechanismEntry[Cascade]] = {
+    goal: MechanismEntry(
+        Cascade.name,
+        Family.CASCADE,
+        "unknown keys, named in rounds after a private look at the keys of units",
+        composed=_cascade(goal),
+    )
+    for goal in CascadeGoal
+}
+"""The same rounds, with the budget divided for what is asked."""
+
 ENTRIES: tuple[MechanismEntry[Selection], ...] = (
     KNOWN_DOMAIN,
     KNOWN_DOMAIN_TOP_K,
@@ -308,6 +332,7 @@ ENTRIES: tuple[MechanismEntry[Selection], ...] = (
     LAPLACE_TOP_K,
     FIXED_THRESHOLD,
     *SET_UNIONS,
+    CASCADES[CascadeGoal.COUNTS],
 )
 
 

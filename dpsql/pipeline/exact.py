@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays
 from dpsql.ir.measures import Ranked
+from dpsql.mechanisms.cascade import CascadeRows
 from dpsql.mechanisms.quantiles import Histograms
 
 HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
@@ -44,6 +45,19 @@ class ExactUnion:
 
     weights: NDArray[np.int64]
     named: Callable[[NDArray[np.int64]], ExactRows]
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCascade:
+    """What the steps of a cascade read, each when it is asked for.
+
+    ``totals`` counts the groups with some row ids at a cap: int64 arrays of shape (groups,) in this
+    order, one for each measure that is counted; 0 is a group without rows. ``keys_of`` reads keys.
+    """
+
+    rows: CascadeRows
+    totals: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]
+    keys_of: KeysOf
 
 
 def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:

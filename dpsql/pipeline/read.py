@@ -1,8 +1,8 @@
 """Reads private rows: the only place that does.
 
 A block is one statement, or several steps over scratch space. What is read goes to the release
-step, which asks back for the keys and the histograms of groups that it has chosen: these are read
-here too.
+step, which asks back for the keys and the histograms of groups that it has chosen, and for the next
+round of a cascade once it has released the one before: these are read here too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader,
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.mechanisms.quantiles import Histograms
-from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
+from dpsql.pipeline.cascade import read_cascade
+from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion, HistogramsOf, KeysOf, keys_at
 from dpsql.pipeline.set_union import Percent, read_set_union
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
@@ -29,14 +30,14 @@ from dpsql.sql.rewrite.quantile_histograms import (
     chosen_groups,
     stored_groups,
 )
-from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.rewrite.rewrite import rewrite, rewrite_cascade, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 
 @contextmanager
 def read_exact(
     rows: PrivateReader, block: PreparedBlock, progress: Percent
-) -> Iterator[ExactBlock | ExactUnion]:
+) -> Iterator[ExactBlock | ExactUnion | ExactCascade]:
     """Read a block's private rows, which stay readable until this is left."""
     plan, dialect = block.plan, dialect_named(rows.dialect)
     bounded = plan.declared or plan.selection.top_rows_needed is not None
@@ -44,7 +45,10 @@ def read_exact(
         yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect), block.keys))
         return
     with rows.scratch() as scratch:
-        if plan.selection.needs_pairs:
+        if plan.cascade is not None:
+            steps = rewrite_cascade(plan, plan.block.source.table, _salt(), dialect)
+            yield read_cascade(steps, scratch, _keys_of(block.keys, scratch, dialect), progress)
+        elif plan.selection.needs_pairs:
             union = set_union_sql(plan, plan.block.source.table, _salt(), dialect)
             yield read_set_union(plan, union, scratch, block.keys, progress)
         else:

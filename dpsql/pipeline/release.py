@@ -19,9 +19,11 @@ from dpsql.ir.measures import Measure, Quantile
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Steps
+from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
-from dpsql.pipeline.exact import ExactBlock, ExactUnion, HistogramsOf, KeysOf, keys_at
+from dpsql.pipeline.cascade import CascadeValues, draw_cascade
+from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion, HistogramsOf, KeysOf, keys_at
 from dpsql.pipeline.released import (
     NumericArray,
     ReleasedBlock,
@@ -34,9 +36,11 @@ _LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
 
 
 def release_block(
-    block: PreparedBlock, exact: ExactBlock | ExactUnion, source: EntropySource
+    block: PreparedBlock, exact: ExactBlock | ExactUnion | ExactCascade, source: EntropySource
 ) -> ReleasedBlock:
     """Draw what comes out of a block."""
+    if isinstance(exact, ExactCascade):
+        return ReleasedBlock(block, release_cascade(block.plan, exact, source))
     if isinstance(exact, ExactUnion):
         return ReleasedBlock(block, release_set_union(block.plan, exact, source))
     rows = release(block.plan, exact.rows, source, exact.histograms, exact.keys_of)
@@ -53,6 +57,18 @@ def release_set_union(plan: BlockPlan, exact: ExactUnion, source: EntropySource)
     chosen = union.select(exact.weights, source).indices
     named = exact.named(chosen + 1)
     return ReleasedRows(named.row_ids, named.keys, {}, plan.loss(len(chosen)))
+
+
+def release_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) -> ReleasedRows:
+    """Draw which groups are named and what is counted in them.
+
+    Guarantee: ``plan.loss(None)``, whatever comes out, for steps within the sensitivities of
+    ``CascadeSQL``.
+    """
+    drawn = draw_cascade(plan, exact, source)
+    ids = drawn.named.ids
+    values = aggregate_answers(plan, drawn.released, {}, drawn)
+    return ReleasedRows(ids, exact.keys_of(ids), values, plan.loss(len(ids)))
 
 
 def release(
@@ -139,9 +155,15 @@ def _quantiles(
 
 
 def aggregate_answers(
-    plan: BlockPlan, noisy: Sequence[Steps], quantiles: Mapping[Quantile, NDArray[np.int64]]
+    plan: BlockPlan,
+    noisy: Sequence[Steps],
+    quantiles: Mapping[Quantile, NDArray[np.int64]],
+    cascade: CascadeValues | None = None,
 ) -> dict[str, NumericArray]:
-    """Compute the aggregates the analyst asked for: post-processing of what was drawn."""
+    """Compute the aggregates the analyst asked for: post-processing of what was drawn.
+
+    ``cascade`` is how it was drawn where there were several steps.
+    """
     found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
@@ -151,11 +173,23 @@ def aggregate_answers(
         elif aggregate.kind.composed:
             parts = [noisy[m] * measures[m].step for m in aggregate.measures]
             found[name] = estimate(aggregate, measures, parts)
-            found |= dict(zip(plan.block.support_columns(index), parts, strict=True))
         else:
             (measure,) = aggregate.measures
             found[name] = _plain(measures[measure], noisy[measure])
+        found |= _supports(plan, index, noisy, cascade)
     return with_noise_columns(plan, found)
+
+
+def _supports(
+    plan: BlockPlan, index: int, noisy: Sequence[Steps], cascade: CascadeValues | None
+) -> dict[str, NumericArray]:
+    """Collect what the interval of an aggregate needs beside it, in the units of the answer."""
+    used = plan.block.aggregates[index].measures
+    counted = noisy if cascade is None else cascade.counted
+    columns: list[NumericArray] = [counted[m] * plan.measures[m].measure.step for m in used]
+    if cascade is not None:
+        columns.append(np.full(len(cascade.named.ids), float(cascade.caps[used[0]])))
+    return dict(zip(plan.block.support_columns(index), columns, strict=False))
 
 
 def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
@@ -167,10 +201,11 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
     for plan, groups in product(asking, (0, 1)):
         try:
             with np.errstate(all="ignore"):
-                answers: dict[str, NumericArray] = dict.fromkeys(
-                    drawn_columns(plan.block), np.zeros(groups)
-                )
-                with_noise_columns(plan, answers)
+                for cap in (NAMED_ALONE, *CAP_CHOICES) if plan.block.cascades else (NAMED_ALONE,):
+                    answers: dict[str, NumericArray] = dict.fromkeys(
+                        drawn_columns(plan.block), np.full(groups, float(cap))
+                    )
+                    with_noise_columns(plan, answers)
         except (ArithmeticError, ParameterError, ValueError):
             raise QueryRefused(
                 "what is asked of the noise cannot be computed",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import PrivacyLoss
-from dpsql.accuracy.intervals import interval_of, noise_scale
+from dpsql.accuracy.intervals import interval_of, noise_scales
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block, NoiseFigure
@@ -67,10 +67,10 @@ def with_noise_columns(
     columns: dict[str, NumericArray] = {}
     for position, asked in enumerate(block.noise_columns):
         index = asked.aggregate
-        names = block.support_columns(index) or (block.aggregate_column(index),)
+        names = block.interval_columns(index)
         values = [answers[name].astype(np.float64) for name in names]
         if asked.figure is NoiseFigure.SCALE:
-            found = np.full_like(values[0], noise_scale(plan, index))
+            found = noise_scales(plan, index, values)
         else:
             interval = interval_of(plan, len(values[0]), index, values, asked.confidence)
             found = interval.low if asked.figure is NoiseFigure.LOW else interval.high

@@ -17,7 +17,7 @@ from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL
 
 _PAIRS_AT_ONCE = 2**19
 Percent = Callable[[int], None]
-"""Told 0, 1, ..., 100 in this order while a set union reads private rows.
+"""Told 0, 1, ..., 100 in this order while a set union or a cascade reads private rows.
 
 Each number comes once, whatever the data. When it comes is not protected, as timing never is.
 """
@@ -34,7 +34,7 @@ def read_set_union(
     percent: Percent = lambda _: None,
 ) -> ExactUnion:
     """Read the weights of all keys. Keys themselves are read only once they are named."""
-    progress = _Progress(percent)
+    progress = ReadingProgress(percent)
     rows = {}
     for number, (name, select) in enumerate(sql.tables, 1):
         rows[name] = scratch.store(name, select)
@@ -56,7 +56,7 @@ def read_set_union(
     return ExactUnion(weights, named)
 
 
-class _Progress:
+class ReadingProgress:
     """Tells every percent up to the one that is reached, each once; 0 at the start."""
 
     def __init__(self, percent: Percent) -> None:
@@ -71,7 +71,12 @@ class _Progress:
 
 
 def _weighed(
-    union: SetUnion, scratch: Scratch, between: str, units: int, pairs: int, progress: _Progress
+    union: SetUnion,
+    scratch: Scratch,
+    between: str,
+    units: int,
+    pairs: int,
+    progress: ReadingProgress,
 ) -> NDArray[np.int64]:
     """Weigh the keys by a policy's pass over all units, some of them at a time."""
 

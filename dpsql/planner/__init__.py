@@ -18,6 +18,7 @@ from dpsql.ir.plan import BlockPlan, PrivacyPlan
 from dpsql.ir.query import Block, Query
 from dpsql.mechanisms.registry import ENTRIES, Family, names
 from dpsql.planner.budget import QueryBudget
+from dpsql.planner.cascade import cascade_options
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.max_error import all_kept, error_targets, plan_with_least_epsilon
@@ -108,6 +109,9 @@ def _options(block: Block, budget: QueryBudget) -> list[Option]:
     # Without aggregates the question is which keys exist, which a declared domain cannot answer.
     if block.known_domain and block.aggregates:
         return known_domain_options(block, budget)
+    if block.cascades:
+        cascades = cascade_options(block, budget)
+        return cascades if block.aggregates else [*cascades, *set_union_options(block, budget)]
     if not block.aggregates:
         return [*histogram_options(block, budget), *set_union_options(block, budget)]
     if block.top_k is None:

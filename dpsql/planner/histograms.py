@@ -47,7 +47,7 @@ def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
 
     With weighted units only Gaussian noise will do, and groups need enough weight to be named.
     """
-    cap = block.parameters.max_groups_contributed
+    cap = block.parameters.groups_limit
     if cap is None:
         reason = "max_groups_contributed is unlimited, which only a top-k query can bear"
         hint = (

@@ -54,7 +54,7 @@ def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
 
 def _caps(block: Block, groups: int) -> Sequence[int | None]:
     """Return no cap; and the cap, where it spares a unit some of so many groups."""
-    cap = block.parameters.max_groups_contributed
+    cap = block.parameters.groups_limit
     return [None] if cap is None or cap >= groups else [None, cap]
 
 

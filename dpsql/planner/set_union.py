@@ -19,13 +19,16 @@ from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.option import Option, attempted, impossible
 
+_AUTOMATIC = 100  # groups of a unit where none are given: more, or half of it, hardly names fewer
 _PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)
 
 
 def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
     """List policies and fixed shares, each with Gaussian and with Laplace noise."""
     parameters = block.parameters
-    cap = parameters.max_groups_contributed
+    cap = parameters.groups_limit
+    if parameters.automatic:
+        cap = min(_AUTOMATIC, _AUTOMATIC if cap is None else cap)
     if cap is None:
         return _all_impossible(
             "max_groups_contributed is unlimited, which only a top-k query can bear",

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 
 from dpsql.errors import ParameterError
-from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
 from dpsql.mechanisms.additive import one_shot_distance
@@ -51,6 +50,8 @@ def top_k_options(block: Block, top_k: TopK, budget: QueryBudget) -> list[Option
 
 
 def _obstacle(block: Block, top_k: TopK) -> Option | None:
+    if block.ranks_groups:
+        return None
     parameters = block.parameters
     if top_k.limit > parameters.k_bar:
         return impossible(
@@ -58,15 +59,11 @@ def _obstacle(block: Block, top_k: TopK) -> Option | None:
             f"LIMIT {top_k.limit} exceeds k_bar = {parameters.k_bar}",
             "Lower the LIMIT or raise k_bar.",
         )
-    kind = block.measures[top_k.measure].kind
-    if parameters.min_units_per_group > 1 and kind is not MeasureKind.UNITS:
-        # A unit may carry a group across the minimum, and its whole score with it.
-        return impossible(
-            "",
-            "with min_units_per_group above 1 only unit counts can rank groups",
-            "ORDER BY COUNT(DISTINCT unit), or set max_groups_contributed to a number.",
-        )
-    return None
+    return impossible(
+        "",
+        "with min_units_per_group above 1 only unit counts can rank groups",
+        "ORDER BY COUNT(DISTINCT unit), or set max_groups_contributed to a number.",
+    )
 
 
 class _TopK:
@@ -78,7 +75,7 @@ class _TopK:
         self.k = top_k.limit
         self.budget = budget
         parameters = block.parameters
-        self.cap = parameters.max_groups_contributed
+        self.cap = parameters.groups_limit
         self.k_bar = parameters.k_bar
         self.share = len(block.measures)
         score = block.measures[top_k.measure]

@@ -50,6 +50,7 @@ from dpsql.policy.fields import (
     ZoneName,
     checked_limit,
     checked_parameter,
+    checked_parameter_maximum,
     problem_with,
     raise_all,
 )
@@ -78,7 +79,9 @@ from dpsql.policy.model import (
     stranger_problem,
 )
 from dpsql.policy.parameters import (
+    AUTO,
     PARAMETERS,
+    AutomaticGroups,
     ContributionBounding,
     Maxima,
     Parameters,
@@ -110,7 +113,10 @@ def _default(name: str) -> Any:
     """Build the field of a parameter that a query need not give."""
     spec = PARAMETERS[name]
     value = getattr(Parameters(), name)
-    return Field(default=value, description=spec.default, json_schema_extra=_json(spec))
+    values = _json(spec)
+    if spec.unlimited:
+        values = {"anyOf": [*values["anyOf"], {"const": AUTO}]}
+    return Field(default=value, description=spec.default, json_schema_extra=values)
 
 
 def _maximum(name: str) -> Any:
@@ -124,7 +130,7 @@ class DefaultsSection(Section):
 
     epsilon: float = _default("epsilon")
     delta: float = _default("delta")
-    max_groups_contributed: int | None = _default("max_groups_contributed")
+    max_groups_contributed: int | AutomaticGroups | None = _default("max_groups_contributed")
     max_rows_contributed: int = _default("max_rows_contributed")
     k_bar: int = _default("k_bar")
     min_units_per_group: int = _default("min_units_per_group")
@@ -143,7 +149,7 @@ class MaximaSection(Section):
     max_rows_contributed: int | None = _maximum("max_rows_contributed")
     k_bar: int | None = _maximum("k_bar")
 
-    _checked = field_validator("*", mode="plain")(checked_parameter)
+    _checked = field_validator("*", mode="plain")(checked_parameter_maximum)
 
 
 class LimitsSection(Section):
@@ -489,7 +495,7 @@ class PoliciesFile(Section):
         """Return the same content as frozen values that the rest of dpsql uses."""
         return Policy(
             dataset=self.dataset,
-            defaults=Parameters(**self.defaults.model_dump()),
+            defaults=Parameters(**dict(self.defaults)),
             maxima=Maxima(**self.maxima.model_dump()),
             accounts={
                 name: AccountPolicy(name, a.epsilon, a.delta, a.composition)

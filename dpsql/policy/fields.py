@@ -24,7 +24,7 @@ from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
 from dpsql.policy.model import PLAIN_NAME, Link
-from dpsql.policy.parameters import check_value
+from dpsql.policy.parameters import AutomaticGroups, check_value
 from dpsql.policy.yaml_tree import Path
 
 BOUND_LIMIT: Final = 2**53
@@ -54,6 +54,16 @@ def checked_parameter(value: object, info: ValidationInfo) -> object:
         # dpsql's own limits need no advice; the hint is about queries and would only confuse here.
         hint = None if error.code == "parameter_out_of_range" else error.hint
         raise problem_with(error.reason, hint) from None
+
+
+def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
+    """Check the most that a query may set the parameter to that the field is named after."""
+    checked = checked_parameter(value, info)
+    if isinstance(checked, AutomaticGroups):
+        raise problem_with(
+            "must be a number, or `unlimited`", "`auto` is a default; a maximum limits it, too."
+        )
+    return checked
 
 
 def checked_limit(value: object, info: ValidationInfo) -> object:

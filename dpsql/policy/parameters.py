@@ -23,7 +23,7 @@ class _Odd:
 
 def _plain(value: object) -> object:
     """Turn a setting into a value of exactly a built-in type, whatever object was passed."""
-    if type(value) in (_Odd, NotGiven):
+    if type(value) in (_Odd, NotGiven, AutomaticGroups):
         return value
     try:
         return plain(value)
@@ -44,6 +44,8 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 """A setting left out. Distinct from None, which for ``max_groups_contributed`` is a choice."""
 UNLIMITED: Final = None
 """The value of ``max_groups_contributed`` when a unit may touch any number of groups."""
+AUTO: Final = "auto"
+"""The word by which a question finds out for itself in how many groups units count."""
 # dpsql's own limits, whatever a policy says. Beyond them nothing is protected (epsilon), the noise
 # or its tail is no longer a finite double (epsilon and delta near 0), or counts leave 32 bits.
 EPSILON_LIMITS: Final = (1e-6, 1000.0)
@@ -51,6 +53,19 @@ DELTA_LIMITS: Final = (1e-18, 0.5)
 COUNT_LIMITS: Final = (1, 2**31 - 1)
 ERROR_LIMITS: Final = (1e-12, 1e30)
 MAX_SUGGESTIONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticGroups:
+    """The value ``auto``: a question finds out privately in how many groups units count.
+
+    ``most`` is the policy's limit on that, None without one.
+    """
+
+    most: int | None = None
+
+    def __str__(self) -> str:
+        return AUTO
 
 
 class ContributionBounding(StrEnum):
@@ -70,10 +85,10 @@ class ParameterSpec:
 
     ``type`` is of its values, ``limits`` are dpsql's own. ``option`` explains it beside an option,
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
-    ``unlimited``: no number is a value too. ``optional``: None is a value, by which it says
-    nothing. ``least``: a policy's default is the least that a query may use. ``choices`` says what
-    the words of a choice mean. ``in_plan``: all that it does shows in the plan; any other is part
-    of what tells one question from another.
+    ``unlimited``: no number is a value too, and so is ``auto``. ``optional``: None is a value, by
+    which it says nothing. ``least``: a policy's default is the least that a query may use.
+    ``choices`` says what the words of a choice mean. ``in_plan``: all that it does shows in the
+    plan; any other is part of what tells one question from another.
     """
 
     name: str
@@ -116,8 +131,9 @@ _TABLE: Final = (
     ParameterSpec(
         "max_groups_contributed",
         int,
-        option="Groups one unit may influence.",
-        default="Groups one unit may influence, or `unlimited` (top-k and declared keys).",
+        option="Groups one unit may influence; auto finds out.",
+        default="Groups one unit may influence, or `unlimited` (top-k and declared keys), or "
+        "`auto`: each question finds out privately.",
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
         in_plan=True,
@@ -171,7 +187,7 @@ PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _T
 PARAMETER_NAMES: Final = tuple(PARAMETERS)
 
 
-ParameterValue = float | int | StrEnum | None
+ParameterValue = float | int | StrEnum | AutomaticGroups | None
 """The value of a checked parameter."""
 
 
@@ -191,12 +207,23 @@ class Parameters:
 
     epsilon: float = 0.5
     delta: float = 1e-8
-    max_groups_contributed: int | None = 10
+    max_groups_contributed: int | AutomaticGroups | None = 10
     max_rows_contributed: int = 10
     k_bar: int = 1000
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
+
+    @property
+    def automatic(self) -> bool:
+        """True if the number of groups per unit is left to the question."""
+        return isinstance(self.max_groups_contributed, AutomaticGroups)
+
+    @property
+    def groups_limit(self) -> int | None:
+        """The most groups one unit may influence, None without a limit."""
+        groups = self.max_groups_contributed
+        return groups.most if isinstance(groups, AutomaticGroups) else groups
 
 
 class PrivacyParameters(TypedDict, total=False):
@@ -204,7 +231,7 @@ class PrivacyParameters(TypedDict, total=False):
 
     epsilon: float
     delta: float
-    max_groups_contributed: int | Literal["unlimited"] | None
+    max_groups_contributed: int | Literal["unlimited", "auto"] | None
     max_rows_contributed: int
     k_bar: int
     min_units_per_group: int
@@ -261,13 +288,15 @@ class Maxima:
 def check_value(name: str, value: object) -> ParameterValue:
     """Check one parameter against dpsql's own limits alone.
 
-    The word ``unlimited`` (or None) is a value of ``max_groups_contributed`` only, None alone one
-    of ``max_error`` too. Raises ParameterError (also ``unknown_parameter``).
+    The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only,
+    None alone one of ``max_error`` too. Raises ParameterError (also ``unknown_parameter``).
     """
     check_parameter_name(name)
     spec, value = PARAMETERS[fold(name)], _plain(value)
     if spec.unlimited and _is_unlimited(value):
         return UNLIMITED
+    if spec.unlimited and _is_automatic(value):
+        return value if isinstance(value, AutomaticGroups) else AutomaticGroups()
     if spec.optional and value is None:
         return None
     if spec.type is float:
@@ -275,10 +304,12 @@ def check_value(name: str, value: object) -> ParameterValue:
     return _count(spec, value) if spec.type is int else _choice(spec, value)
 
 
-def check_maximum(maxima: Maxima, name: str, value: float | int | None) -> None:
+def check_maximum(maxima: Maxima, name: str, value: float | int | AutomaticGroups | None) -> None:
     """Raise ParameterError (``parameter_out_of_range``) if the value exceeds its maximum."""
     maximum: float | int | None = getattr(maxima, name)
-    if maximum is None or (value is not UNLIMITED and value <= maximum):
+    if maximum is None or isinstance(value, AutomaticGroups):
+        return  # what a question finds for itself is kept within the maximum
+    if value is not UNLIMITED and value <= maximum:
         return
     given = "unlimited" if value is UNLIMITED else _show(value)
     raise ParameterError(
@@ -347,7 +378,7 @@ def _real(spec: ParameterSpec, value: object) -> float:
 
 def _count(spec: ParameterSpec, value: object) -> int:
     low, high = map(str, spec.limits)
-    word = ", or `unlimited`" if spec.unlimited else ""
+    word = ", or `unlimited`, or `auto`" if spec.unlimited else ""
     hint = f"Give a whole number from {low} to {high}{word}."
     _check_finite(spec, value, hint)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -394,6 +425,10 @@ def _check_limits(spec: ParameterSpec, value: float | int, low: str, high: str) 
 
 def _is_unlimited(value: object) -> bool:
     return value is UNLIMITED or (isinstance(value, str) and fold(value) == "unlimited")
+
+
+def _is_automatic(value: object) -> bool:
+    return isinstance(value, AutomaticGroups) or (isinstance(value, str) and fold(value) == AUTO)
 
 
 def _show(value: object) -> str:

@@ -9,6 +9,7 @@ from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
     PARAMETERS,
+    AutomaticGroups,
     Overrides,
     Parameters,
     ParameterValue,
@@ -47,6 +48,8 @@ def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
     checked, spec = check_value(name, value), PARAMETERS[name]
     if isinstance(checked, str):
         return checked
+    if isinstance(checked, AutomaticGroups):
+        return AutomaticGroups(policy.maxima.max_groups_contributed)
     if spec.least:
         check_minimum(name, getattr(policy.defaults, name), checked)
     elif spec.maximum is not None:

@@ -92,10 +92,15 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     parts: list[RenderableType] = [_heading(title), indented(grid)]
     if block.columns:
         parts.append(indented(_noise_table(block), above=1))
+    if block.steps:
+        parts.append(indented(_step_table(block), above=1))
     if len(block.rates) > 1:
         parts.append(indented(_rate_table(block), above=1))
     parts.append(indented(_candidate_table(block), above=1))
-    parts += [_heading("Private SQL", "the only statement that reads protected rows")]
+    which = "the only statement that reads protected rows"
+    if block.steps:
+        which = "the stage with a round, the first of the statements that read protected rows"
+    parts += [_heading("Private SQL", which)]
     return [*parts, sql_panel(_laid_out(block.sql))]
 
 
@@ -147,6 +152,23 @@ def _noise_table(block: BlockExplanation) -> Table:
             significant(column.noise_scale),
             "" if column.noise_std is None else significant(column.noise_std),
             _margin(column),
+        )
+    return table
+
+
+def _step_table(block: BlockExplanation) -> Table:
+    table = titled("Steps", "ρ", "δ", "noise std", "threshold", right=(1, 2, 3, 4))
+    for step in block.steps:
+        thresholds = (
+            "" if step.thresholds is None else " to ".join(map(significant, step.thresholds))
+        )
+        _row(
+            table,
+            step.step,
+            significant(step.rho),
+            significant(step.delta) if step.delta else "",
+            significant(step.noise_std),
+            thresholds,
         )
     return table
 

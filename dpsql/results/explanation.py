@@ -11,7 +11,15 @@ from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan, Candidate, PreparedBlock, PrivacyPlan
 from dpsql.ir.query import Query
+from dpsql.mechanisms.cascade import (
+    CAP_CHOICES,
+    KEPT_CHOICES,
+    Cascade,
+    CascadeGoal,
+    LookNoise,
+)
 from dpsql.mechanisms.utility import UtilityBound
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import ContributionBounding
@@ -37,6 +45,22 @@ class ColumnFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class StepFigure:
+    """A step of a cascade, and what it takes of the block's price.
+
+    ``noise_std`` is in units, of counting at a cap of 1 (it grows with the root of the cap).
+    ``thresholds`` are the weights in whole units that a key must exceed, where a unit keeps as few
+    keys and as many as it may; None for steps that name nothing.
+    """
+
+    step: str
+    rho: float
+    delta: float
+    noise_std: float
+    thresholds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BlockExplanation:
     """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
 
@@ -52,7 +76,8 @@ class BlockExplanation:
     of bounded contributions. ``epsilon`` is the most it may cost: as was asked for, or the least
     that keeps a maximum error. ``rates`` say which margins of 95% intervals which epsilons buy,
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
-    uses.
+    uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
+    first of them, and figures of noise are those at a cap of 1.
     """
 
     table: str
@@ -75,6 +100,7 @@ class BlockExplanation:
     least: PrivacyLoss
     epsilon: float = 0.0
     rates: tuple[ExchangeRate, ...] = ()
+    steps: tuple[StepFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +161,39 @@ def explain_block(
         least=plan.loss(0),
         epsilon=block.parameters.epsilon,
         rates=rates,
+        steps=_steps(plan),
     )
+
+
+def _steps(plan: BlockPlan) -> tuple[StepFigure, ...]:
+    """List the looks, rounds and countings of a cascade; none of any other plan."""
+    cascade = plan.cascade
+    if cascade is None:
+        return ()
+    found = []
+    if not cascade.single:
+        found.append(_look_figure("look at keys per unit", cascade.look))
+    narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
+    for number, (one, other) in enumerate(zip(narrow, wide, strict=True), start=1):
+        thresholds = (one.threshold / WEIGHT_STEPS, other.threshold / WEIGHT_STEPS)
+        std = one.noise.std / WEIGHT_STEPS
+        found.append(
+            StepFigure(f"naming, round {number}", one.rho(None), one.delta, std, thresholds)
+        )
+    counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+    if counted and not cascade.single:
+        found.append(_look_figure("look at named groups per unit", cascade.second_look))
+    for noisy in counted:
+        assert noisy.noise is not None
+        if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
+            continue  # its one round has their number
+        std = noisy.noise.std(1) * noisy.measure.step
+        found.append(StepFigure(f"counting {noisy.measure.name}", noisy.noise.rho(1), 0.0, std))
+    return tuple(found)
+
+
+def _look_figure(name: str, look: LookNoise) -> StepFigure:
+    return StepFigure(name, look.noise.rho(1), 0.0, look.noise.std(1))
 
 
 def explain(
@@ -172,6 +230,8 @@ def _score(plan: BlockPlan) -> str | None:
     """Name what the figures on who appears count."""
     if plan.selection.divided_norm is not None:
         return f"units of {plan.groups} groups each"
+    if plan.cascade is not None:
+        return "units with one unnamed key"
     return None if plan.score is None else plan.measures[plan.score].measure.name
 
 
@@ -182,6 +242,8 @@ def _bounding(plan: BlockPlan) -> str:
     parameters = plan.block.parameters
     rows = f"at most {_per_group(plan)} per unit and group"
     bounding = plan.bounding
+    if plan.cascade is not None:
+        return _cascade_bounding(plan.cascade, rows)
     if bounding is not None and bounding.weighted:
         return (
             f"at most {bounding.kept} groups per unit (sampled by a salted hash), weighing at most "
@@ -197,6 +259,21 @@ def _bounding(plan: BlockPlan) -> str:
     if plan.groups is None or plan.score is not None:
         return f"a unit may touch any number of groups, {rows}"
     return f"a unit may touch all {plan.groups} declared groups, {rows}"
+
+
+def _cascade_bounding(cascade: Cascade, rows: str) -> str:
+    """Tell what a unit may contribute to each step."""
+    naming = "its keys weigh at most 1 together in l2 in each round"
+    if cascade.single:
+        return f"at most 1 group per unit (sampled by a salted hash), {rows}"
+    kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"
+    if cascade.goal is CascadeGoal.KEYS:
+        return f"{naming}, {kept} (sampled by a salted hash)"
+    caps = [cap for cap in CAP_CHOICES if cascade.most is None or cap <= cascade.most]
+    return (
+        f"{naming}, {kept} (sampled by a salted hash); named groups weigh as much as {caps[0]} to "
+        f"{caps[-1]:,} together in l2, as the second look says; {rows}"
+    )
 
 
 def _per_group(plan: BlockPlan) -> str:

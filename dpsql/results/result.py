@@ -185,12 +185,11 @@ class Result:
     def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
         plan = self._noise.plans[output.block]
         released = self._noise.released[output.block]
-        positions = [position]
-        if plan.block.aggregates[output.aggregate].kind.composed:
+        supports = len(plan.block.support_columns(output.aggregate))
+        positions = [] if plan.block.aggregates[output.aggregate].kind.composed else [position]
+        if supports:
             first = self._width + self._noise.supports.index(output)
-            positions = [
-                first + i for i in range(len(plan.block.support_columns(output.aggregate)))
-            ]
+            positions += range(first, first + supports)
         columns = [self._numbers(position) for position in positions]
         return interval_of(plan, released, output.aggregate, columns, confidence)
 

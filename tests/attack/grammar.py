@@ -802,7 +802,16 @@ class Grammar:
         options = {
             "epsilon": ("0.5", "1e-6", "1000", "0", "-1", "'x'", "5e-324", "1e309", "NULL"),
             "delta": ("1e-9", "1e-18", "0.5", "0", "1", "1e-306"),
-            "max_groups_contributed": ("1", "2", "10", "NULL", "2147483647", "0", "unlimited"),
+            "max_groups_contributed": (
+                "1",
+                "2",
+                "10",
+                "NULL",
+                "2147483647",
+                "0",
+                "unlimited",
+                "auto",
+            ),
             "max_rows_contributed": ("1", "2", "10", "2147483647", "0", "2147483648"),
             "k_bar": ("1", "2", "1000", "2147483647"),
             "min_units_per_group": ("1", "2", "5", "2147483647"),
@@ -820,7 +829,8 @@ class Grammar:
         rng = self.rng
         chosen: dict[str, Any] = {}
         if self._chance(0.5):
-            chosen["max_groups_contributed"] = rng.choice((1, 1, 2, 3, None, 2**31 - 1))
+            groups = (1, 1, 2, 3, None, 2**31 - 1, "auto")
+            chosen["max_groups_contributed"] = rng.choice(groups)
         if self._chance(0.5):
             chosen["max_rows_contributed"] = rng.choice((1, 1, 2, 3, 1000, 2**31 - 1))
         if self._chance(0.15):

@@ -30,6 +30,7 @@ import dpsql
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.pipeline.prepare import Prepared
 
 from . import seams
@@ -277,12 +278,29 @@ def _failure(pair: Pair, failed: str, statement: str) -> Iterator[Finding]:
 def _moves(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> Iterator[Finding]:
     if isinstance(plan.selection, SetUnion):
         problems = list(_union_moves(plan, plan.selection, without, with_unit))
+    elif plan.cascade is not None:
+        problems = list(_weights_move(plan, without, with_unit))
     elif plan.quantiles:
         problems = list(_points_move(plan, without, with_unit))
     else:
         problems = _groups_move(plan, without, with_unit)
     if problems:
         yield Finding("sensitivity", problems[0][:200], f"{len(problems)} violations")
+
+
+def _weights_move(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> Iterator[str]:
+    """The weights of a cascade's first round, and those of groups that come with the unit."""
+    one, other = ({tuple(r[1:-1]): int(r[-1]) for r in rows} for rows in (without, with_unit))
+    if len(one) < len(without) or len(other) < len(with_unit):
+        yield "a group appears twice"
+    squares = sum((other[key] - one[key]) ** 2 for key in one.keys() & other.keys())
+    if squares > WEIGHT_STEPS**2:
+        yield f"weights move by {squares**0.5 / WEIGHT_STEPS} in l2"
+    floor = plan.block.parameters.min_units_per_group - 1
+    fresh = one.keys() ^ other.keys()
+    most = floor * WEIGHT_STEPS + weight_of(1, max(1, len(fresh)))
+    if any((one | other)[key] > most for key in fresh):
+        yield "a group comes with more than its own weight"
 
 
 def _groups_move(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> list[str]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import dpsql
 from dpsql.connection.statements import Arguments
 from dpsql.core.quoting import quote
@@ -18,11 +20,12 @@ from dpsql.core.schema import Column
 from dpsql.engines.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
+from dpsql.pipeline.cascade import read_cascade
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.rewrite.rewrite import rewrite, rewrite_cascade, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 SALT = 7
@@ -59,12 +62,28 @@ def statement_of(plan: BlockPlan) -> str:
 def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Any) -> None:
     """Run a block's statement as the product does, its rows as the product wants them."""
     measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
-    if isinstance(plan.selection, SetUnion) or plan.quantiles:
+    if isinstance(plan.selection, SetUnion) or plan.quantiles or plan.cascade is not None:
         measures = []
+    if plan.cascade is not None:
+        _all_steps(connection, plan)
     named = () if plan.declared else keys
     if plan.declared:
         measures = [*(k.name for k in keys), *measures]
     connection._answerer.engine.run().exact(statement, named, measures)
+
+
+def _all_steps(connection: dpsql.Connection, plan: BlockPlan) -> None:
+    """Take every step of a cascade, as if each other group had been named."""
+    sql = rewrite_cascade(plan, plan.block.source.table, SALT, DUCKDB)
+    with connection._answerer.engine.run() as run, run.scratch() as scratch:
+        stage = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
+        stage.rows.unit_sizes(None)
+        found = stage.rows.unnamed_weights(np.zeros(0, np.int64), 2)
+        named = np.sort(found.ids)[::2]
+        stage.rows.unnamed_weights(named, 1)
+        stage.rows.unit_sizes(named)
+        if any(noisy.noise is not None for noisy in plan.measures):
+            stage.totals(named, 2)
 
 
 def rows(

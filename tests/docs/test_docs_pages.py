@@ -153,7 +153,9 @@ def mechanisms() -> set[str]:
 
 
 def test_mechanisms_that_pages_name_exist_and_all_are_described() -> None:
-    shape = r"`(\w+_(?:domain|counts|histogram|top_k|top_k_chosen_k_bar|threshold|set_union))`"
+    shape = (
+        r"`(\w+_(?:domain|counts|histogram|top_k|top_k_chosen_k_bar|threshold|set_union)|cascade)`"
+    )
     named = {name for page in PAGES for name in re.findall(shape, prose(page))}
     assert named - mechanisms() - set(ContinualMechanism) == set()
     assert mechanisms() - named == set()

@@ -331,6 +331,10 @@ POLICY = Policy(
 QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
     "declared keys": ("SELECT city, COUNT(*) n FROM visits GROUP BY city", {}),
     "unknown keys": ("SELECT street, COUNT(DISTINCT person) n FROM visits GROUP BY street", {}),
+    "rounds": (
+        "SELECT street, COUNT(DISTINCT person) n FROM visits GROUP BY street",
+        {"max_groups_contributed": "auto"},
+    ),
     "sums": ("SELECT SUM(x) n FROM visits", {}),
     "top-k": (
         "SELECT street, COUNT(DISTINCT person) n FROM visits GROUP BY street "

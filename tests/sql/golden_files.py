@@ -27,8 +27,9 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
-from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.rewrite.rewrite import rewrite, rewrite_cascade, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 from dpsql.sql.syntax.text import pretty
 
@@ -98,6 +99,16 @@ def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, str]]:
         yield from (("some pairs", sql) for sql in [union.pairs] if sql is not None)
         yield from (("weights", sql) for sql in [union.weights] if sql is not None)
         yield "named keys", union.named
+    if plan.cascade is not None:
+        cascade = rewrite_cascade(plan, table, SALT, dialect)
+        yield from ((f"table {name}", sql) for name, sql in cascade.tables)
+        yield "named groups", cascade.named
+        yield "what is left", cascade.left
+        yield "what is counted", cascade.counted
+        yield "a look", cascade.unit_sizes(STAGED_PAIRS)
+        yield "a round", cascade.weights(LEFT_PAIRS, 30)
+        if any(noisy.noise is not None for noisy in plan.measures):
+            yield "counting", cascade.totals(20)
     if plan.quantiles:
         steps = rewrite_quantiles(plan, table, SALT, dialect)
         keys = [plan.block.key_column(i) for i in range(len(plan.block.keys))]

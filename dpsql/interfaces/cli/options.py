@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dpsql.errors import Error, SQLSyntaxError
-from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, ParameterSpec
+from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, ParameterSpec
 
 CommandFunction = Callable[..., Any]
 Decorator = Callable[[CommandFunction], CommandFunction]
@@ -59,13 +59,13 @@ def settings_file() -> Path | None:
 
 
 def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
-    """Read a whole number or the word ``unlimited``; the policy checks the range."""
-    if value is None or value.lower() == "unlimited":
+    """Read a whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
+    if value is None or value.lower() in ("unlimited", AUTO):
         return value
     try:
         return int(value)
     except ValueError:
-        raise click.BadParameter("give a whole number, or: unlimited", ctx, param) from None
+        raise click.BadParameter("give a whole number, or: unlimited, auto", ctx, param) from None
 
 
 def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float) -> float:
@@ -187,7 +187,7 @@ def _parameter(spec: ParameterSpec) -> Decorator:
             "shell_complete": lambda *_: [CompletionItem(word) for word in spec.words],
         }
     elif spec.unlimited:
-        attributes = {"metavar": "N|unlimited", "callback": _groups}
+        attributes = {"metavar": "N|unlimited|auto", "callback": _groups}
     return _setting(f"--{spec.name.replace('_', '-')}", help=spec.option, **attributes)
 
 

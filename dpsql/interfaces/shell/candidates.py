@@ -16,7 +16,7 @@ from dpsql.core.schema import Schema, fold
 from dpsql.core.wordlists import phrases, words
 from dpsql.ir.measures import AggregateKind
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, UNLIMITED
+from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, UNLIMITED
 
 AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
 NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
@@ -94,6 +94,8 @@ def _values(policy: Policy, name: str) -> tuple[str, ...]:
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]
     if spec.unlimited and getattr(policy.maxima, name) is UNLIMITED:
         texts.append("unlimited")
+    if spec.unlimited:
+        texts.append(AUTO)
     return tuple(dict.fromkeys(texts))
 
 

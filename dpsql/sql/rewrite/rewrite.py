@@ -13,7 +13,9 @@ are quoted. Shapes, with ``salt`` a fresh random number for each query:
   (unit, key) with contributions and the rows with values, then sums and counts of both;
 * weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
   contributions times weights (:mod:`dpsql.sql.rewrite.weighting`);
-* top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1.
+* top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1;
+* cascades: one row per (unit, key) on a stage, from which each step sums weights
+  (:mod:`dpsql.sql.rewrite.cascade`).
 
 The row number ``__dpsql_rid`` only lines up keys with measures.
 """
@@ -33,6 +35,7 @@ from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.rewrite.cascade import CascadeSQL, cascade_sql
 from dpsql.sql.rewrite.contributions import clamped, gathered, step, summed
 from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -49,11 +52,19 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
     in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
     ``tests/sql/test_sensitivity.py``.
     """
+    if plan.cascade is not None:
+        return rewrite_cascade(plan, table, salt, dialect).sql
     if plan.selection.needs_pairs:
         return set_union_sql(plan, table, salt, dialect).sql
     if plan.quantiles:
         return rewrite_quantiles(plan, table, salt, dialect).sql
     return _groups(plan, table, salt, dialect)
+
+
+def rewrite_cascade(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> CascadeSQL:
+    """Write the statements of a plan in several steps; ``rewrite`` is the first as one."""
+    pairs = _Rewriter(PrivateRows(plan, table, salt, dialect)).pairs()
+    return cascade_sql(plan, table, salt, pairs, dialect)
 
 
 def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
@@ -168,6 +179,13 @@ class _Rewriter:
             return before if step == 0 else f"{before} AND EXISTS ({here})"
 
         return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
+
+    def pairs(self) -> str:
+        """Write the same, or nothing but the pairs where only units are counted."""
+        if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
+            return self.contributions()
+        columns = ", ".join([self.rows.unit, *self.rows.keys])
+        return f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
 
     @property
     def _max_rows(self) -> int:

@@ -42,15 +42,15 @@ def weighted(
     units = derived(f"SELECT {unit} FROM {all_sizes} WHERE {size} > {bounding.kept}")
     crowded = f"SELECT * FROM {all_pairs} JOIN {units} USING ({unit})"
     many = f"SELECT {shown}, {bounding.kept} AS {size} FROM {rows.capped(crowded)}"
-    weight = f"{_weight(rows, bounding.groups).sql} AS {rows.internal(_WEIGHT)}"
+    weight = f"{unit_weight(rows, bounding.groups).sql} AS {rows.internal(_WEIGHT)}"
     stored = ((all_pairs, pairs), (all_sizes, sizes))
     steps = [rows.dialect.materialized(name, sql) for name, sql in stored]
     both = derived(f"{few} UNION ALL {many}")
     return f"WITH {', '.join(steps)}", derived(f"SELECT {shown}, {weight} FROM {both}")
 
 
-def _weight(rows: PrivateRows, groups: int) -> Ranged:
-    """Compute ``weight_of(groups, size)``.
+def unit_weight(rows: PrivateRows, groups: int) -> Ranged:
+    """Compute ``weight_of(groups, size)``, in steps, of the column ``size``.
 
     The root's argument is below 2**32: doubles are exact.
     """

@@ -22,21 +22,22 @@ def trace_outputs(
 ) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
     """Find the answer columns that are aggregates as released, and add hidden columns for some.
 
-    The interval of an average or a variance needs the noisy measures that it is computed from, so
-    these are appended to the select list. A quantile has no interval and is left out. Only a
-    statement whose outermost SELECT is itself a block is traced; for others both are empty.
+    The interval of an average or a variance needs the noisy measures that it is computed from, and
+    where groups are named in rounds that of a count needs how it was counted: these are appended to
+    the select list. A quantile has no interval and is left out. Only a statement whose outermost
+    SELECT is itself a block is traced; for others both are empty.
     """
     index = _root_block(tree, blocks)
     if index is None:
         return (), ()
     assert isinstance(tree, exp.Select)
     outputs = tuple(_pass_through(item, index, blocks[index]) for item in tree.expressions)
-    composed = dict.fromkeys(o for o in outputs if o is not None and _is_composed(blocks, o))
+    supported = dict.fromkeys(o for o in outputs if o is not None and _has_supports(blocks, o))
     if tree.args.get("distinct"):
-        return tuple(None if o in composed else o for o in outputs), ()
+        return tuple(None if o in supported else o for o in outputs), ()
     supports = [
         (output, name)
-        for output in composed
+        for output in supported
         for name in blocks[index].support_columns(output.aggregate)
     ]
     for _, name in supports:
@@ -79,8 +80,8 @@ def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
     return names.index(from_.this.name) if from_.this.name in names else None
 
 
-def _is_composed(blocks: Sequence[Block], output: OutputColumn) -> bool:
-    return blocks[output.block].aggregates[output.aggregate].kind.composed
+def _has_supports(blocks: Sequence[Block], output: OutputColumn) -> bool:
+    return bool(blocks[output.block].support_columns(output.aggregate))
 
 
 def _pass_through(item: exp.Expr, index: int, block: Block) -> OutputColumn | None:

@@ -1,0 +1,382 @@
+"""Histograms without a number of groups to choose: name narrow, count wide, scale.
+
+One question takes several steps, each a mechanism of its own over the same rows. What a step does
+depends on public parameters and on what earlier steps *released*, on nothing else:
+
+1. **A look**: how many units have 1, 2-3, 4-7, ... keys, with noise. It chooses how many keys K of
+   a unit are kept.
+2. **Naming**, in rounds: a unit that has n of the keys without a name counts 1/sqrt(min(n, K)) in
+   each of them, so that all it adds has l2 norm 1 at most, whatever K is. Keys whose noisy weight
+   clears the round's threshold are named, and their rows are left out of later rounds, where units
+   divide their weight anew among what is left. A small first round takes the largest keys out of
+   the way of the others.
+3. **A second look**: how many units have 1, 2-3, ... *named* keys. It chooses a cap C.
+4. **Counting** the named keys, whose set is public by then: a unit that has m of them counts
+   min(1, sqrt(C/m)) in each. There is no threshold and no sampling.
+5. **Scaling**, which is free: narrow rounds see little of a unit, but tell keys apart with little
+   noise. Each round's values are multiplied by what the counting says they are too small by, and
+   both are averaged by their variances.
+
+Where the first look says that nearly all pairs of a unit and a key are those of units with one key,
+there is nothing to divide: one round at one key per unit takes all that is left.
+
+**Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
+
+* A look counts each unit in one bucket, so adding one moves one count by 1: rho = 1/(2 sigma**2).
+* A round, given the set of names that it leaves out, is a weighted histogram with G = 1 and at most
+  K kept (:mod:`dpsql.mechanisms.weighted_histogram`): what a unit adds is a function of its own
+  rows, of the salt and of that set. It is delta_j-approximate 1/(2 sigma_j**2)-zCDP, by the proof
+  there, however the set came about. With a minimum of units for each group, the engine leaves out
+  of each round the groups in which too few units keep a row, and thresholds are as much higher.
+* Counting has a fixed set of groups and no threshold. The weights of a unit have l2 norm sqrt(C) at
+  most, so each value costs rho = C Delta**2/(2 sigma**2) and no delta.
+* Choices of K and C, stopping after a look, and scaling are functions of what is released.
+
+Adaptive composition of approximate zCDP adds both parts up (Bun & Steinke 2016, Lemma 8.2): rho is
+the sum of the steps', delta that of the rounds'. A key that one unit brings and that is not named
+in one round may be named in the next, with a chance of its own: so the rounds divide delta, and do
+not each have all of it. Nothing is refunded where a step has nothing to do: the price is fixed.
+Checked by ``tests/mechanisms/test_cascade.py``.
+
+Shares were chosen by simulation on eleven shapes of data, where the number of groups is 1.24 times
+that of the best single cap in hindsight, and the error .18 times (geometric means over 31 cells).
+No guarantee rests on that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.mechanisms.additive import IndependentNoise, Steps, gaussian
+from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.mechanisms.selection import Selected, Usual
+from dpsql.mechanisms.weighted_histogram import (
+    WeightedPositiveCounts,
+    Weights,
+    weighted_positive_counts,
+)
+
+KEPT_CHOICES = (1, 3, 10, 30, 100, 300, 1000, 3000)
+"""How many keys of a unit the rounds may keep."""
+CAP_CHOICES: Final[tuple[int, ...]] = tuple(
+    factor * 10**power for power in range(4) for factor in (1, 2, 3, 5, 7)
+)
+"""How many keys of a unit the counting may count in full."""
+NAMED_ALONE = 0
+"""Stands for a cap where a value is that of the only round, and was not counted again."""
+
+_USUAL_KEPT = 10  # where the look shows nothing
+_BUCKETS = 14  # by powers of two; the last has all units with 2**13 keys or more
+_CUT_OFF = (
+    4.0  # in standard deviations: a false bucket of many keys misleads (at 3, one in 50 runs)
+)
+_ALONE = 0.9  # the part of the pairs in units with one key from which one round is enough
+_LEAST_RATIO = 0.5
+_MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
+_SLACK = 2.0**-40
+
+Integers64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSizes:
+    """How many units have how many keys: int64 arrays of shape (sizes,), sizes from 1 on."""
+
+    sizes: Integers64
+    units: Integers64
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWeights:
+    """Groups by row id with their exact weights in steps: int64 arrays of shape (groups,)."""
+
+    ids: Integers64
+    weights: Integers64
+
+
+class CascadeRows(Protocol):
+    """Exact rows, as the steps of a cascade ask for them. ``named`` are row ids of groups."""
+
+    def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
+        """Count units by their number of keys, of all keys or of the named ones alone."""
+
+    def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
+        """Weigh the groups that are not named, of which a unit keeps so many.
+
+        Groups that keep fewer units than the minimum are left out.
+        """
+
+
+class CascadeGoal(Enum):
+    """What a cascade is asked for, which decides how its budget is divided."""
+
+    COUNTS = "counts"
+    """The number of units in each group, and maybe more."""
+    VALUES = "values"
+    """Values whose counting has a budget of its own."""
+    KEYS = "keys"
+    """Which keys there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeShares:
+    """Parts of the budget: of each look, of counting units, and of the rounds among themselves."""
+
+    look: float
+    second_look: float
+    counting: float
+    rounds: tuple[float, ...]
+
+    @property
+    def naming(self) -> float:
+        """What the rounds have together."""
+        return 1 - self.look - self.second_look - self.counting
+
+
+_SHARES = {
+    CascadeGoal.COUNTS: CascadeShares(0.01, 0.01, 0.04, (0.05, 0.95)),
+    CascadeGoal.VALUES: CascadeShares(0.01, 0.01, 0.0, (0.05, 0.95)),
+    CascadeGoal.KEYS: CascadeShares(0.01, 0.0, 0.0, (0.01, 0.04, 0.15, 0.8)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LookNoise:
+    """Noise on the number of units in each bucket of a look.
+
+    Guarantee: 1/(2σ²)-zCDP, as a unit is in one bucket at most.
+    """
+
+    noise: IndependentNoise
+
+    def histogram(self, exact: UnitSizes, source: EntropySource) -> NDArray[np.float64]:
+        """Release how many units are in each bucket: float64 of shape (buckets,).
+
+        Counts within four standard deviations of 0 are set to 0.
+        """
+        buckets = np.minimum(np.frexp(exact.sizes.astype(np.float64))[1] - 1, _BUCKETS - 1)
+        counts = np.zeros(_BUCKETS, dtype=np.int64)
+        np.add.at(counts, buckets, exact.units)
+        noisy = self.noise.add(counts, source)
+        return np.where(noisy < _CUT_OFF * self.noise.noise.std, 0.0, noisy)
+
+
+def _bucket_sizes() -> NDArray[np.float64]:
+    """Compute a number of keys to stand for each bucket: the geometric mean of its ends."""
+    low = 2.0 ** np.arange(_BUCKETS)
+    sizes: NDArray[np.float64] = np.sqrt(low * (2 * low - 1))
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGroups:
+    """What the rounds released: the named groups in the order of their ids.
+
+    ``ids``, ``rounds`` (from 0) and ``weights`` (noisy, in steps) are of shape (groups,).
+    ``scales`` are the standard deviations of the rounds' noise, in steps. ``alone`` is True where
+    there was only one round, at one key per unit.
+    """
+
+    ids: Integers64
+    rounds: NDArray[np.intp]
+    weights: Steps
+    scales: tuple[float, ...]
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade(Usual):
+    """Rounds that name keys, after a look that says how many keys of a unit to keep.
+
+    ``budget`` is the ρ of the looks, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
+    in the named groups; ``floor`` the minimum units - 1, ``most`` the owner's limit on the groups
+    that a unit may count in, None without one.
+
+    Guarantee: δ-approximate ``rho(None)``-zCDP of looks and rounds together, by adaptive
+    composition (see the module). Checked by ``tests/mechanisms/test_cascade.py``.
+    """
+
+    name: ClassVar[str] = "cascade"
+    source: ClassVar[str] = (
+        "Rogers 2024, Theorem 7, with weights; adaptive rounds by Bun & Steinke 2016, Lemma 8.2"
+    )
+    budget: float
+    delta: float
+    floor: int
+    most: int | None
+    goal: CascadeGoal
+
+    # -- how the budget is divided ------------------------------------------------------------
+
+    @property
+    def shares(self) -> CascadeShares:
+        """How the budget is divided."""
+        return _SHARES[self.goal]
+
+    @property
+    def single(self) -> bool:
+        """True if one key per unit is all that there may be: then nothing has to be looked at."""
+        return self.most == 1
+
+    @property
+    def counting_rho(self) -> float:
+        """The ρ of counting units in the named groups; 0 where that is not asked for."""
+        return self._part(self.shares.counting)
+
+    def rho(self, released: int | None) -> float:
+        """Compute the zCDP cost of looks and rounds: all of the budget but the counting's."""
+        return self.budget * (1 - self.shares.counting)
+
+    def _part(self, share: float) -> float:
+        return self.budget * share * (1 - _SLACK)
+
+    @property
+    def look(self) -> LookNoise:
+        """The noise of the first look."""
+        return LookNoise(gaussian(self._part(self.shares.look), 1, 1))
+
+    @property
+    def second_look(self) -> LookNoise:
+        """The noise of the second look."""
+        return LookNoise(gaussian(self._part(self.shares.second_look), 1, 1))
+
+    def rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+        """Build the rounds of a naming that keeps so many keys of a unit."""
+        shares = self.shares
+        return tuple(
+            self._round(shares.naming * share, self.delta * share * (1 - _SLACK), kept)
+            for share in shares.rounds
+        )
+
+    def naming_rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+        """Build the rounds: one where nothing is to be divided, however many keys are kept."""
+        return (self.only_round,) if self.single else self.rounds(kept)
+
+    @property
+    def only_round(self) -> WeightedPositiveCounts:
+        """The one round where units have one key each, at all but the first look's share."""
+        look = 0.0 if self.single else self.shares.look
+        # What the price of counting is taken for is spent here.
+        return self._round(1 - look, self.delta, 1)
+
+    def _round(self, share: float, delta: float, kept: int) -> WeightedPositiveCounts:
+        return weighted_positive_counts(self._part(share), delta, Weights(1, kept), self.floor)
+
+    # -- figures for plans --------------------------------------------------------------------
+
+    @property
+    def last_round(self) -> WeightedPositiveCounts:
+        """The round that decides which keys are named, keeping as many keys as it ever may."""
+        return self.naming_rounds(KEPT_CHOICES[-1])[-1]
+
+    def score_for_inclusion(self, probability: float) -> float | None:
+        """Tell what weight in the last round, in steps, is named with this probability at least."""
+        return self.last_round.score_for_inclusion(probability)
+
+    # -- drawing ------------------------------------------------------------------------------
+
+    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
+        """Refuse an array of shape (groups,): each round reads rows anew."""
+        raise NotImplementedError
+
+    def name_groups(self, rows: CascadeRows, source: EntropySource) -> NamedGroups:
+        """Look, and name groups round by round: the first two steps of the module."""
+        kept = 1 if self.single else self._kept(rows, source)
+        alone = kept is None or self.single
+        mechanisms = (self.only_round,) if alone else self.rounds(kept or 1)
+        ids, weights, numbers = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.intp)]
+        for number, mechanism in enumerate(mechanisms):
+            left = rows.unnamed_weights(np.concatenate(ids), mechanism.weights.kept)
+            chosen = mechanism.select(left.weights, source)
+            assert chosen.noisy is not None
+            ids.append(left.ids[chosen.indices])
+            weights.append(chosen.noisy)
+            numbers.append(np.full(len(chosen.indices), number, np.intp))
+        named = np.concatenate(ids)
+        order = np.argsort(named, kind="stable")
+        return NamedGroups(
+            named[order],
+            np.concatenate(numbers)[order],
+            np.concatenate(weights)[order],
+            tuple(mechanism.noise.std for mechanism in mechanisms),
+            alone,
+        )
+
+    def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
+        """Choose how many keys of a unit to keep, or None if one round at one key is enough.
+
+        The choice names most where a key's weight is about a unit's times how many have it.
+        """
+        units, sizes = self.look.histogram(rows.unit_sizes(None), source), _bucket_sizes()
+        pairs = float(units @ sizes)
+        if pairs == 0:
+            return _USUAL_KEPT
+        if units[0] > _ALONE * pairs:
+            return None
+        gains = {
+            kept: float(units @ np.sqrt(np.minimum(sizes, kept))) / self.rounds(kept)[-1].threshold
+            for kept in KEPT_CHOICES
+        }
+        return max(KEPT_CHOICES, key=lambda kept: gains[kept])
+
+    def choose_cap(
+        self,
+        rows: CascadeRows,
+        named: NamedGroups,
+        scales: Sequence[float],
+        source: EntropySource,
+    ) -> int:
+        """Look at the named groups of units, and choose in how many each counts in full.
+
+        ``scales`` are the standard deviations of the values' noise at a cap of 1, each in what a
+        unit adds to a group at most. The choice weighs noise against what units with more groups
+        count too little, for each group on average.
+        """
+        choices = [cap for cap in CAP_CHOICES if self.most is None or cap <= self.most]
+        if named.alone:
+            return choices[0]
+        units = self.second_look.histogram(rows.unit_sizes(named.ids), source)
+        sizes, groups = _bucket_sizes(), max(1, len(named.ids))
+        noise = _MEAN_ABSOLUTE * float(np.mean(scales))
+
+        def error(cap: int) -> float:
+            lost = np.maximum(0.0, sizes - np.sqrt(cap * sizes))
+            return noise * math.sqrt(cap) + float(units @ lost) / groups
+
+        return min(choices, key=error)
+
+
+def spread_noise(noise: IndependentNoise, groups: int) -> IndependentNoise:
+    """Build noise that costs no more over ``groups`` groups than ``noise`` does over one."""
+    return gaussian(noise.rho(1), noise.sensitivity, groups)
+
+
+def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> NDArray[np.float64]:
+    """Average counts of units with what the rounds say of them, in steps: of shape (groups,).
+
+    Post-processing of released values. A round's weights are too small by a factor that depends on
+    how many keys the units of a group have. That of the round as a whole is estimated. So is how
+    far single groups are from it, as a variance in proportion to their size, by which the round is
+    trusted less.
+    """
+    found = counted.copy()
+    for number, scale in enumerate(named.scales):
+        mine = named.rounds == number
+        weights, counts = named.weights[mine], counted[mine]
+        if len(weights) == 0 or weights.sum() <= 0:
+            continue
+        ratio = max(_LEAST_RATIO, float(counts.sum() / weights.sum()))
+        noise, sizes = (ratio * scale) ** 2, np.maximum(ratio * weights, scale)
+        excess = (counts - ratio * weights) ** 2 - noise - counted_scale**2
+        spread = max(0.0, float(excess @ sizes / (sizes @ sizes)))
+        variance = noise + spread * sizes
+        trust = counted_scale**2 / (variance + counted_scale**2)
+        found[mine] = counts + trust * (ratio * weights - counts)
+    return found

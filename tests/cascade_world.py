@@ -1,0 +1,64 @@
+"""Rows of a cascade in memory: pairs of units and keys as numbers, for tests of the mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.mechanisms.cascade import GroupWeights, Integers64, UnitSizes
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
+
+
+@dataclass(frozen=True)
+class PairRows:
+    """Distinct pairs: ``units`` and ``keys`` of shape (pairs,). ``order`` ranks a unit's keys."""
+
+    units: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    order: NDArray[np.float64]
+    minimum: int = 1
+
+    def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
+        mine = self.units if named is None else self.units[np.isin(self.keys, named)]
+        _, sizes = np.unique(mine, return_counts=True)
+        return UnitSizes(*np.unique(sizes, return_counts=True))
+
+    def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
+        left = ~np.isin(self.keys, named)
+        units, keys, order = self.units[left], self.keys[left], self.order[left]
+        sorting = np.lexsort((order, units))
+        units, keys = units[sorting], keys[sorting]
+        rank = np.arange(len(units)) - np.searchsorted(units, units)
+        units, keys = units[rank < kept], keys[rank < kept]
+        return _weighed(units, keys, Weights(1, kept), self.minimum)
+
+    def counted(self, named: Integers64, cap: int) -> NDArray[np.int64]:
+        """The weights of the named groups in the counting, in their order."""
+        mine = np.isin(self.keys, named)
+        units, keys = self.units[mine], self.keys[mine]
+        found = _weighed(units, keys, Weights(cap, max(cap, len(named))), 1)
+        totals = dict(zip(found.ids.tolist(), found.weights.tolist(), strict=True))
+        return np.array([totals.get(key, 0) for key in named.tolist()], dtype=np.int64)
+
+
+def _weighed(
+    units: NDArray[np.int64], keys: NDArray[np.int64], weights: Weights, minimum: int
+) -> GroupWeights:
+    if len(units) == 0:
+        return GroupWeights(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
+    each, which = np.unique(sizes, return_inverse=True)
+    weight = weights.of(each)[which][unit]
+    ids, group, members = np.unique(keys, return_inverse=True, return_counts=True)
+    total = np.zeros(len(ids), np.int64)
+    np.add.at(total, group, weight)
+    enough = members >= minimum
+    return GroupWeights(ids[enough], total[enough])
+
+
+def whole(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights in units."""
+    found: NDArray[np.float64] = steps / WEIGHT_STEPS
+    return found

@@ -1,0 +1,763 @@
+-- title: Units, counted in rounds
+-- world: small
+-- with: 'max_groups_contributed': 'auto'
+SELECT k, COUNT(DISTINCT uid) FROM visits GROUP BY k;
+
+-- __dpsql_released_0, as one: b25836515ea01371
+WITH "__dpsql_pairs" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    "__dpsql_k0",
+    HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")) AS "__dpsql_order"
+  FROM (
+    SELECT DISTINCT
+      "__dpsql_unit",
+      "__dpsql_k0"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+    )
+  )
+), "__dpsql_groups" AS MATERIALIZED (
+  SELECT
+    ROW_NUMBER() OVER (ORDER BY "__dpsql_k0") AS "__dpsql_rid",
+    "__dpsql_k0"
+  FROM (
+    SELECT DISTINCT
+      "__dpsql_k0"
+    FROM "__dpsql_pairs"
+  )
+), "__dpsql_staged" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    g."__dpsql_rid",
+    "__dpsql_order"
+  FROM "__dpsql_pairs" AS p
+  JOIN "__dpsql_groups" AS g
+    ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+)
+SELECT
+  "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_weight"
+FROM "__dpsql_groups"
+JOIN (
+  WITH "__dpsql_sizes" AS MATERIALIZED (
+    SELECT
+      "__dpsql_unit",
+      COUNT(*) AS "__dpsql_size"
+    FROM "__dpsql_staged"
+    GROUP BY
+      "__dpsql_unit"
+  )
+  SELECT
+    "__dpsql_rid",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      CASE
+        WHEN "__dpsql_size" <= 1
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          4294967296 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        "__dpsql_size"
+      FROM "__dpsql_staged"
+      JOIN "__dpsql_sizes"
+        USING ("__dpsql_unit")
+      WHERE
+        "__dpsql_size" <= 3000
+      UNION ALL
+      SELECT
+        "__dpsql_rid",
+        3000 AS "__dpsql_size"
+      FROM (
+        SELECT
+          "__dpsql_rid",
+          ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
+        FROM "__dpsql_staged"
+        JOIN (
+          SELECT
+            "__dpsql_unit"
+          FROM "__dpsql_sizes"
+          WHERE
+            "__dpsql_size" > 3000
+        )
+          USING ("__dpsql_unit")
+      )
+      WHERE
+        "__dpsql_rank" <= 3000
+    )
+  )
+  GROUP BY
+    "__dpsql_rid"
+)
+  USING ("__dpsql_rid");
+
+-- __dpsql_released_0, named groups: 5d7187d6e0612aa7
+SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- __dpsql_released_0, what is left: 4baab45aa19e89c0
+SELECT
+  "__dpsql_unit",
+  "__dpsql_rid",
+  "__dpsql_order"
+FROM "__dpsql_staged" AS p
+ANTI JOIN "__dpsql_named" AS g
+  ON (
+    p."__dpsql_rid" = g."__dpsql_rid"
+  );
+
+-- __dpsql_released_0, what is counted: 82a17d3240a1e602
+SELECT
+  "__dpsql_unit",
+  "__dpsql_rid",
+  "__dpsql_order"
+FROM "__dpsql_staged" AS p
+SEMI JOIN "__dpsql_named" AS g
+  ON (
+    p."__dpsql_rid" = g."__dpsql_rid"
+  );
+
+-- __dpsql_released_0, a look: e56bade73e7ce343
+SELECT
+  "__dpsql_size",
+  COUNT(*) AS "__dpsql_units"
+FROM (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_staged"
+  GROUP BY
+    "__dpsql_unit"
+)
+GROUP BY
+  "__dpsql_size";
+
+-- __dpsql_released_0, a round: dde00a9ef5d70573
+WITH "__dpsql_sizes" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_left"
+  GROUP BY
+    "__dpsql_unit"
+)
+SELECT
+  "__dpsql_rid",
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+FROM (
+  SELECT
+    "__dpsql_rid",
+    CASE
+      WHEN "__dpsql_size" <= 1
+      THEN 65536
+      ELSE CAST(FLOOR(SQRT((
+        4294967296 // "__dpsql_size"
+      ))) AS BIGINT)
+    END AS "__dpsql_weight"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      "__dpsql_size"
+    FROM "__dpsql_left"
+    JOIN "__dpsql_sizes"
+      USING ("__dpsql_unit")
+    WHERE
+      "__dpsql_size" <= 30
+    UNION ALL
+    SELECT
+      "__dpsql_rid",
+      30 AS "__dpsql_size"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
+      FROM "__dpsql_left"
+      JOIN (
+        SELECT
+          "__dpsql_unit"
+        FROM "__dpsql_sizes"
+        WHERE
+          "__dpsql_size" > 30
+      )
+        USING ("__dpsql_unit")
+    )
+    WHERE
+      "__dpsql_rank" <= 30
+  )
+)
+GROUP BY
+  "__dpsql_rid";
+
+-- __dpsql_released_0, counting: a98b6af6cee0bfab
+SELECT
+  "__dpsql_rid",
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_rid",
+    CASE
+      WHEN "__dpsql_size" <= 20
+      THEN 65536
+      ELSE CAST(FLOOR(SQRT((
+        85899345920 // "__dpsql_size"
+      ))) AS BIGINT)
+    END AS "__dpsql_weight"
+  FROM "__dpsql_counted"
+  JOIN (
+    SELECT
+      "__dpsql_unit",
+      COUNT(*) AS "__dpsql_size"
+    FROM "__dpsql_counted"
+    GROUP BY
+      "__dpsql_unit"
+  )
+    USING ("__dpsql_unit")
+)
+GROUP BY
+  "__dpsql_rid";
+
+-- title: Rows and sums of named groups, with a minimum of units
+-- world: small
+-- with: 'max_groups_contributed': 'auto', 'min_units_per_group': 5
+SELECT k, s, COUNT(*), AVG(x) FROM visits WHERE n > 3 GROUP BY k, s;
+
+-- __dpsql_released_0, as one: 7e8d8b3e8e0873b2
+WITH "__dpsql_pairs" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    "__dpsql_k0",
+    "__dpsql_k1",
+    "__dpsql_m0",
+    "__dpsql_m1",
+    "__dpsql_m2",
+    HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")) AS "__dpsql_order"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_k1",
+      LEAST("__dpsql_m0", 10) AS "__dpsql_m0",
+      GREATEST(-4194304000, LEAST(4194304000, "__dpsql_m1")) AS "__dpsql_m1",
+      LEAST("__dpsql_m2", 10) AS "__dpsql_m2",
+      LEAST("__dpsql_m3", 1) AS "__dpsql_m3"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_k0",
+        "__dpsql_k1",
+        COUNT(*) AS "__dpsql_m0",
+        CASE
+          WHEN COUNT("__dpsql_m1") <= 10
+          THEN (
+            COALESCE(SUM("__dpsql_m1"), 0) - (
+              CAST(COUNT("__dpsql_m1") AS INT128) * 251658240
+            )
+          )
+          ELSE (
+            (
+              (
+                COALESCE(SUM("__dpsql_m1"), 0) - (
+                  CAST(COUNT("__dpsql_m1") AS INT128) * 251658240
+                )
+              ) * 10
+            ) // COUNT("__dpsql_m1")
+          )
+        END AS "__dpsql_m1",
+        COUNT("__dpsql_m2") AS "__dpsql_m2",
+        COUNT(*) AS "__dpsql_m3"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          "__dpsql_k1",
+          CASE
+            WHEN ISNAN(TRY_CAST("__dpsql_m1" AS DOUBLE))
+            THEN NULL
+            WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) <= -2.5e0
+            THEN -167772160
+            WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) >= 10.0e0
+            THEN 671088640
+            ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m1" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
+          END AS "__dpsql_m1",
+          CASE WHEN NOT ISNAN(TRY_CAST("__dpsql_m1" AS DOUBLE)) THEN 1 END AS "__dpsql_m2"
+        FROM (
+          SELECT
+            "Uid" AS "__dpsql_unit",
+            "k" AS "__dpsql_k0",
+            "s" AS "__dpsql_k1",
+            "x" AS "__dpsql_m1"
+          FROM "visits"
+          WHERE
+            NOT "Uid" IS NULL AND (
+              "n" > 3
+            )
+        )
+      )
+      GROUP BY
+        "__dpsql_unit",
+        "__dpsql_k0",
+        "__dpsql_k1"
+    )
+  )
+), "__dpsql_groups" AS MATERIALIZED (
+  SELECT
+    ROW_NUMBER() OVER (ORDER BY "__dpsql_k0", "__dpsql_k1") AS "__dpsql_rid",
+    "__dpsql_k0",
+    "__dpsql_k1"
+  FROM (
+    SELECT DISTINCT
+      "__dpsql_k0",
+      "__dpsql_k1"
+    FROM "__dpsql_pairs"
+  )
+), "__dpsql_staged" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    g."__dpsql_rid",
+    "__dpsql_order",
+    "__dpsql_m0",
+    "__dpsql_m1",
+    "__dpsql_m2"
+  FROM "__dpsql_pairs" AS p
+  JOIN "__dpsql_groups" AS g
+    ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+    AND p."__dpsql_k1" IS NOT DISTINCT FROM g."__dpsql_k1"
+)
+SELECT
+  "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_k1",
+  "__dpsql_weight"
+FROM "__dpsql_groups"
+JOIN (
+  WITH "__dpsql_sizes" AS MATERIALIZED (
+    SELECT
+      "__dpsql_unit",
+      COUNT(*) AS "__dpsql_size"
+    FROM "__dpsql_staged"
+    GROUP BY
+      "__dpsql_unit"
+  )
+  SELECT
+    "__dpsql_rid",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      CASE
+        WHEN "__dpsql_size" <= 1
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          4294967296 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        "__dpsql_size"
+      FROM "__dpsql_staged"
+      JOIN "__dpsql_sizes"
+        USING ("__dpsql_unit")
+      WHERE
+        "__dpsql_size" <= 3000
+      UNION ALL
+      SELECT
+        "__dpsql_rid",
+        3000 AS "__dpsql_size"
+      FROM (
+        SELECT
+          "__dpsql_rid",
+          ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
+        FROM "__dpsql_staged"
+        JOIN (
+          SELECT
+            "__dpsql_unit"
+          FROM "__dpsql_sizes"
+          WHERE
+            "__dpsql_size" > 3000
+        )
+          USING ("__dpsql_unit")
+      )
+      WHERE
+        "__dpsql_rank" <= 3000
+    )
+  )
+  GROUP BY
+    "__dpsql_rid"
+  HAVING
+    COUNT(*) >= 5
+)
+  USING ("__dpsql_rid");
+
+-- __dpsql_released_0, named groups: 5d7187d6e0612aa7
+SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- __dpsql_released_0, what is left: 9fb29aff50d50aeb
+SELECT
+  "__dpsql_unit",
+  "__dpsql_rid",
+  "__dpsql_order",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2"
+FROM "__dpsql_staged" AS p
+ANTI JOIN "__dpsql_named" AS g
+  ON (
+    p."__dpsql_rid" = g."__dpsql_rid"
+  );
+
+-- __dpsql_released_0, what is counted: 4631cbd55c783203
+SELECT
+  "__dpsql_unit",
+  "__dpsql_rid",
+  "__dpsql_order",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2"
+FROM "__dpsql_staged" AS p
+SEMI JOIN "__dpsql_named" AS g
+  ON (
+    p."__dpsql_rid" = g."__dpsql_rid"
+  );
+
+-- __dpsql_released_0, a look: e56bade73e7ce343
+SELECT
+  "__dpsql_size",
+  COUNT(*) AS "__dpsql_units"
+FROM (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_staged"
+  GROUP BY
+    "__dpsql_unit"
+)
+GROUP BY
+  "__dpsql_size";
+
+-- __dpsql_released_0, a round: df3559e3ac68283d
+WITH "__dpsql_sizes" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_left"
+  GROUP BY
+    "__dpsql_unit"
+)
+SELECT
+  "__dpsql_rid",
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+FROM (
+  SELECT
+    "__dpsql_rid",
+    CASE
+      WHEN "__dpsql_size" <= 1
+      THEN 65536
+      ELSE CAST(FLOOR(SQRT((
+        4294967296 // "__dpsql_size"
+      ))) AS BIGINT)
+    END AS "__dpsql_weight"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      "__dpsql_size"
+    FROM "__dpsql_left"
+    JOIN "__dpsql_sizes"
+      USING ("__dpsql_unit")
+    WHERE
+      "__dpsql_size" <= 30
+    UNION ALL
+    SELECT
+      "__dpsql_rid",
+      30 AS "__dpsql_size"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
+      FROM "__dpsql_left"
+      JOIN (
+        SELECT
+          "__dpsql_unit"
+        FROM "__dpsql_sizes"
+        WHERE
+          "__dpsql_size" > 30
+      )
+        USING ("__dpsql_unit")
+    )
+    WHERE
+      "__dpsql_rank" <= 30
+  )
+)
+GROUP BY
+  "__dpsql_rid"
+HAVING
+  COUNT(*) >= 5;
+
+-- __dpsql_released_0, counting: 7a20e0ff3253f2ec
+SELECT
+  "__dpsql_rid",
+  CAST(GREATEST(
+    -4611686018427387904,
+    LEAST(4611686018427387904, COALESCE(SUM((
+      "__dpsql_m0" * "__dpsql_weight"
+    )), 0))
+  ) AS BIGINT) AS "__dpsql_m0",
+  CAST(GREATEST(
+    -4611686018427387904,
+    LEAST(
+      4611686018427387904,
+      COALESCE(
+        SUM((
+          (
+            CAST("__dpsql_m1" AS BIGINT) * "__dpsql_weight"
+          ) // 268435456
+        )),
+        0
+      )
+    )
+  ) AS BIGINT) AS "__dpsql_m1",
+  CAST(GREATEST(
+    -4611686018427387904,
+    LEAST(4611686018427387904, COALESCE(SUM((
+      "__dpsql_m2" * "__dpsql_weight"
+    )), 0))
+  ) AS BIGINT) AS "__dpsql_m2"
+FROM (
+  SELECT
+    "__dpsql_rid",
+    "__dpsql_m0",
+    "__dpsql_m1",
+    "__dpsql_m2",
+    CASE
+      WHEN "__dpsql_size" <= 20
+      THEN 65536
+      ELSE CAST(FLOOR(SQRT((
+        85899345920 // "__dpsql_size"
+      ))) AS BIGINT)
+    END AS "__dpsql_weight"
+  FROM "__dpsql_counted"
+  JOIN (
+    SELECT
+      "__dpsql_unit",
+      COUNT(*) AS "__dpsql_size"
+    FROM "__dpsql_counted"
+    GROUP BY
+      "__dpsql_unit"
+  )
+    USING ("__dpsql_unit")
+)
+GROUP BY
+  "__dpsql_rid";
+
+-- title: Keys alone, named in rounds
+-- world: small
+-- with: 'max_groups_contributed': 'auto'
+SELECT DISTINCT s FROM visits;
+
+-- __dpsql_released_0, as one: de7f6ce076fb2551
+WITH "__dpsql_pairs" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    "__dpsql_k0",
+    HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")) AS "__dpsql_order"
+  FROM (
+    SELECT DISTINCT
+      "__dpsql_unit",
+      "__dpsql_k0"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        "s" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+    )
+  )
+), "__dpsql_groups" AS MATERIALIZED (
+  SELECT
+    ROW_NUMBER() OVER (ORDER BY "__dpsql_k0") AS "__dpsql_rid",
+    "__dpsql_k0"
+  FROM (
+    SELECT DISTINCT
+      "__dpsql_k0"
+    FROM "__dpsql_pairs"
+  )
+), "__dpsql_staged" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    g."__dpsql_rid",
+    "__dpsql_order"
+  FROM "__dpsql_pairs" AS p
+  JOIN "__dpsql_groups" AS g
+    ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+)
+SELECT
+  "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_weight"
+FROM "__dpsql_groups"
+JOIN (
+  WITH "__dpsql_sizes" AS MATERIALIZED (
+    SELECT
+      "__dpsql_unit",
+      COUNT(*) AS "__dpsql_size"
+    FROM "__dpsql_staged"
+    GROUP BY
+      "__dpsql_unit"
+  )
+  SELECT
+    "__dpsql_rid",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      CASE
+        WHEN "__dpsql_size" <= 1
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          4294967296 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        "__dpsql_size"
+      FROM "__dpsql_staged"
+      JOIN "__dpsql_sizes"
+        USING ("__dpsql_unit")
+      WHERE
+        "__dpsql_size" <= 3000
+      UNION ALL
+      SELECT
+        "__dpsql_rid",
+        3000 AS "__dpsql_size"
+      FROM (
+        SELECT
+          "__dpsql_rid",
+          ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
+        FROM "__dpsql_staged"
+        JOIN (
+          SELECT
+            "__dpsql_unit"
+          FROM "__dpsql_sizes"
+          WHERE
+            "__dpsql_size" > 3000
+        )
+          USING ("__dpsql_unit")
+      )
+      WHERE
+        "__dpsql_rank" <= 3000
+    )
+  )
+  GROUP BY
+    "__dpsql_rid"
+)
+  USING ("__dpsql_rid");
+
+-- __dpsql_released_0, named groups: 5d7187d6e0612aa7
+SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- __dpsql_released_0, what is left: 4baab45aa19e89c0
+SELECT
+  "__dpsql_unit",
+  "__dpsql_rid",
+  "__dpsql_order"
+FROM "__dpsql_staged" AS p
+ANTI JOIN "__dpsql_named" AS g
+  ON (
+    p."__dpsql_rid" = g."__dpsql_rid"
+  );
+
+-- __dpsql_released_0, what is counted: 82a17d3240a1e602
+SELECT
+  "__dpsql_unit",
+  "__dpsql_rid",
+  "__dpsql_order"
+FROM "__dpsql_staged" AS p
+SEMI JOIN "__dpsql_named" AS g
+  ON (
+    p."__dpsql_rid" = g."__dpsql_rid"
+  );
+
+-- __dpsql_released_0, a look: e56bade73e7ce343
+SELECT
+  "__dpsql_size",
+  COUNT(*) AS "__dpsql_units"
+FROM (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_staged"
+  GROUP BY
+    "__dpsql_unit"
+)
+GROUP BY
+  "__dpsql_size";
+
+-- __dpsql_released_0, a round: dde00a9ef5d70573
+WITH "__dpsql_sizes" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_left"
+  GROUP BY
+    "__dpsql_unit"
+)
+SELECT
+  "__dpsql_rid",
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+FROM (
+  SELECT
+    "__dpsql_rid",
+    CASE
+      WHEN "__dpsql_size" <= 1
+      THEN 65536
+      ELSE CAST(FLOOR(SQRT((
+        4294967296 // "__dpsql_size"
+      ))) AS BIGINT)
+    END AS "__dpsql_weight"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      "__dpsql_size"
+    FROM "__dpsql_left"
+    JOIN "__dpsql_sizes"
+      USING ("__dpsql_unit")
+    WHERE
+      "__dpsql_size" <= 30
+    UNION ALL
+    SELECT
+      "__dpsql_rid",
+      30 AS "__dpsql_size"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
+      FROM "__dpsql_left"
+      JOIN (
+        SELECT
+          "__dpsql_unit"
+        FROM "__dpsql_sizes"
+        WHERE
+          "__dpsql_size" > 30
+      )
+        USING ("__dpsql_unit")
+    )
+    WHERE
+      "__dpsql_rank" <= 30
+  )
+)
+GROUP BY
+  "__dpsql_rid";
+

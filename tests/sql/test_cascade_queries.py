@@ -1,0 +1,752 @@
+"""Queries with ``max_groups_contributed = auto``: steps in SQL, plans, answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from attacks import PLAYS
+from audit import Row, normal
+from cascade_world import PairRows
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from privacy import SeededSource, lower_bound
+from support import SALT, Planned, planned, plays_policy
+
+import dpsql
+from dpsql.accounting.zcdp import Composition, rho_from_epsilon
+from dpsql.accuracy.intervals import interval_of
+from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, GroupWeights, UnitSizes
+from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
+from dpsql.pipeline.cascade import draw_cascade, read_cascade
+from dpsql.pipeline.exact import ExactCascade
+from dpsql.pipeline.release import aggregate_answers
+from dpsql.planner import plan_block
+from dpsql.policy.load import parse_policy
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import AutomaticGroups, Maxima, Overrides, Parameters, check_value
+from dpsql.policy.resolve import resolve
+from dpsql.results.explanation import explain_block
+from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.rewrite.quantile_histograms import GROUPS
+from dpsql.sql.rewrite.rewrite import rewrite_cascade
+
+COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"), ("i", "INTEGER"))
+SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+RULES = Policy(
+    "rounds",
+    accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
+    tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"), {"i": ColumnPolicy(-5, 9)})},
+)
+Named = frozenset[tuple[object, ...]]
+Change = Callable[[str], str]
+
+
+def same(sql: str) -> str:
+    return sql
+
+
+def asked(sql: str, **parameters: Any) -> Planned:
+    return planned(sql, SCHEMA, RULES, max_groups_contributed="auto", **parameters)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The steps of a question over some rows, with keys in place of row ids."""
+
+    exact: ExactCascade
+    ids: dict[tuple[object, ...], int]
+
+    def of(self, named: Named) -> NDArray[np.int64]:
+        return np.array(sorted(self.ids[key] for key in named if key in self.ids), np.int64)
+
+    @property
+    def keys(self) -> dict[int, tuple[object, ...]]:
+        return {number: key for key, number in self.ids.items()}
+
+    def weights(self, named: Named, kept: int) -> dict[tuple[object, ...], int]:
+        found = self.exact.rows.unnamed_weights(self.of(named), kept)
+        names = (self.keys[number] for number in found.ids.tolist())
+        return dict(zip(names, found.weights.tolist(), strict=True))
+
+    def sizes(self, named: Named | None) -> dict[int, int]:
+        found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
+        return dict(zip(found.sizes.tolist(), found.units.tolist(), strict=True))
+
+    def totals(self, named: Named, cap: int) -> list[dict[tuple[object, ...], int]]:
+        ids = self.of(named)
+        names = [self.keys[number] for number in ids.tolist()]
+        return [
+            dict(zip(names, column.tolist(), strict=True)) for column in self.exact.totals(ids, cap)
+        ]
+
+
+@contextmanager
+def staged(plan: BlockPlan, rows: Sequence[Row], change: Change = same) -> Iterator[Stage]:
+    """The stage of a plan over rows, its generated SQL changed as a broken twin would have it."""
+    with duckdb.connect(":memory:", config={"threads": "1"}) as connection:
+        connection.execute(f"CREATE TABLE r ({', '.join(' '.join(c) for c in COLUMNS)})")
+        if rows:
+            connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?)", rows)
+        sql = rewrite_cascade(plan, plan.block.source.table, SALT, DUCKDB)
+        with _Changed(connection, change) as scratch:
+            exact = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
+            listed = connection.execute(f'SELECT * FROM "{GROUPS}"').fetchall()
+            yield Stage(exact, {tuple(map(normal, key)): number for number, *key in listed})
+
+
+class _Changed(DuckDBScratch):
+    def __init__(self, connection: duckdb.DuckDBPyConnection, change: Change) -> None:
+        super().__init__(connection)
+        self._change = change
+
+    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
+        return super().store(name, self._change(sql), *parameters)
+
+    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        return super().integers(self._change(sql), *parameters)
+
+
+# -- one unit more or less ------------------------------------------------------------------------
+
+
+def l2(one: dict[Any, int], other: dict[Any, int]) -> float:
+    return math.sqrt(sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()))
+
+
+def violations(
+    plan: BlockPlan, mine: Stage, left: Stage, named: Named, kept: int, cap: int
+) -> Iterator[str]:
+    """What a unit that only the first stage has changes more than the mechanism expects."""
+    for what in (None, named):
+        more, fewer = mine.sizes(what), left.sizes(what)
+        change = [more.get(size, 0) - fewer.get(size, 0) for size in more | fewer]
+        if sorted(map(abs, filter(None, change))) not in ([], [1]):
+            yield f"a look changes by {change}"
+    one, two = mine.weights(named, kept), left.weights(named, kept)
+    if named & one.keys():
+        yield "a round weighs what has a name"
+    if l2(one, two) > WEIGHT_STEPS:
+        yield f"a round moves by {l2(one, two) / WEIGHT_STEPS}"
+    fresh, floor = one.keys() - two.keys(), plan.block.parameters.min_units_per_group - 1
+    if two.keys() - one.keys() or len(fresh) > kept:
+        yield "groups come and go"
+    most = floor * WEIGHT_STEPS + weight_of(1, max(1, len(fresh)))
+    if any(one[key] > most for key in fresh):
+        yield "a fresh group weighs too much"
+    counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+    for noisy, with_unit, without in zip(
+        counted, mine.totals(named, cap), left.totals(named, cap), strict=True
+    ):
+        squares = sum(
+            (with_unit.get(key, 0) - without.get(key, 0)) ** 2 for key in with_unit | without
+        )
+        limit = noisy.measure.sensitivity(plan.block.parameters.max_rows_contributed)
+        if squares > cap * limit**2:
+            yield f"counting {noisy.measure.name} moves by {math.sqrt(squares) / limit}"
+
+
+def audited(
+    plan: BlockPlan,
+    rows: Sequence[Row],
+    named: Named,
+    kept: int,
+    cap: int,
+    change: Change = same,
+) -> list[str]:
+    found: list[str] = []
+    with staged(plan, rows, change) as mine:
+        for unit in {row[0] for row in rows} - {None}:
+            others = [row for row in rows if row[0] != unit]
+            with staged(plan, others, change) as left:
+                found += violations(plan, mine, left, named, kept, cap)
+    return found
+
+
+QUESTIONS = (
+    "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
+    "SELECT a, s, count(*) FROM r WHERE f > 0 GROUP BY a, s",
+    "SELECT f, count(DISTINCT u), sum(i), avg(i) FROM r GROUP BY f",
+    "SELECT DISTINCT a FROM r",
+    "SELECT a, stddev(i), count(DISTINCT CASE WHEN i > 0 THEN u END) FROM r GROUP BY a",
+)
+rows_of_units = st.lists(
+    st.tuples(
+        st.sampled_from([1, 1, 1, 2, 2, 3, 4, None]),
+        st.sampled_from([0, 1, 2, 3, 4, 5, None]),
+        st.sampled_from([0.0, -0.0, 1.5, 2.5, math.nan, math.inf, None]),
+        st.sampled_from(["", "1", "é", None]),
+        st.sampled_from([-7, -1, 0, 4, 2**31 - 1, None]),
+    ),
+    max_size=30,
+)
+names_of = st.sets(st.sampled_from([0, 1, 2, 3, 4, 5, None]), max_size=4)
+
+
+def keys_named(rows: Sequence[Row], question: str, chosen: set[int | None]) -> Named:
+    """The keys of a question whose column ``a`` (or a place of ``f``) is among those chosen."""
+    found: set[tuple[object, ...]] = set()
+    for row in rows:
+        if row[1] in chosen:
+            key = (row[1], row[3]) if "GROUP BY a, s" in question else (row[1],)
+            found.add(tuple(map(normal, (row[2],) if "GROUP BY f" in question else key)))
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
+def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
+    question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int
+) -> None:
+    found = asked(question, min_units_per_group=minimum, max_rows_contributed=2)
+    named = keys_named(rows, question, chosen)
+    assert audited(found.plans[0], rows, named, kept, cap) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", QUESTIONS)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
+def test_one_unit_moves_every_step_within_what_the_mechanism_expects_at_length(
+    question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int
+) -> None:
+    found = asked(question, min_units_per_group=minimum, max_rows_contributed=2)
+    named = keys_named(rows, question, chosen)
+    assert audited(found.plans[0], rows, named, kept, cap) == []
+    assert audited(found.plans[0], rows, named, kept, cap, constant_hash) == []
+
+
+def constant_hash(sql: str) -> str:
+    """Hashes that all collide: the order of keys has to decide."""
+    return sql.replace(f"hash(hash({SALT}, ", "(SELECT 5) + 0 * hash(hash(3, ")
+
+
+CROWD: list[Row] = [
+    (unit, (unit * 5 + step) % 11 if unit else step - 90, 1.0, "1", step - 2)
+    for unit in range(7)
+    for step in range(6)
+]
+SOME = frozenset({(1,), (2,), (5,)})
+WITHOUT_LEFT = (
+    'FROM "__dpsql_staged" p ANTI JOIN "__dpsql_named" g ON (p."__dpsql_rid" = g."__dpsql_rid")'
+)
+WITHOUT_COUNTED = WITHOUT_LEFT.replace("ANTI", "SEMI")
+
+
+def swapped(old: str, new: str) -> Change:
+    return lambda sql: sql.replace(old, new)
+
+
+TWINS: dict[str, Change] = {
+    "a round forgets to leave out what has a name": swapped(
+        WITHOUT_LEFT, 'FROM "__dpsql_staged" p'
+    ),
+    "a round caps anew with a salt of its own": swapped(
+        'ORDER BY "__dpsql_order"', 'ORDER BY hash(random(), "__dpsql_order")'
+    ),
+    "the order is that of row ids, which others change": swapped(
+        'ORDER BY "__dpsql_order"', 'ORDER BY hash("__dpsql_rid")'
+    ),
+    "a unit keeps all of its keys": swapped('"__dpsql_rank" <= 2', '"__dpsql_rank" > 0'),
+    "units weigh as much in each key": swapped("THEN 65536 ELSE", "THEN 65536 ELSE 65536 +"),
+    "counting weighs nobody down": swapped(
+        'CASE WHEN "__dpsql_size" <= 2 THEN 65536', "CASE WHEN TRUE THEN 65536"
+    ),
+    "a look counts pairs": swapped('count(*) AS "__dpsql_units"', 'sum("__dpsql_size")'),
+}
+
+
+def test_the_crowd_is_what_the_twins_need() -> None:
+    for question in QUESTIONS[:1]:
+        assert audited(asked(question).plans[0], CROWD, SOME, 2, 2) == []
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_audit_notices(name: str) -> None:
+    assert audited(asked(QUESTIONS[0]).plans[0], CROWD, SOME, 2, 2, TWINS[name])
+
+
+def test_a_counting_over_a_key_without_a_name_is_noticed() -> None:
+    plan = asked(QUESTIONS[0]).plans[0]
+    for change in (same, swapped(WITHOUT_COUNTED, 'FROM "__dpsql_staged" p')):
+        with staged(plan, CROWD, change) as mine:
+            try:
+                (counted,) = mine.totals(SOME, 7)
+            except IndexError:
+                counted = {}
+            expected = dict.fromkeys(SOME, 0)
+            for _, key in {(row[0], row[1]) for row in CROWD}:
+                if (key,) in SOME:
+                    expected[(key,)] += WEIGHT_STEPS
+            assert (counted == expected) == (change is same)
+
+
+def test_steps_are_those_of_the_mechanism() -> None:
+    rng = np.random.default_rng(4)
+    pairs = {(int(pair[0]), int(pair[1])) for pair in rng.integers(0, (40, 25), (300, 2))}
+    rows = [(u, k, 1.0, "1", 1) for u, k in pairs for _ in range(1 + u % 2)]
+    units, keys = (np.array(column) for column in zip(*sorted(pairs), strict=True))
+    for minimum in (1, 9):
+        plan = asked(QUESTIONS[0], min_units_per_group=minimum).plans[0]
+        model = PairRows(units, keys, np.zeros(len(units)), minimum)
+        with staged(plan, rows) as mine:
+            for named in (frozenset(), frozenset({(3,), (4,), (9,)})):
+                ids = np.array(sorted(int(str(key[0])) for key in named), np.int64)
+                expected = model.unnamed_weights(ids, 100)
+                weights = dict(zip(expected.ids.tolist(), expected.weights.tolist(), strict=True))
+                assert mine.weights(named, 100) == {(k,): w for k, w in weights.items()}
+                sizes = model.unit_sizes(ids)
+                assert mine.sizes(named) == dict(
+                    zip(sizes.sizes.tolist(), sizes.units.tolist(), strict=True)
+                )
+                for cap in (1, 2, 50):
+                    counted = model.counted(ids, cap).tolist()
+                    (found,) = mine.totals(named, cap)
+                    assert list(found.values()) == counted
+
+
+def test_a_unit_keeps_exactly_as_many_keys_as_it_may() -> None:
+    plan = asked(QUESTIONS[0]).plans[0]
+    with staged(plan, [(1, key, 1.0, "1", 1) for key in range(40)]) as mine:
+        for kept in (1, 3, 39, 40, 100):
+            weights = mine.weights(frozenset(), kept)
+            assert len(weights) == min(kept, 40)
+            assert set(weights.values()) == {weight_of(1, min(kept, 40))}
+
+
+# -- what is asked of rows is public or released --------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """Steps that say what they are asked for; nothing that is read tells what comes next."""
+
+    stage: ExactCascade
+    log: list[tuple[str, tuple[int, ...]]]
+
+    def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
+        self.log.append(("look", () if named is None else tuple(named.tolist())))
+        return self.stage.rows.unit_sizes(named)
+
+    def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
+        self.log.append(("round", tuple(named.tolist())))
+        return self.stage.rows.unnamed_weights(named, kept)
+
+    def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
+        self.log.append(("count", tuple(named.tolist())))
+        return self.stage.totals(named, cap)
+
+
+def test_steps_ask_for_released_names_only_and_count_no_others() -> None:
+    plan = asked(QUESTIONS[0], epsilon=20.0, delta=1e-3).plans[0]
+    rows: list[Row] = [
+        (unit, key, 1.0, "1", 1) for unit in range(400) for key in (0, 1, 2 + unit % 30)
+    ]
+    with staged(plan, rows) as mine:
+        watched = Watched(mine.exact, [])
+        exact = ExactCascade(watched, watched.totals, mine.exact.keys_of)
+        drawn = draw_cascade(plan, exact, SeededSource(3))
+    released = tuple(drawn.named.ids.tolist())
+    first = tuple(drawn.named.ids[drawn.named.rounds == 0].tolist())
+    assert first
+    assert watched.log == [
+        ("look", ()),
+        ("round", ()),
+        ("round", first),
+        ("look", released),
+        ("count", released),
+    ]
+
+
+# -- plans ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("composition", Composition)
+def test_a_plan_costs_what_the_question_may_and_no_refund(
+    question: str, composition: Composition
+) -> None:
+    block = asked(question, epsilon=1.0, delta=1e-6).plans[0].block
+    plan = plan_block(block, composition=composition)
+    assert plan.cascade is not None
+    assert plan.loss(0) == plan.loss(None) == plan.loss(12)
+    if composition is Composition.BASIC:
+        assert plan.loss(None).epsilon <= 1.0
+        return
+    most = rho_from_epsilon(1.0, 0.5e-6)
+    assert 0.99 * most < plan.loss(None).rho <= most
+    assert plan.loss(None).delta <= 0.5e-6
+
+
+def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
+    plan = asked(QUESTIONS[2], epsilon=1.0, delta=1e-6).plans[0]
+    steps = explain_block(plan, "").steps
+    assert [step.step for step in steps] == [
+        "look at keys per unit",
+        "naming, round 1",
+        "naming, round 2",
+        "look at named groups per unit",
+        "counting units",
+        "counting sum(i)",
+        "counting centered_sum(i)",
+        "counting values(i)",
+    ]
+    assert sum(step.rho for step in steps) <= plan.loss(None).rho * (1 + 1e-12)
+    assert sum(step.delta for step in steps) <= plan.loss(None).delta
+    low, high = steps[2].thresholds or (0, 0)
+    assert 0 < low < high
+    json.dumps([str(step) for step in steps])
+
+
+def test_what_auto_cannot_answer_yet_is_refused_and_named() -> None:
+    for question, what in (
+        ("SELECT a, median(i) FROM r GROUP BY a", "quantiles"),
+        ("SELECT a, count(DISTINCT s) FROM r GROUP BY a", "distinct values"),
+    ):
+        with pytest.raises(QueryRefused, match=what) as refused:
+            asked(question)
+        assert refused.value.code == "no_mechanism"
+        assert "max_groups_contributed" in str(refused.value.hint)
+
+
+def test_a_top_k_needs_no_number_of_groups_and_takes_no_rounds() -> None:
+    question = "SELECT a, count(*) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 3"
+    plan = asked(question).plans[0]
+    assert plan.cascade is None
+    unlimited = planned(question, SCHEMA, RULES, max_groups_contributed="unlimited")
+    assert plan.selection == unlimited.plans[0].selection
+    assert asked(question.replace("3", "5000")).plans[0].cascade is not None
+
+
+def test_auto_is_another_question_than_a_number() -> None:
+    auto = asked(QUESTIONS[0]).fingerprint
+    assert auto != planned(QUESTIONS[0], SCHEMA, RULES).fingerprint
+    assert auto == asked(QUESTIONS[0].replace("count", "COUNT")).fingerprint
+    limited = replace(RULES, maxima=Maxima(max_groups_contributed=20))
+    found = planned(QUESTIONS[0], SCHEMA, limited, max_groups_contributed="AUTO")
+    assert found.fingerprint != auto
+
+
+def test_the_owners_maximum_limits_what_auto_may_choose() -> None:
+    limited = replace(RULES, maxima=Maxima(max_groups_contributed=20))
+    plan = planned(QUESTIONS[0], SCHEMA, limited, max_groups_contributed="auto").plans[0]
+    assert plan.cascade is not None
+    assert plan.cascade.most == 20
+    assert plan.block.parameters.max_groups_contributed == AutomaticGroups(20)
+    single = replace(RULES, maxima=Maxima(max_groups_contributed=1))
+    alone = planned(QUESTIONS[0], SCHEMA, single, max_groups_contributed="auto").plans[0]
+    assert alone.cascade is not None
+    assert alone.cascade.single
+    with pytest.raises(ParameterError):
+        planned(QUESTIONS[0], SCHEMA, RULES, max_groups_contributed="automatic")
+
+
+@pytest.mark.parametrize(
+    ("question", "goal"),
+    [
+        (QUESTIONS[0], CascadeGoal.COUNTS),
+        (QUESTIONS[1], CascadeGoal.VALUES),
+        (QUESTIONS[3], CascadeGoal.KEYS),
+    ],
+)
+def test_the_budget_is_divided_for_what_is_asked(question: str, goal: CascadeGoal) -> None:
+    plan = asked(question).plans[0]
+    assert plan.cascade is not None
+    assert plan.cascade.goal is goal
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+WORLD = """
+    CREATE TABLE r AS
+    SELECT i % 5000 AS u, CAST(floor(exp(8 * (hash(i) % 1000000) / 1000000.0)) AS INTEGER) AS a,
+        1.0 AS f, 's' || i % 3 AS s, i % 12 - 4 AS i FROM range(60000) t(i);
+    CREATE TABLE single AS SELECT i AS u, i % 20 AS a FROM range(5000) t(i);
+"""
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    place = tmp_path_factory.mktemp("rounds")
+    with duckdb.connect(str(place / "r.duckdb")) as writer:
+        writer.execute(WORLD)
+    tables = {**RULES.tables, "single": TablePolicy("single", PrivacyUnit("unit", "u"))}
+    rules = replace(RULES, tables=tables, defaults=Parameters(epsilon=3.0, delta=1e-6))
+    with dpsql.connect(
+        place / "r.duckdb", rules, place / "b.db", "ana", max_groups_contributed="auto"
+    ) as con:
+        yield con
+
+
+def plain(sql: str) -> dict[object, tuple[Any, ...]]:
+    with duckdb.connect() as engine:
+        engine.execute(WORLD)
+        return {row[0]: row[1:] for row in engine.execute(sql).fetchall()}
+
+
+QUERY = (
+    "SELECT a, count(DISTINCT u) AS n, count(*) AS c, sum(i) AS t, avg(i) AS m FROM r GROUP BY a"
+)
+
+
+def test_answers_are_near_the_true_ones(connection: dpsql.Connection) -> None:
+    result, true = connection.sql(QUERY, max_rows_contributed=3), plain(QUERY)
+    rows = result.fetchall()
+    assert len(rows) > 30
+    large = [row for row in rows if true[row[0]][0] > 1000]
+    assert large
+    for key, units, count, _, mean in large:
+        assert units == pytest.approx(true[key][0], rel=0.25)
+        assert count == pytest.approx(true[key][1], rel=0.35)
+        assert mean == pytest.approx(true[key][3], abs=1.5)
+    assert result.cost.settled == result.cost.reserved
+
+
+def test_a_stored_release_knows_where_its_counts_came_from(connection: dpsql.Connection) -> None:
+    for sql in (QUERY, "SELECT a, count(DISTINCT u) AS n, count(*) AS c FROM single GROUP BY a"):
+        first, again = connection.sql(sql), connection.sql(sql)
+        assert again.cost.stored
+        assert sorted(first.fetchall()) == sorted(again.fetchall())
+        one, two = first.intervals(), again.intervals()
+        assert one.keys() == two.keys()
+        for name, interval in one.items():
+            assert sorted(interval.low) == sorted(two[name].low)
+            assert sorted(interval.high) == sorted(two[name].high)
+            assert np.isfinite(interval.low).all()
+
+
+def test_intervals_take_in_what_is_released(connection: dpsql.Connection) -> None:
+    result = connection.sql(QUERY)
+    rows = result.fetchall()
+    for position, name in enumerate(("n", "c", "t", "m"), start=1):
+        interval = result.intervals()[name]
+        values = np.array([row[position] for row in rows], dtype=float)
+        assert (interval.low <= values + 1e-9).all()
+        assert (values - 1e-9 <= interval.high).all()
+        narrow = result.intervals(0.5)[name]
+        assert (narrow.high - narrow.low <= interval.high - interval.low + 1e-9).all()
+
+
+@pytest.mark.slow
+def test_intervals_hold_as_often_as_they_say_after_scaling() -> None:
+    """Of the exact countings, over many runs: the values that are released are scaled ones."""
+    plan = asked(QUESTIONS[0], epsilon=8.0, delta=1e-3).plans[0]
+    rows: list[Row] = [
+        (unit, key, 1.0, "1", 1) for unit in range(150) for key in (0, 1, 2, 3, 4 + unit % 2)
+    ]
+    inside, trials, scaled = 0, 0, 0
+    with staged(plan, rows) as mine:
+        for seed in range(400):
+            drawn = draw_cascade(plan, mine.exact, SeededSource(seed))
+            if len(drawn.named.ids) == 0:
+                continue
+            (cap,) = drawn.caps
+            (true,) = mine.exact.totals(drawn.named.ids, max(1, cap))
+            answers = aggregate_answers(plan, drawn.released, {}, drawn)
+            names = plan.block.interval_columns(0)
+            columns = [answers[name].astype(np.float64) for name in names]
+            interval = interval_of(plan, len(true), 0, columns, 0.9)
+            held = (interval.low <= true / WEIGHT_STEPS) & (true / WEIGHT_STEPS <= interval.high)
+            inside, trials = inside + int(held.sum()), trials + len(true)
+            scaled += drawn.released[0] is not drawn.counted[0]
+    assert trials > 1_000
+    assert scaled > 300
+    assert lower_bound(trials - inside, trials) <= 0.1
+    assert inside < trials
+
+
+def test_what_is_asked_of_the_noise_is_answered_by_row(connection: dpsql.Connection) -> None:
+    sql = (
+        "SELECT a, count(DISTINCT u) AS n, DP_INTERVAL_LOW(count(DISTINCT u)) AS low, "
+        "DP_INTERVAL_HIGH(count(DISTINCT u)) AS high, DP_NOISE_SCALE(count(*)) AS scale "
+        "FROM r GROUP BY a"
+    )
+    rows = connection.sql(sql).fetchall()
+    assert rows
+    assert all(low <= n <= high for _, n, low, high, _ in rows)
+    assert {scale > 0 for *_, scale in rows} == {True}
+
+
+def test_units_with_one_key_are_counted_in_the_round_that_names(
+    connection: dpsql.Connection,
+) -> None:
+    result = connection.sql("SELECT a, count(DISTINCT u) AS n FROM single GROUP BY a", fresh=True)
+    rows = result.fetchall()
+    assert len(rows) == 20
+    assert max(abs(n - 250) for _, n in rows) < 40
+    width = result.intervals()["n"].high - result.intervals()["n"].low
+    assert width.max() < 50
+
+
+def test_keys_alone_are_named_in_rounds(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT DISTINCT a FROM r")
+    rows = result.fetchall()
+    assert result.plan.blocks[0].mechanism == "cascade"
+    assert len(rows) == len(set(rows)) > 60
+    assert {key for (key,) in rows} <= plain("SELECT DISTINCT a FROM r").keys()
+    forced = connection.sql("SELECT DISTINCT a FROM r", mechanism="policy_gaussian_set_union")
+    assert forced.plan.blocks[0].mechanism == "policy_gaussian_set_union"
+
+
+def test_the_words_of_an_answer_say_what_decided(connection: dpsql.Connection) -> None:
+    text = connection.sql(QUERY).summary()
+    assert "named in rounds" in text
+    assert "±" not in text
+    shown = str(connection.explain(QUERY))
+    for words in ("naming, round 2", "look at keys per unit", "counting units"):
+        assert words in shown
+
+
+def test_nothing_is_left_of_the_stage(connection: dpsql.Connection) -> None:
+    connection.sql("SELECT a, count(*) FROM r GROUP BY a", fresh=True)
+    engine = connection._answerer.engine
+    with engine.run() as run, run.scratch() as scratch:
+        (tables,) = scratch.integers("SELECT count(*) FROM duckdb_tables() WHERE temporary")
+    assert tables.tolist() == [0]
+
+
+def test_an_answer_without_groups_costs_as_much(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT a, count(*) FROM r GROUP BY a", epsilon=0.001, fresh=True)
+    assert result.fetchall() == []
+    assert result.cost.settled == result.cost.reserved
+    assert result.intervals() is not None
+
+
+def test_progress_tells_each_percent_once_whatever_comes_out(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
+        writer.execute(WORLD)
+    for epsilon in (0.001, 3.0):
+        told: list[int] = []
+        with dpsql.connect(
+            tmp_path / "r.duckdb",
+            RULES,
+            tmp_path / f"{epsilon}.db",
+            "ana",
+            max_groups_contributed="auto",
+            epsilon=epsilon,
+            progress=told.append,
+        ) as con:
+            con.sql("SELECT a, count(DISTINCT u) FROM r GROUP BY a")
+        assert told == list(range(101))
+
+
+def test_settings_and_options_take_the_word(connection: dpsql.Connection) -> None:
+    options = "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 3)"
+    one_round = connection.explain(f"SELECT {options} a, count(*) FROM r GROUP BY a")
+    assert one_round.blocks[0].steps == ()
+    again = options.replace("3", "auto")
+    rounds = connection.explain(f"SELECT {again} a, count(*) FROM r GROUP BY a")
+    assert len(rounds.blocks[0].steps) == 5
+    assert NAMED_ALONE not in CAP_CHOICES
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+POLICY_TEXT = """
+version: 1
+dataset: rounds
+defaults: {{epsilon: 3.0, delta: 1e-6, max_groups_contributed: {default}}}
+maxima: {{max_groups_contributed: {maximum}}}
+accounts:
+  ana: {{epsilon: 100.0, delta: 1e-3}}
+tables:
+  r:
+    privacy_unit: {{name: unit, column: u}}
+"""
+
+
+def test_a_policy_may_have_the_word_as_its_default_and_not_as_a_maximum() -> None:
+    rules = parse_policy(POLICY_TEXT.format(default="AUTO", maximum="unlimited"))
+    assert rules.defaults.max_groups_contributed == AutomaticGroups()
+    assert resolve(rules).max_groups_contributed == AutomaticGroups()
+    limited = parse_policy(POLICY_TEXT.format(default="auto", maximum=12))
+    assert resolve(limited).max_groups_contributed == AutomaticGroups(12)
+    assert resolve(limited, Overrides(max_groups_contributed=5)).max_groups_contributed == 5
+    with pytest.raises(PolicyError, match="number, or `unlimited`"):
+        parse_policy(POLICY_TEXT.format(default=3, maximum="auto"))
+
+
+def test_the_word_is_none_of_any_other_parameter() -> None:
+    for name in ("epsilon", "delta", "max_rows_contributed", "k_bar", "min_units_per_group"):
+        with pytest.raises(ParameterError):
+            check_value(name, "auto")
+        with pytest.raises(ParameterError):
+            check_value(name, AutomaticGroups())
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks, rounds and counting: what had been reserved for all of them stays spent."""
+    calls: list[float] = []
+    integers = DuckDBScratch.integers
+
+    def failing(scratch: DuckDBScratch, sql: str, *given: int | list[int]) -> Any:
+        calls.append(con.budget().rho_spent)
+        if len(calls) == step + 1:
+            raise EngineError(code="engine_failed")
+        return integers(scratch, sql, *given)
+
+    rules = replace(RULES, defaults=Parameters(epsilon=3.0, delta=1e-6))
+    with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
+        writer.execute(WORLD)
+    with dpsql.connect(
+        tmp_path / "r.duckdb", rules, tmp_path / "b.db", "ana", max_groups_contributed="auto"
+    ) as con:
+        price = con.explain(QUERY).reserved.rho
+        monkeypatch.setattr(DuckDBScratch, "integers", failing)
+        with pytest.raises(EngineError) as caught:
+            con.sql(QUERY)
+        assert caught.value.__context__ is None
+        assert len(calls) == step + 1
+        # All of it was reserved before the first step was read.
+        assert all(spent == pytest.approx(price, rel=1e-6) for spent in calls)
+        monkeypatch.undo()
+        with pytest.raises(LedgerError) as refused:
+            con.sql(QUERY)
+        assert refused.value.code == "account_suspended"
+        assert con.budget().rho_spent == pytest.approx(price, rel=1e-6)
+
+
+def test_a_materialized_view_needs_a_number(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "plays.duckdb")) as writer:
+        writer.execute(PLAYS)
+    rules = plays_policy(8)
+    with dpsql.connect(tmp_path / "plays.duckdb", rules, tmp_path / "b.db", "ana") as con:
+        for options in ("", "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = auto) "):
+            text = (
+                "CREATE MATERIALIZED VIEW v "
+                "WITH (step = '1 day', steps = 30, start = '2024-01-01') "
+                f"AS SELECT {options}song, COUNT(*) AS c FROM plays GROUP BY song"
+            )
+            if not options:
+                con.sql(f"EXPLAIN {text}")
+                continue
+            with pytest.raises(QueryRefused, match="auto") as refused:
+                con.sql(text)
+            assert refused.value.code == "no_view"
+        assert con.budget().rho_spent == 0
