@@ -121,7 +121,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unbounded_sum": "A sum of values without bounds: no noise could hide one row.",
         "unknown_bounds": "A named argument of an aggregate that is not a contribution bound.",
         "error_not_public": "A maximum error of something whose error depends on what is released: "
-        "averages, spreads, quantiles, keys alone.",
+        "averages, spreads, quantiles, keys alone, and whatever is counted under `auto`.",
         "max_error_too_small": "A maximum error that no epsilon within the limits keeps.",
         "unknown_ordinal": "A GROUP BY position outside the select list.",
         "unknown_qualifier": "A name before `.*` that no table of the FROM clause has.",

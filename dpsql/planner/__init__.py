@@ -14,14 +14,19 @@ from functools import partial
 
 from dpsql.accounting.zcdp import ZERO, Composition
 from dpsql.errors import Error, ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
 from dpsql.mechanisms.registry import ENTRIES, Family, names
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
-from dpsql.planner.max_error import all_kept, error_targets, plan_with_least_epsilon
+from dpsql.planner.max_error import (
+    ErrorTarget,
+    all_kept,
+    error_targets,
+    plan_with_least_epsilon,
+)
 from dpsql.planner.option import Option
 from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
 from dpsql.planner.set_union import set_union_options
@@ -32,6 +37,9 @@ MECHANISM_NAMES = names()
 """The mechanisms that can be asked for by name."""
 
 TOP_K_NAMES = names(Family.TOP_K)
+
+_LAST_RESORT = 1e30
+"""What is added to the rank of options that are there for want of others."""
 
 ONE_SHOT_ONLY = frozenset(entry.name for entry in ENTRIES if entry.one_shot)
 """Mechanisms that state (epsilon, delta) and no zCDP."""
@@ -90,12 +98,26 @@ def plan_within_epsilon(block: Block, mechanism: str | None, composition: Compos
     if not wanted:
         raise _no_mechanism(options, mechanism, budget)
     targets = error_targets(block)
-    keeping = [o for o in wanted if o.plan is not None and all_kept(o.plan, targets)]
+    # What is taken by name or for want of anything else is not taken for a smaller epsilon either.
+    usual = [o for o in wanted if o.rank < _LAST_RESORT] or wanted
+    keeping = [o for o in usual if o.plan is not None and all_kept(o.plan, targets)]
     best = min(keeping or wanted, key=lambda option: option.rank)
     assert best.plan is not None
-    candidates = tuple(o.candidate(o is best, mechanism is not None) for o in options)
+    forced = mechanism is not None
+    candidates = tuple(_candidate(o, o is best, forced, targets) for o in options)
     plan = replace(best.plan, quantiles=priced_quantiles(best.plan, budget))
     return replace(_priced(plan, budget), candidates=candidates)
+
+
+def _candidate(
+    option: Option, chosen: bool, forced: bool, targets: tuple[ErrorTarget, ...]
+) -> Candidate:
+    """Return an option as EXPLAIN lists it: one that misses a maximum error says so."""
+    candidate = option.candidate(chosen, forced)
+    if chosen or option.plan is None or all_kept(option.plan, targets):
+        return candidate
+    verdict = candidate.verdict.replace("possible", "exceeds max_error", 1)
+    return replace(candidate, verdict=verdict)
 
 
 def _priced(plan: BlockPlan, budget: QueryBudget) -> BlockPlan:
@@ -116,7 +138,7 @@ def _options(block: Block, budget: QueryBudget) -> list[Option]:
         return [*histogram_options(block, budget), *set_union_options(block, budget)]
     if block.top_k is None:
         return histogram_options(block, budget)
-    last_resort = [replace(o, rank=o.rank + 1e30) for o in histogram_options(block, budget)]
+    last_resort = [replace(o, rank=o.rank + _LAST_RESORT) for o in histogram_options(block, budget)]
     return [*top_k_options(block, block.top_k, budget), *last_resort]
 
 

@@ -93,9 +93,12 @@ def plan_with_least_epsilon(block: Block, replan: Replan, most: float) -> BlockP
 
     ``replan`` plans a block within its epsilon, which may be ``most`` at most. With one step less
     epsilon the plan would not keep them. Raises ``QueryRefused`` (``max_error_too_small``) if none
-    does, and what ``replan`` raises if the block cannot be planned at all.
+    does, and (``error_not_public``) where the noise depends on what is released, and what
+    ``replan`` raises if the block cannot be planned at all.
     """
     targets = error_targets(block)
+    if block.cascades:
+        raise _chosen_noise(targets)
 
     def attempt(epsilon: float) -> BlockPlan | None:
         plan = _planned(block, epsilon, replan)
@@ -234,7 +237,7 @@ def _plan_for(block: Block, target: ErrorTarget, replan: Replan, most: float) ->
 def _rate(plan: BlockPlan) -> ExchangeRate:
     margins = tuple(
         None
-        if aggregate.kind.composed or aggregate.quantile is not None
+        if plan.block.cascades or aggregate.kind.composed or aggregate.quantile is not None
         else widest_margin(plan, index, DEFAULT_CONFIDENCE)
         for index, aggregate in enumerate(plan.block.aggregates)
     )
@@ -258,6 +261,17 @@ def _in_words(plan: BlockPlan, targets: tuple[ErrorTarget, ...]) -> str:
         for target in targets
     ]
     return f"at epsilon {significant(plan.block.parameters.epsilon)} {', '.join(found[:4])}"
+
+
+def _chosen_noise(targets: tuple[ErrorTarget, ...]) -> QueryRefused:
+    """Build the refusal of an error where the noise is chosen on the way."""
+    return QueryRefused(
+        "with max_groups_contributed = auto the noise depends on how many groups units turn out to "
+        "have: no epsilon keeps max_error whatever the rows are",
+        code="error_not_public",
+        place=targets[0].error.place,
+        hint="Set max_groups_contributed to a number, or give epsilon instead.",
+    )
 
 
 def _out_of_reach(plan: BlockPlan, targets: tuple[ErrorTarget, ...], most: float) -> QueryRefused:

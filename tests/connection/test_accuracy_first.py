@@ -234,6 +234,24 @@ def test_an_error_and_an_epsilon_in_one_place_are_refused(
     assert refused(lambda: connect(tmp_path, **both)).code == "epsilon_and_max_error"
 
 
+def test_noise_that_is_chosen_on_the_way_has_no_error_beforehand(
+    shared: dpsql.Connection,
+) -> None:
+    auto: dict[str, Any] = {"max_groups_contributed": "auto"}
+    beside = COUNT.replace("(*)", "(*, max_error => 20)")
+    for ask in (
+        lambda: shared.sql(COUNT, max_error=20, **auto),
+        lambda: shared.explain(beside, **auto),
+    ):
+        error = refused(ask)
+        assert error.code == "error_not_public"
+        assert error.place is not None
+    assert shared.explain(COUNT, **auto).blocks[0].rates == ()
+    # Where keys are declared it means no cap, and the noise is as public as ever.
+    declared = "SELECT c, COUNT(*) AS n FROM visits GROUP BY c"
+    assert epsilons(shared, declared, max_error=20, **auto)[0] > 0
+
+
 def test_a_view_has_no_maximum_error(shared: dpsql.Connection) -> None:
     created = "EXPLAIN CREATE MATERIALIZED VIEW v WITH (max_error = 5, step = '1 day', start = "
     error = refused(lambda: shared.sql(f"{created}'2026-01-01') AS {COUNT}"))

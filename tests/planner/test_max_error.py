@@ -108,6 +108,21 @@ def test_the_epsilon_keeps_the_error_and_one_step_less_would_not(
     assert worst.epsilon_at(conversion) <= plan.block.parameters.epsilon
 
 
+@pytest.mark.parametrize("composition", COMPOSITIONS)
+@pytest.mark.parametrize("name", BLOCKS)
+def test_what_is_taken_by_name_alone_is_not_taken_for_a_smaller_epsilon(
+    name: str, composition: Composition
+) -> None:
+    (chosen,) = (c for c in plan_block(BLOCKS[name], None, composition).candidates if c.chosen)
+    assert "only if asked for" not in chosen.verdict
+
+
+def test_candidates_that_miss_the_error_say_so() -> None:
+    candidates = plan_block(BLOCKS["declared"]).candidates
+    verdicts = {c.chosen: c.verdict.split(" (")[0] for c in candidates}
+    assert verdicts == {True: "smallest threshold or error", False: "exceeds max_error"}
+
+
 def of_continuous_noise(plan: BlockPlan, index: int, confidence: float) -> float:
     """A solver that forgets the lattice: the noise as if it were continuous, and never rounded."""
     (measure,) = plan.block.aggregates[index].measures
