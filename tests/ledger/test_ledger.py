@@ -463,8 +463,8 @@ def test_standing_and_estimate_say_what_can_still_be_asked(
 def test_the_ledger_has_no_call_that_refunds() -> None:
     public = {name for name in dir(Ledger) if not name.startswith("_")}
     queries = {"reserve", "settle", "fail", "stored"}
-    streams = {"create_stream", "begin_step", "publish_step", "fail_step", "drop_stream"}
-    streams |= {"streams", "all_streams", "step_releases"}
+    streams = {"create_stream", "begin_step", "begin_steps", "publish_step", "fail_step"}
+    streams |= {"drop_stream", "streams", "all_streams", "step_releases"}
     reports = {
         "spent",
         "total",

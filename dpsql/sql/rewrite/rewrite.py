@@ -171,7 +171,7 @@ class _Rewriter:
         stored = self.dialect.quote(table)
         rows = self._steps([(total_sql(number, self.rows.table, self.dialect), column)])
         pair = [self.rows.unit, *self.rows.keys]
-        same = " AND ".join(f"here.{name} IS NOT DISTINCT FROM so_far.{name}" for name in pair)
+        same = " AND ".join(self.dialect.same(f"here.{name}", f"so_far.{name}") for name in pair)
 
         def of(step: int) -> str:
             before = f"SELECT * FROM {stored} AS so_far WHERE {column} <= {step}"
