@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from postgres import Server
 
 
-FEW = 3
+FEW = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
