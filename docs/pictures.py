@@ -126,6 +126,21 @@ def set_union_size(axes: Axes) -> None:
     axes.set_title("223,388 units, ε = 3, δ = e⁻¹⁰")
 
 
+def cascade_worth(axes: Axes) -> None:
+    """Groups named and their error on 5,000,000 rows: one round at many caps, and a cascade."""
+    rows = json.loads((RESULTS / "utility.json").read_text(encoding="utf-8"))["worth"]
+    kinds = (("sample", "sampled", ORANGE), ("weight", "weighted", BLUE), ("rounds", "auto", GREEN))
+    for bounding, label, colour in kinds:
+        own = [row for row in rows if row["bounding"] == bounding]
+        groups, errors = [row["groups"] for row in own], [row["error"] for row in own]
+        line(axes, groups, errors, label, colour, marker="o")
+    axes.set_xlabel("groups named")
+    axes.set_ylabel("mean error of their counts")
+    axes.set_ylim(0, 650)
+    thousands(axes.xaxis)
+    axes.set_title("ε = 1, δ = 10⁻⁶; caps 3, 7, 10, or auto")
+
+
 def quantile_error(axes: Axes) -> None:
     """How many ranks a private quantile is off, by the number of rows, in three ways."""
     figures = json.loads((RESULTS / "quantiles.json").read_text(encoding="utf-8"))
@@ -300,6 +315,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "top-k-threshold.svg": top_k_threshold,
     "composition.svg": composition,
     "quantile-error.svg": quantile_error,
+    "cascade.svg": cascade_worth,
 }
 
 

@@ -159,7 +159,9 @@ class ViewState:
             if _in_use.setdefault(used, mine) is not mine:
                 raise _busy()
             connection = _connect(place / _FILE, memory or _MEMORY)
-            found = _intact(connection.execute("SELECT version, stream FROM meta").fetchall)
+            found = _intact(
+                lambda: connection.execute("SELECT version, stream FROM meta").fetchall()
+            )
             if found != [(_VERSION, stream)]:
                 raise _unusable("it belongs to another view", "state_of_another")
             yield cls(connection, shape)

@@ -293,7 +293,7 @@ BAD = {
     "list": ("[dpsql]\nanalyst = []\n", "analyst must be text, but is a list", 2),
     "table": ("[dpsql]\nanalyst = {}\n", "analyst must be text, but is a table", 2),
     "date": ("[dpsql]\nanalyst = 2024-01-01\n", "must be text, but is a date", 2),
-    "groups": ('[dpsql]\nmax_groups_contributed = "all"\n', 'or "unlimited", but is', 2),
+    "groups": ('[dpsql]\nmax_groups_contributed = "all"\n', '"unlimited" or "auto", but is', 2),
     "format": ('[dpsql]\nformat = "xml"\n', f"one of {', '.join(FORMATS)}", 2),
     "in a profile not asked for": ("[dpsql]\n[profile.a]\nnope = 1\n", "unknown key nope", 3),
     "same key elsewhere": (

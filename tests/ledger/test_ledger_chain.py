@@ -361,8 +361,8 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET stream = NULL, step = 0 WHERE kind = 'publish'", "nothing"),
         ("UPDATE events SET stream = 5 WHERE kind = 'reserve'", "nothing"),
         ("UPDATE events SET entry = 5 WHERE kind = 'step' AND query = 's1' AND step = 4", "not"),
-        ("UPDATE events SET step = 2 WHERE kind = 'publish' AND step = 3", "not the last"),
-        ("UPDATE events SET digest = NULL WHERE kind = 'publish'", "not the last"),
+        ("UPDATE events SET step = 1 WHERE kind = 'publish' AND step = 3", "has ended before"),
+        ("UPDATE events SET digest = NULL WHERE kind = 'publish'", "has ended before"),
         (
             "UPDATE events SET kind = 'publish', step = 1, digest = zeroblob(32) "
             "WHERE kind = 'step' AND step = 2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -246,7 +247,7 @@ CROWD: list[Row] = [
     for unit in range(7)
     for step in range(6)
 ]
-SOME = frozenset({(1,), (2,), (5,)})
+SOME = frozenset({(1,), (2,), (3,)})
 WITHOUT_LEFT = (
     'FROM "__dpsql_staged" p ANTI JOIN "__dpsql_named" g ON (p."__dpsql_rid" = g."__dpsql_rid")'
 )
@@ -257,12 +258,13 @@ def swapped(old: str, new: str) -> Change:
     return lambda sql: sql.replace(old, new)
 
 
+NUMBERS = itertools.count()
 TWINS: dict[str, Change] = {
     "a round forgets to leave out what has a name": swapped(
         WITHOUT_LEFT, 'FROM "__dpsql_staged" p'
     ),
-    "a round caps anew with a salt of its own": swapped(
-        'ORDER BY "__dpsql_order"', 'ORDER BY hash(random(), "__dpsql_order")'
+    "a round caps anew with a salt of its own": lambda sql: sql.replace(
+        'ORDER BY "__dpsql_order"', f'ORDER BY hash({next(NUMBERS)}, "__dpsql_order")'
     ),
     "the order is that of row ids, which others change": swapped(
         'ORDER BY "__dpsql_order"', 'ORDER BY hash("__dpsql_rid")'
@@ -388,6 +390,9 @@ def test_a_plan_costs_what_the_question_may_and_no_refund(
 ) -> None:
     block = asked(question, epsilon=1.0, delta=1e-6).plans[0].block
     plan = plan_block(block, composition=composition)
+    if composition is Composition.BASIC and not block.aggregates:
+        assert plan.selection.name == "policy_gaussian_set_union"  # its exact analysis names more
+        return
     assert plan.cascade is not None
     assert plan.loss(0) == plan.loss(None) == plan.loss(12)
     if composition is Composition.BASIC:
