@@ -286,7 +286,9 @@ def test_units_of_a_day_need_not_be_held_to_one_step(
             )
             exact = dict(counted.fetchall())
         found = listed(opened)[6]
-        assert all(abs(exact[artist] - users) < 130 for artist, users in found.items())
+        # 80 rows of a day are missing where its cell chose others that are as large: in two cells
+        # of a day at most. The rest is noise.
+        assert all(-20 < exact[artist] - users < 180 for artist, users in found.items())
         assert "a8" in found
     with closing(connect(other, kind, DAYS)) as opened:
         hours = create(kind).replace("'1 day'", "'12 hours'")
