@@ -215,7 +215,7 @@ def examination_ms(database: Path) -> float:
         numbers = count()
 
         def examine() -> object:
-            return engine.examine('"few"', ['"item"', f'"item" > {next(numbers)}'])
+            return engine.examine('"few"', ['"item"', f'"user_id" > {next(numbers)}'])
 
         examine()
         return 1000 * statistics.median(seconds(examine) for _ in range(201))

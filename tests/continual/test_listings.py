@@ -298,6 +298,7 @@ def test_units_of_a_day_need_not_be_held_to_one_step(
         assert isinstance(getattr(plan.mechanism, "counts", None), SeparateContinualNoise)
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_was_counted(place: Path, clock: Callable[[int], None]) -> None:
     for name in ("schedule", "schedule, one step", "sparse", "cells, declared"):
         kind, where = KINDS[name], place.parent / name
@@ -378,6 +379,7 @@ def moved(
 
 
 @pytest.mark.parametrize("select", [TOP, COUNTED_ROWS])
+@pytest.mark.few(1)
 def test_no_unit_adds_more_to_a_group_than_the_plan_says(
     select: str, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -390,6 +392,7 @@ def test_no_unit_adds_more_to_a_group_than_the_plan_says(
     assert (added.any(axis=0)).sum() == 9  # in all groups
 
 
+@pytest.mark.slow
 def test_a_unit_of_one_step_adds_at_no_other(place: Path, clock: Callable[[int], None]) -> None:
     added = moved(place, KINDS["schedule, one step"], clock)
     assert (added >= 0).all()
@@ -398,6 +401,7 @@ def test_a_unit_of_one_step_adds_at_no_other(place: Path, clock: Callable[[int],
     assert (added.any(axis=0)).sum() == 3  # all of that step
 
 
+@pytest.mark.slow
 def test_a_state_that_forgets_who_was_counted_is_noticed(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,6 +440,7 @@ def cells_moved(place: Path, clock: Callable[[int], None]) -> dict[int, set[int]
     return changed
 
 
+@pytest.mark.slow
 def test_a_unit_changes_one_cell_of_a_level_and_keeps_to_it(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -444,6 +449,7 @@ def test_a_unit_changes_one_cell_of_a_level_and_keeps_to_it(
     assert all(len(cells) == 1 for cells in changed.values())
 
 
+@pytest.mark.slow
 def test_units_in_many_cells_of_a_level_are_noticed(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -507,6 +513,7 @@ def test_choices_that_are_forgotten_are_noticed(
 # -- crashes and restarts -------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 def test_a_restart_gives_the_same_rows(
     kind: Kind, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -603,6 +610,7 @@ with here.connect(Path(sys.argv[1]), here.KINDS["schedule"]) as opened:
 
 
 @pytest.mark.parametrize("moment", ["keep", "publish_step"])
+@pytest.mark.few(1)
 def test_a_choice_outlives_the_process_that_drew_it(
     moment: str, place: Path, clock: Callable[[int], None]
 ) -> None:

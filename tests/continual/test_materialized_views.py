@@ -344,6 +344,7 @@ def test_late_rows_count_in_the_step_that_first_reads_them(
     COUNTED,
     "SELECT artist, COUNT(*) AS n, SUM(score) AS s, AVG(score) AS m FROM plays GROUP BY artist",
 ])  # fmt: skip
+@pytest.mark.few(1)
 def test_no_unit_changes_more_than_it_may_whatever_the_rows_do(
     select: str,
     place: Path,

@@ -161,6 +161,7 @@ def interrupt_refreshes(
     return len(kept)
 
 
+@pytest.mark.slow
 def test_a_refresh_that_is_interrupted_at_a_line_leaves_nothing_held(
     place: Path, pass_minutes: Callable[[int], None], read: list[int]
 ) -> None:

@@ -264,6 +264,7 @@ def often_named(one: Cascade, runs: int) -> int:
     return sum(len(one.name_groups(FreshKey(), source).ids) for _ in range(runs))
 
 
+@pytest.mark.slow
 def test_a_fresh_key_is_named_as_rarely_as_stated_when_it_is_drawn() -> None:
     runs, honest = 4_000, cascade(0.05, 0.3)
     assert lower_bound(often_named(honest, runs), runs) <= honest.delta
