@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import linecache
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import duckdb
 import pytest
+from interrupts import interrupted_in
 
 import dpsql
 from dpsql.connection.connection import Connection
@@ -24,6 +23,7 @@ from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy, 
 from dpsql.policy.parameters import Parameters
 
 HOME = str(Path(dpsql.__file__).parent / "continual")
+interrupted = partial(interrupted_in, HOME)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CREATE = (
     "CREATE MATERIALIZED VIEW {} WITH (step = '1 minute', start = '2026-01-01', steps = 9000, "
@@ -76,53 +76,6 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(ViewState, "absorb", recorded)
     return found
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt at one line of the code for views, in the thread that traces.
-
-    Not where a ``with`` statement is left: the interpreter looks for signals after calls and jumps,
-    and there are none before what ends the statement is called.
-    """
-
-    def __init__(self, moment: int) -> None:
-        self.left = moment
-        self.raised = False
-        self._inside: set[tuple[int, int]] = set()
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.startswith(HOME):
-            return None
-        if event == "line" and not self.raised and not self._leaves_with(frame):
-            if self.left == 0:
-                self.raised = True
-                raise KeyboardInterrupt
-            self.left -= 1
-        return self
-
-    def _leaves_with(self, frame: FrameType) -> bool:
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        place = id(frame), frame.f_lineno
-        if not line.strip().startswith("with "):
-            return False
-        seen = place in self._inside
-        self._inside ^= {place}
-        return seen
-
-
-def interrupted(work: Callable[[], object], moment: int) -> KeyboardInterrupt | None:
-    """Do the work, interrupted at some line; None if it is done before."""
-    interrupt = Interrupt(moment)
-    before = sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        work()
-    except KeyboardInterrupt as caught:
-        return caught  # with its traceback, whose frames go on living
-    finally:
-        sys.settrace(before)
-    assert not interrupt.raised, "the interrupt was lost"
-    return None
 
 
 def moments(few: bool) -> Iterator[int]:

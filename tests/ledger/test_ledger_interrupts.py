@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import gc
-import linecache
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
+from interrupts import interrupted_in
 from ledgers import PLAN, RHO
 from present import present
 
@@ -26,59 +25,13 @@ from dpsql.ledger.transactions import Turn
 from dpsql.policy.load import parse_policy
 
 HOME = str(Path(dpsql.__file__).parent / "ledger")
+interrupted = partial(interrupted_in, HOME)
 ALICE = RHO.account("sales/alice")
 PATIENCE = 2.0
 
 
 def ask(ledger: Ledger, query: str = "f") -> Any:
     return ledger.reserve(ALICE.path, RHO.amount(10, 1), query=query, plan=PLAN, limits=[ALICE])
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt at one line of the ledger's code, in the thread that traces.
-
-    Not where a ``with`` statement is left: the interpreter looks for signals after calls and jumps,
-    and there are none before what ends the statement is called.
-    """
-
-    def __init__(self, moment: int) -> None:
-        self.left = moment
-        self.raised = False
-        self._inside: set[tuple[int, int]] = set()
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.startswith(HOME):
-            return None
-        if event == "line" and not self.raised and not self._leaves_with(frame):
-            if self.left == 0:
-                self.raised = True
-                raise KeyboardInterrupt
-            self.left -= 1
-        return self
-
-    def _leaves_with(self, frame: FrameType) -> bool:
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        place = id(frame), frame.f_lineno
-        if not line.strip().startswith("with "):
-            return False
-        seen = place in self._inside
-        self._inside ^= {place}
-        return seen
-
-
-def interrupted(work: Callable[[], object], moment: int) -> KeyboardInterrupt | None:
-    """Do the work, interrupted at some line; None if it is done before."""
-    interrupt = Interrupt(moment)
-    before = sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        work()
-    except KeyboardInterrupt as caught:
-        return caught  # with its traceback, whose frames go on living
-    finally:
-        sys.settrace(before)
-    assert not interrupt.raised, "the interrupt was lost"
-    return None
 
 
 def in_another_thread(work: Callable[[], object]) -> None:
