@@ -155,21 +155,21 @@ class ViewState:
             raise _unusable("it is not there", "state_missing")
         connection, mine, used = None, object(), place.resolve()
         try:
-            # Two connections of one process would share the file, and neither would notice.
-            if _in_use.setdefault(used, mine) is not mine:
-                raise _busy()
-            connection = _connect(place / _FILE, memory or _MEMORY)
-            found = _intact(
-                lambda: connection.execute("SELECT version, stream FROM meta").fetchall()
-            )
-            if found != [(_VERSION, stream)]:
-                raise _unusable("it belongs to another view", "state_of_another")
-            yield cls(connection, shape)
+            try:
+                # Two connections of one process would share the file, and neither would notice.
+                if _in_use.setdefault(used, mine) is not mine:
+                    raise _busy()
+                connection = _connect(place / _FILE, memory or _MEMORY)
+                found = _intact(
+                    lambda: connection.execute("SELECT version, stream FROM meta").fetchall()
+                )
+                if found != [(_VERSION, stream)]:
+                    raise _unusable("it belongs to another view", "state_of_another")
+                yield cls(connection, shape)
+            finally:
+                _leave(connection, used, mine)
         finally:
-            if connection is not None:
-                connection.close()
-            if _in_use.get(used) is mine:
-                del _in_use[used]
+            _leave(connection, used, mine)  # an interrupt may have come to the first
 
     @property
     def read_steps(self) -> int:
@@ -466,6 +466,14 @@ def _increment(each: Contribution, old: str, spent: str) -> str:
 
 def _spent(each: Contribution) -> str:
     return quote(f"{each.name}_spent")
+
+
+def _leave(connection: duckdb.DuckDBPyConnection | None, used: Path, mine: object) -> None:
+    """Give back what was opened. Nothing happens the second time."""
+    if connection is not None:
+        connection.close()
+    if _in_use.get(used) is mine:
+        del _in_use[used]
 
 
 def _connect(file: Path, memory: str) -> duckdb.DuckDBPyConnection:
