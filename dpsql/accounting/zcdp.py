@@ -17,6 +17,7 @@ import math
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from functools import lru_cache
 
 from dpsql.errors import ParameterError
@@ -28,6 +29,8 @@ DELTA_UNIT = 2.0**-DELTA_BITS
 """One ledger unit of delta."""
 MAX_LEDGER_UNITS = 2**63 - 1
 """The largest count of units a ledger column holds."""
+CONVERSION_SHARE = 0.5
+"""The part of an account's delta that turns rho into epsilon, where nothing else is said."""
 
 _SLACK = 2.0**-48
 """Relative allowance for the rounding of a few correctly rounded operations (each 2**-52)."""
@@ -244,26 +247,39 @@ class Budget:
     most: PrivacyLoss
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, composition: Composition) -> Budget:
+    def of(
+        cls,
+        epsilon: float,
+        delta: float,
+        composition: Composition,
+        delta_for_conversion: float = CONVERSION_SHARE,
+    ) -> Budget:
         """Build the budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
 
-        Raises :class:`ParameterError` unless epsilon is finite and > 0 and 0 < delta < 1, or when
-        either is too small or too large for the ledger to count.
+        ``delta_for_conversion`` is the part of delta, between 0 and 1, that turns rho into epsilon;
+        basic composition converts nothing. Raises :class:`ParameterError` unless epsilon is finite
+        and > 0 and 0 < delta < 1, or when a part is too small or too large for the ledger to count.
         """
-        build = {Composition.ZCDP: cls.zcdp, Composition.BASIC: cls.basic}
-        return build[composition](epsilon, delta)
+        if composition is Composition.BASIC:
+            return cls.basic(epsilon, delta)
+        return cls.zcdp(epsilon, delta, delta_for_conversion)
 
     @classmethod
-    def zcdp(cls, epsilon: float, delta: float) -> Budget:
-        """Limit by zCDP: half of delta converts, half pays for what mechanisms charge beside rho.
+    def zcdp(
+        cls, epsilon: float, delta: float, delta_for_conversion: float = CONVERSION_SHARE
+    ) -> Budget:
+        """Limit by zCDP: a part of delta converts, the rest is what mechanisms charge beside rho.
 
         Raises as :meth:`of`.
         """
         _require_positive("epsilon", epsilon)
         _require_delta_of_units(delta, 2)
-        half = delta / 2.0
-        most = PrivacyLoss(rho_from_epsilon(epsilon, half), delta - half)
-        return cls(epsilon, delta, Composition.ZCDP, half, most)._countable()
+        conversion, own = divided_delta(delta, delta_for_conversion)
+        if min(conversion, own) < DELTA_UNIT:
+            share = delta_for_conversion
+            raise _bad_parameter("delta_for_conversion", "leaves a part too small", share)
+        most = PrivacyLoss(rho_from_epsilon(epsilon, conversion), own)
+        return cls(epsilon, delta, Composition.ZCDP, conversion, most)._countable()
 
     @classmethod
     def basic(cls, epsilon: float, delta: float) -> Budget:
@@ -289,6 +305,21 @@ class Budget:
         if self.limit.rho == 0 == self.limit.epsilon:
             raise _bad_parameter("epsilon", "is too small to pay for any query", self.epsilon)
         return self
+
+
+def divided_delta(delta: float, share: float) -> tuple[float, float]:
+    """Divide delta into ``share`` of it, for the conversion, and the rest; never more together.
+
+    Raises :class:`ParameterError` unless 0 < share < 1.
+    """
+    if not _is_number(share) or not 0.0 < share < 1.0:
+        raise _bad_parameter("delta_for_conversion", "must be between 0 and 1", share)
+    conversion = delta * share
+    own = delta - conversion
+    # Exact from a half of delta on; below that, the difference may have been rounded up.
+    if Fraction(conversion) + Fraction(own) > Fraction(delta):
+        own = math.nextafter(own, 0.0)
+    return conversion, own
 
 
 def _require_delta_of_units(delta: float, units: int) -> None:

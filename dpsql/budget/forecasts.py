@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss
+from dpsql.accounting.zcdp import CONVERSION_SHARE, Amount, Composition, PrivacyLoss
 from dpsql.budget.question import LoggedQuery
 from dpsql.ledger import Entry, Standing
 from dpsql.planner.budget import QueryBudget
@@ -59,13 +59,16 @@ class ForecastQuestion:
     resembles: Callable[[Entry, LoggedQuery], bool]
 
 
-def question_at(parameters: Parameters, composition: Composition) -> ForecastQuestion:
+def question_at(
+    parameters: Parameters, composition: Composition, delta_for_conversion: float = CONVERSION_SHARE
+) -> ForecastQuestion:
     """Find the dearest question of one private block with these parameters.
 
     Under zCDP, one whose keys are declared spends no delta. A statement of several private blocks
     pays for each.
     """
-    budget = QueryBudget.of(parameters, composition)
+    share = delta_for_conversion
+    budget = QueryBudget.of(parameters, composition, delta_for_conversion=share)
     split = budget.whole()
     dearest = budget.loss if budget.basic else PrivacyLoss(split.rho, split.delta)
     setting = ((parameters.epsilon, parameters.delta),)

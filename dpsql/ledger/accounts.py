@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.schema import ACCOUNT_CHANGES
-from dpsql.ledger.ties import require_tied, untied
+from dpsql.ledger.ties import require_hashed, require_tied, untied
 from dpsql.ledger.windows import Renewal, is_over, period
 
 _NOTHING = (0, 0, 0, 0, 0)
@@ -153,7 +154,7 @@ def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[Ac
         node = known.get(each) or create(journal, each)
         node = _renewed(journal, node)
         given = limits.get(each)
-        found.append(_told(journal, node, None if given is None else given.limit))
+        found.append(_told(journal, node, given))
     if not any(node.limits for node in found):
         raise _unknown(path)
     return found
@@ -459,16 +460,51 @@ def _renewed(journal: Journal, node: AccountNode) -> AccountNode:
     return open_window(journal, node, "calendar")
 
 
-def _told(journal: Journal, node: AccountNode, policy: Amount | None) -> AccountNode:
+def _told(journal: Journal, node: AccountNode, given: Account | None) -> AccountNode:
     """Put the node under the policy's limit, which is recorded if it is not what it was."""
+    policy = None if given is None else given.limit
     if policy == node.policy:
         return node
+    detail: dict[str, bool | float] = {"limited": policy is not None}
+    if given is not None and given.conversion_share is not None:
+        _require_same_share(journal.sql, node, given.conversion_share)
+        detail["conversion_share"] = given.conversion_share
     node = node._replace(policy=policy)
-    amount, limited = policy or Amount(), policy is not None
-    journal.note(Kind.POLICY, node.path, amount, states=[node.state], limited=limited)
+    journal.note(Kind.POLICY, node.path, policy or Amount(), states=[node.state], **detail)
     rho, epsilon, delta = units_of(policy)
     _change(journal, node.path, policy_rho=rho, policy_epsilon=epsilon, policy_delta=delta)
     return node
+
+
+def _require_same_share(sql: Backend, node: AccountNode, share: float) -> None:
+    """Refuse another part of delta for conversion than what was spent in the window fits into.
+
+    Limits before and after would each be kept, and what they promise together would not. Events
+    decide by themselves here, so they must have their hashes.
+    """
+    if not node.window.spent.queries:
+        return
+    told = sql.execute(
+        "SELECT seq, detail FROM events WHERE account = ? AND kind = 'policy' ORDER BY seq DESC",
+        (node.path,),
+    )
+    for seq, detail in told:
+        require_hashed(sql, node.path, [seq])
+        former = json.loads(detail).get("conversion_share")
+        if former is not None:
+            if former != share:
+                raise _other_share(node.path, former)
+            return
+
+
+def _other_share(path: str, former: float) -> LedgerError:
+    return LedgerError(
+        f"the account {path} was charged with `delta_for_conversion: {former:g}`, and the policy "
+        "now gives it another",
+        code="ledger_other_composition",
+        hint=f"restore `delta_for_conversion: {former:g}` in the policies file, or give the "
+        "analyst an account of another name",
+    )
 
 
 def units_of(limit: Amount | None) -> tuple[int | None, ...]:

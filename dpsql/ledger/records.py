@@ -38,13 +38,15 @@ class Account:
 
     ``path`` names it, from the dataset down, as in ``sales/alice``. ``limit`` allows rho or
     epsilon, never both, and delta. A later call may bring higher or lower limits, and what was
-    spent stays spent.
+    spent stays spent. ``conversion_share`` is the part of the account's delta that was kept for
+    turning rho into epsilon, None where nothing says so; it stays while anything is spent.
 
     Raises :class:`ParameterError` for a malformed path or a limit of both rho and epsilon.
     """
 
     path: str
     limit: Amount
+    conversion_share: float | None = None
 
     def __post_init__(self) -> None:
         check_path(self.path)

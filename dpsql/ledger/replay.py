@@ -61,6 +61,7 @@ class AccountState:
     terms: str = "{}"
     limit: Units | None = None
     policy: Units | None = None
+    share: float | None = None
     suspended: int = 0
     reopened: int = 0
     last: tuple[int, bytes | None] = (0, None)
@@ -189,6 +190,11 @@ class Replay:
 
     def _policy(self, event: Event, detail: dict[str, Any]) -> None:
         account = self._known(event.account)
+        share = detail.get("conversion_share")
+        spent = self.windows[account.opened[-1]].sums[-2]  # how many questions
+        if share is not None and account.share not in (None, share) and spent:
+            raise BrokenError("it keeps another part of delta for conversion, after charges")
+        account.share = account.share if share is None else share
         account.policy = self._limit(event, detail)
         self._touched.append(account)
 

@@ -6,11 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting.zcdp import (
+    CONVERSION_SHARE,
+    Amount,
+    Composition,
+    PrivacyLoss,
+    divided_delta,
+    rho_from_epsilon,
+)
 from dpsql.planner.option import Option, attempted
 from dpsql.policy.parameters import Parameters
 
-SHARES = (0.5, 0.4, 0.6)
+SHARES = (CONVERSION_SHARE, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat
 there: half is within 0.3% of the least, for any epsilon, delta and number of groups."""
 
@@ -32,20 +39,27 @@ class QueryBudget:
     """A block's (epsilon, delta), and how its account adds costs up.
 
     ``share`` is the part of the rho that a ``BudgetSplit`` has to spend; the rest is held back.
+    ``delta_for_conversion`` is the part of delta that the account keeps for its conversion.
     """
 
     epsilon: float
     delta: float
     composition: Composition
     share: float = 1.0
+    delta_for_conversion: float = CONVERSION_SHARE
 
     @classmethod
     def of(
-        cls, parameters: Parameters, composition: Composition, share: float = 1.0
+        cls,
+        parameters: Parameters,
+        composition: Composition,
+        share: float = 1.0,
+        delta_for_conversion: float = CONVERSION_SHARE,
     ) -> QueryBudget:
         """Return the budget that a query's parameters give each of its blocks."""
-        if composition is Composition.ZCDP:
-            return cls(parameters.epsilon, parameters.delta, composition, share)
+        if composition is not Composition.BASIC:
+            epsilon, delta = parameters.epsilon, parameters.delta
+            return cls(epsilon, delta, composition, share, delta_for_conversion)
         whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
         return cls(whole.epsilon, whole.delta, composition, share)
 
@@ -66,8 +80,8 @@ class QueryBudget:
     @property
     def held_back(self) -> float:
         """The rho that no ``BudgetSplit`` has: together they are the whole, in the same units."""
-        whole = replace(self, share=1.0)._split(SHARES[0]).rho
-        return (whole - self._split(SHARES[0]).rho) * (1 - 2.0**-40)
+        whole = replace(self, share=1.0).halved().rho
+        return (whole - self.halved().rho) * (1 - 2.0**-40)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -76,19 +90,19 @@ class QueryBudget:
 
     def whole(self) -> BudgetSplit:
         """Return the split for mechanisms that need no delta of their own."""
-        return self._split(1.0 if self.one_shot else SHARES[0])
+        return self._split(1.0) if self.one_shot else self.halved()
 
     def halved(self) -> BudgetSplit:
-        """Return the split of a mechanism that spends delta of its own, half of all there is."""
-        return self._split(SHARES[0])
+        """Return the split of a mechanism that spends delta of its own: usually half of it."""
+        return self._split(self.delta_for_conversion)
 
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
         """Find the best of the options that the possible divisions of delta lead to.
 
-        An account under zCDP has divided its delta in half, once and for good, and a query that
-        asks for all of it must fit.
+        An account under zCDP has divided its delta, once and for good, and a query that asks for
+        all of it must fit.
         """
-        usual, *others = SHARES if self.one_shot else SHARES[:1]
+        usual, *others = SHARES if self.one_shot else (self.delta_for_conversion,)
         best = build(self._split(usual))
         for share in others:
             option = attempted(best.mechanism, partial(build, self._split(share)))
@@ -96,9 +110,9 @@ class QueryBudget:
         return best
 
     def _split(self, share: float) -> BudgetSplit:
-        conversion = self.delta * share
+        conversion, own = (self.delta, 0.0) if share == 1.0 else divided_delta(self.delta, share)
         rho = self.share * rho_from_epsilon(self.epsilon, conversion)
-        spent = _in_units(PrivacyLoss(rho, self.delta - conversion))
+        spent = _in_units(PrivacyLoss(rho, own))
         return BudgetSplit(spent.rho, spent.delta, conversion)
 
 

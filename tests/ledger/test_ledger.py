@@ -33,6 +33,40 @@ LIMITS = (RHO.account("sales"),)
 # Reserving and settling
 
 
+def kept(share: float | None, rho: int, delta: int) -> Account:
+    """An account that keeps a part of its delta for conversion, with the limits it leads to."""
+    return Account("sales", RHO.amount(rho, delta), share)
+
+
+def test_the_part_of_delta_for_conversion_stays_while_anything_is_spent(ledger: Ledger) -> None:
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
+    before = contents(ledger)
+    for other in (kept(0.8, 120, 40), kept(0.2, 80, 160), kept(0.8, 200, 200)):
+        with pytest.raises(LedgerError, match=r"delta_for_conversion: 0\.5") as refused:
+            RHO.reserve(ledger, 10, 1, other)
+        assert refused.value.code == "ledger_other_composition"
+    assert contents(ledger) == before, "a refusal changes nothing"
+    RHO.reserve(ledger, 10, 1, kept(0.5, 200, 50))
+    assert ledger.spent("sales") == RHO.spent(20, 2, 2, 2)
+    assert ledger.verify().sound
+
+
+def test_a_part_of_delta_that_was_dropped_on_the_way_is_remembered(ledger: Ledger) -> None:
+    whole = Account("sales/ana", RHO.amount(1000, 1000))
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100), whole)
+    RHO.reserve(ledger, 10, 1, whole)
+    with pytest.raises(LedgerError, match=r"delta_for_conversion: 0\.5"):
+        RHO.reserve(ledger, 10, 1, kept(0.8, 120, 40), whole)
+
+
+def test_a_new_window_may_keep_another_part_of_delta(ledger: Ledger) -> None:
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
+    ledger.owner("olga").open_window("sales")
+    RHO.reserve(ledger, 110, 1, kept(0.8, 120, 40))
+    assert ledger.spent("sales") == RHO.spent(110, 1, 1, 1)
+    assert ledger.verify().sound
+
+
 def test_a_new_account_has_spent_nothing(ledger: Ledger) -> None:
     assert ledger.spent("sales") == Spent()
     assert ledger.history("sales") == ()
