@@ -70,7 +70,7 @@ def question_at(
     share = delta_for_conversion
     budget = QueryBudget.of(parameters, composition, delta_for_conversion=share)
     split = budget.whole()
-    dearest = budget.loss if budget.basic else PrivacyLoss(split.rho, split.delta)
+    dearest = budget.loss if budget.basic else split.loss
     setting = ((parameters.epsilon, parameters.delta),)
     return ForecastQuestion(
         DEFAULTS, "", setting, Amount.charge(dearest), lambda _, asked: asked.settings == setting

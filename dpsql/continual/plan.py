@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.continual.definition import ContinualMechanism, Factoring, ViewDefinition
 from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
@@ -213,6 +213,11 @@ class ViewPlan:
 
 def view_budget(definition: ViewDefinition, account: AccountPolicy) -> QueryBudget:
     """Return the (epsilon, delta) that a view may spend, by the rules of the account that pays."""
+    if account.composition is Composition.GDP:
+        raise no_view(
+            "the cost of a view in Gaussian DP is not proved",
+            "Create it from an account of another composition.",
+        )
     share = account.delta_for_conversion
     return QueryBudget.of(definition.parameters, account.composition, delta_for_conversion=share)
 

@@ -136,7 +136,9 @@ def _candidate(
 
 
 def _priced(plan: BlockPlan, budget: QueryBudget) -> BlockPlan:
-    """Charge all of a block its (epsilon, delta) under basic composition."""
+    """Charge a block as its account adds costs up: all its (epsilon, delta) where that is basic."""
+    if budget.gaussian:
+        return replace(plan, gaussian=True)
     if not budget.basic:
         return plan
     return replace(plan, one_shot=budget.loss, conversion_delta=0.0)

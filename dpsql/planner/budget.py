@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
+from dpsql.accounting.gdp import gaussian_rho_from_epsilon
 from dpsql.accounting.zcdp import (
     CONVERSION_SHARE,
     Amount,
@@ -14,8 +17,14 @@ from dpsql.accounting.zcdp import (
     divided_delta,
     rho_from_epsilon,
 )
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.gaussian_cost import SMOOTHING_DELTA
+from dpsql.mechanisms.registry import MechanismEntry, Sizes
+from dpsql.mechanisms.selection import Selection
 from dpsql.planner.option import Option, attempted
 from dpsql.policy.parameters import Parameters
+
+_S = TypeVar("_S", bound=Selection)
 
 SHARES = (CONVERSION_SHARE, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat
@@ -26,12 +35,33 @@ there: half is within 0.3% of the least, for any epsilon, delta and number of gr
 class BudgetSplit:
     """zCDP to spend on noise, delta to spend on naming a group that should have stayed unnamed.
 
-    ``conversion`` is the rest of the query's delta, which turns ``rho`` into its epsilon.
+    ``conversion`` is the rest of the query's delta, which turns ``rho`` into its epsilon. If
+    ``gaussian``, rho is mu**2/2 of Gaussian DP, and only what has such a cost may spend it.
     """
 
     rho: float
     delta: float
     conversion: float
+    gaussian: bool = False
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """All of it, as a block is charged."""
+        return PrivacyLoss(self.rho, self.delta, gaussian=self.gaussian)
+
+    def built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S | None:
+        """Build a mechanism for ``rho`` and all of delta; None if it has no noise for so little.
+
+        Raises ``ParameterError``, also where it has no cost in Gaussian DP.
+        """
+        build = entry.within_gaussian_rho if self.gaussian else entry.within_rho
+        return build(sizes, rho, self.delta)
+
+    def certainly_built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S:
+        """Build a mechanism that has noise for every rho. Raises ``ParameterError``."""
+        found = self.built(entry, sizes, rho)
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +92,11 @@ class QueryBudget:
             return cls(epsilon, delta, composition, share, delta_for_conversion)
         whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
         return cls(whole.epsilon, whole.delta, composition, share)
+
+    @property
+    def gaussian(self) -> bool:
+        """True if costs are those of Gaussian DP."""
+        return self.composition is Composition.GDP
 
     @property
     def basic(self) -> bool:
@@ -111,9 +146,24 @@ class QueryBudget:
 
     def _split(self, share: float) -> BudgetSplit:
         conversion, own = (self.delta, 0.0) if share == 1.0 else divided_delta(self.delta, share)
+        if self.gaussian:
+            return self._gaussian_split(conversion, own)
         rho = self.share * rho_from_epsilon(self.epsilon, conversion)
         spent = _in_units(PrivacyLoss(rho, own))
         return BudgetSplit(spent.rho, spent.delta, conversion)
+
+    def _gaussian_split(self, conversion: float, own: float) -> BudgetSplit:
+        """Set aside what every block pays for the lattice of its noise, and split the rest."""
+        rest = own - max(SMOOTHING_DELTA, math.ulp(own))
+        if rest < SMOOTHING_DELTA:
+            raise ParameterError(
+                "delta is too small for an account with `composition: gdp`",
+                code="bad_parameter",
+                hint="Raise delta.",
+            )
+        rho = self.share * gaussian_rho_from_epsilon(self.epsilon, conversion)
+        spent = _in_units(PrivacyLoss(rho, rest))
+        return BudgetSplit(spent.rho, spent.delta, conversion, gaussian=True)
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:

@@ -243,7 +243,7 @@ def test_charges_that_fit_a_basic_budget_never_add_up_to_more_than_epsilon_or_de
     """Summed exactly, as the ledger sums; a sum of floats would let some of these through."""
     limit = Budget.basic(epsilon, delta).limit
     paid_epsilon, paid_delta = Fraction(0), Fraction(0)
-    units: tuple[int, ...] = (0, 0, 0)
+    units: tuple[int, ...] = (0, 0, 0, 0)
     for one_epsilon, one_delta in asked:
         charge = Amount.charge(PrivacyLoss(0.0, one_delta, one_epsilon)).units
         after = tuple(map(sum, zip(units, charge, strict=True)))
@@ -281,11 +281,14 @@ def test_a_basic_budget_spends_the_sum_of_epsilons_even_beyond_a_lowered_limit()
 def test_the_composition_decides_what_a_budget_counts() -> None:
     assert Budget.of(1.0, 1e-6, Composition.ZCDP) == Budget.zcdp(1.0, 1e-6)
     assert Budget.of(1.0, 1e-6, Composition.BASIC) == Budget.basic(1.0, 1e-6)
+    assert Budget.of(1.0, 1e-6, Composition.GDP) == Budget.gdp(1.0, 1e-6)
     for composition in Composition:
         budget = Budget.of(1.0, 1e-6, composition)
         assert budget.composition is composition
-        assert (budget.limit.rho == 0) == (composition is Composition.BASIC)
-        assert (budget.limit.epsilon == 0) == (composition is Composition.ZCDP)
+        counted = {"rho": "zcdp", "epsilon": "basic", "gaussian": "gdp"}
+        for currency, counts in counted.items():
+            assert (getattr(budget.limit, currency) > 0) == (composition == counts)
+        assert budget.limit.loss.gaussian == (composition is Composition.GDP)
 
 
 @pytest.mark.parametrize("composition", Composition)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import EPSILON, PLAN, RHO, Currency, sum_of_events
+from ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
 from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Charge, Ledger, Spent
 
 
-@pytest.fixture(params=[RHO, EPSILON], ids=lambda currency: currency.name)
+@pytest.fixture(params=[RHO, EPSILON, GAUSSIAN], ids=lambda currency: currency.name)
 def currency(request: pytest.FixtureRequest) -> Currency:
     found: Currency = request.param
     return found

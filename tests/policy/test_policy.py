@@ -475,7 +475,7 @@ BROKEN: list[tuple[str, int, str]] = [
     (
         HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: advanced}\ntables:\n",
         4,
-        "must be zcdp or basic|`composition: zcdp` (rho adds up",
+        "must be zcdp, basic or gdp|`composition: zcdp` (rho adds up",
     ),
     *(
         (
@@ -493,7 +493,7 @@ BROKEN: list[tuple[str, int, str]] = [
     (
         HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: 1}\ntables:\n",
         4,
-        "ana.composition: must be zcdp or basic",
+        "ana.composition: must be zcdp, basic or gdp",
     ),
     (
         HEAD + "accounts:\n  a: {epsilon: 1, delta: 1e-6}\n  A: {epsilon: 1, delta: 1e-6}\ntables:",
