@@ -23,6 +23,9 @@ from dpsql.results.explanation import Explanation
 RECENT = 1000
 """How many of the latest entries are looked at for what questions have cost."""
 
+_ANY_NUMBER = 10**9
+"""What delta leaves room for beyond this is any number: nobody asks so often."""
+
 DEFAULTS, AGAIN, GIVEN = "defaults", "again", "given"
 
 
@@ -114,6 +117,8 @@ def forecast(
     usual = _mean(alike)
     left = [standing.left for standing in standings if standing.left is not None]
     by_delta = _least(_that_fit(a.delta, question.reserved.delta) for a in left)
+    if by_delta is not None and by_delta > _ANY_NUMBER:
+        by_delta = None
     return Forecast(
         question.which,
         question.kind,

@@ -6,7 +6,7 @@ The proofs are in ``docs/mechanisms/accounting.md``. In short:
 * A discrete Gaussian of variance sigma**2 on integers costs what a continuous one of variance
   sigma**2 - 4 does: it is that one, rounded at random, up to a factor 1 +- 3.3e-34 for each number
   that a unit changes (``calibration.lattice_gaussian_delta``). The factors are outcomes that the
-  companions of approximate GDP leave out: SMOOTHING_DELTA pays for 6e14 such numbers.
+  companions of approximate GDP leave out: SMOOTHING_DELTA pays for 1e14 such numbers.
 * A pick whose scores move one way by at most epsilon is of bounded range; a Laplace answer is
   epsilon-DP. Both cost what the two-point laws do that are easiest to tell apart.
 * Where a group that only one neighbour has may come out, what is left of the mechanism without
@@ -42,7 +42,7 @@ from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, moved_scores
 from dpsql.mechanisms.weighted_histogram import WeightedPositiveCounts
 
 SMOOTHING_DELTA = DELTA_UNIT
-"""The delta of taking discrete Gaussians for rounded ones, in up to 6e14 numbers of one unit."""
+"""The delta of taking discrete Gaussians for rounded ones, in up to 1e14 numbers of one unit."""
 
 _UP = 1.0 + 2.0**-46
 _EPSILON_UP = 1.0 + 1e-12

@@ -47,7 +47,8 @@ class BudgetSplit:
     @property
     def loss(self) -> PrivacyLoss:
         """All of it, as a block is charged."""
-        return PrivacyLoss(self.rho, self.delta, gaussian=self.gaussian)
+        lattice = SMOOTHING_DELTA if self.gaussian else 0.0
+        return PrivacyLoss(self.rho, self.delta + lattice, gaussian=self.gaussian)
 
     def built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S | None:
         """Build a mechanism for ``rho`` and all of delta; None if it has no noise for so little.
