@@ -132,6 +132,7 @@ def test_rho_and_epsilon_convert_tightly_both_ways(
     back = ask(f"rho --rho {forth['rho']!r} --delta {delta}")
     assert back["epsilon"] == pytest.approx(epsilon, rel=1e-9)
     assert back["epsilon"] <= epsilon < back["epsilon_simple"]
+    assert back["epsilon_gaussian"] < back["epsilon"]
 
 
 def test_composition_lists_what_every_theorem_says() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from attacks import VIEWS
-from support import ANALYST, FILL, PLAYS, plays_policy, policy, world_file
+from attacks import PLAYS, VIEWS
+from support import ANALYST, FILL, plays_policy, policy, world_file
 
 import dpsql
 from dpsql.accounting.gdp import epsilon_from_gaussian

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
-from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount, PrivacyLoss
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Charge, Ledger, Spent
 
@@ -236,10 +236,39 @@ def test_neither_a_charge_nor_an_account_is_in_both_currencies(file_ledger: Ledg
     assert file_ledger.spent("sales") == Spent()
 
 
+def test_what_was_added_up_in_two_ways_is_limited_in_neither(ledger: Ledger) -> None:
+    """Analysts of a dataset without a limit of its own may be charged in different ways."""
+    RHO.reserve(ledger, 100, 1, RHO.account("sales/ana"))
+    GAUSSIAN.reserve(ledger, 100, 1, GAUSSIAN.account("sales/bo"))
+    assert ledger.spent("sales").amount == Amount(rho=100, gaussian=100, delta=2)
+    assert ledger.spent("sales").amount.loss == PrivacyLoss(200 / 2**40, 2 / 2**62)
+    for currency in (RHO, GAUSSIAN):
+        limits = (currency.account("sales"), currency.account("sales/cy"))
+        with pytest.raises(LedgerError) as refused:
+            currency.reserve(ledger, 1, 1, *limits)
+        assert refused.value.code == "ledger_other_composition"
+    assert ledger.verify().sound
+
+
+def test_a_cost_in_another_currency_gives_nothing_back(ledger: Ledger, currency: Currency) -> None:
+    charge = currency.reserve(ledger, 100, 7)
+    assert charge.lowered_to(currency.other.amount(1, 7)) == charge.amount
+    assert charge.lowered_to(currency.amount(1, 7)) == currency.amount(1, 7)
+    assert charge.lowered_to(Amount(delta=7)) == currency.amount(0, 7)
+
+
+def test_no_charge_and_no_limit_is_in_two_currencies(ledger: Ledger, currency: Currency) -> None:
+    both = Amount(**{currency.name: 5, currency.other.name: 5})
+    with pytest.raises(ParameterError, match="not in several"):
+        Account("sales", both)
+    with pytest.raises(ParameterError, match="not in several"):
+        ledger.reserve("sales", both, query="q", plan=PLAN, limits=[currency.account("sales")])
+
+
 def test_an_account_whose_composition_was_changed_after_a_charge_is_refused_until_it_is_restored(
     ledger: Ledger, currency: Currency
 ) -> None:
-    former = {"rho": "zcdp", "epsilon": "basic"}[currency.name]
+    former = {"rho": "zcdp", "epsilon": "basic", "gaussian": "gdp"}[currency.name]
     charge = currency.reserve(ledger, 100, 7)
     switched = currency.other.account("sales")
     before = contents(ledger)
