@@ -22,12 +22,12 @@ Every option that commands share may also be set by an environment variable, suc
 for --database, or in dpsql.toml, in the working directory or above: see dpsql config. An option
 goes before the environment, and that before the file."""
 
-_OBJECTS_BEFORE_COLLECTION = 50_000
+_OBJECTS_BEFORE_COLLECTION = 500_000
 
 
 def main() -> NoReturn:
     """Run the ``dpsql`` command."""
-    # Modules are no garbage: looking for some among them takes a twelfth of a command's time.
+    # Modules are no garbage: looking for some among them takes a tenth of a command's time.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     for stream in (sys.stdout, sys.stderr):
         # A key of the data must not break a terminal that cannot write it.
