@@ -7,6 +7,7 @@ codes.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -29,6 +30,8 @@ def main() -> NoReturn:
     """Run the ``dpsql`` command."""
     # Modules are no garbage: looking for some among them takes a tenth of a command's time.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    # Policies are checked by the models as written: no installed plugin is looked for, or may help.
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     for stream in (sys.stdout, sys.stderr):
         # A key of the data must not break a terminal that cannot write it.
         if hasattr(stream, "reconfigure"):
