@@ -113,7 +113,7 @@ _SHARE: Final[dict[str, Any]] = {
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def _default(name: str) -> Any:
