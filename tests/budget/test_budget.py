@@ -631,6 +631,8 @@ def test_streams_are_reported_as_streams_and_not_forecast_as_the_last_question(
     amount = Amount(rho=2**36, delta=2**20)
     if composition is Composition.BASIC:
         amount = Amount(epsilon=2**36, delta=2**20)
+    if composition is Composition.GDP:
+        amount = Amount(gaussian=2**36, delta=2**20)
     path = create_stream(ledger, policy, "visits", amount)
     ledger.publish_step(ledger.begin_step(path, "id visits", 2), [b"x"])
     ledger.begin_step(path, "id visits", 3)

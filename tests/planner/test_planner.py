@@ -253,11 +253,11 @@ def test_top_k_takes_the_mechanism_whose_kth_group_may_be_smallest(
         try:
             forced = plan_block(b, name, composition)
         except QueryRefused:
-            assert groups is None
+            assert groups is None or (composition, name) == (Composition.GDP, "correlated_top_k")
             continue
         sampled = 1.25 if forced.bounding else 1.0
         needed[name] = sampled * (forced.selection.score_for_inclusion(0.95) or 0.0)
-    assert len(needed) >= 2
+    assert len(needed) >= (1 if composition is Composition.GDP else 2)
     assert plan.selection.name == min(needed, key=lambda name: needed[name])
 
 
