@@ -180,7 +180,7 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
 def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:
     """Tell what a limit in ledger units amounts to, of which no more is known.
 
-    A policy keeps as much delta for converting rho as it gives to questions; so does this.
+    A policy usually keeps as much delta for converting rho as it gives to questions; so does this.
     """
     most = limit.loss
     if not most.rho and (limit.epsilon or composition is Composition.BASIC):

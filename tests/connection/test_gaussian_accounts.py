@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 import duckdb
 import pytest
 from attacks import PLAYS, VIEWS
+from rich.console import Console, RenderableType
 from support import ANALYST, FILL, plays_policy, policy, world_file
 
 import dpsql
 from dpsql.accounting.gdp import epsilon_from_gaussian
 from dpsql.accounting.zcdp import Budget, Composition
+from dpsql.core.formatting import significant
 from dpsql.errors import BudgetExceeded, Error, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
+from dpsql.render.ledger import history_panel
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 ANSWERED = (
@@ -146,3 +150,24 @@ def test_show_budget_and_the_page_tell_what_is_left(tmp_path: Path) -> None:
     assert shown["rho"][2] == pytest.approx(limit.rho)
     assert shown["delta"][2] == pytest.approx(2e-6)
     assert "gdp composition" in str(report)
+
+
+def test_the_history_tells_what_each_question_paid(tmp_path: Path) -> None:
+    top = f"{QUESTION} ORDER BY n DESC LIMIT 3"
+    with opened(tmp_path, rules()) as connection:
+        cost = connection.sql(top, mechanism="gumbel_top_k", k_bar=5, epsilon=20.0).cost
+        report = connection.budget(compare=True)
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        entries = ledger.history(f"world/{ANALYST}")
+    shown = in_text(history_panel(entries))
+    assert f"ρ {significant(cost.reserved.rho)}" in shown
+    assert "ε 0, δ" not in shown
+    (promised,) = (each for each in report.analyses if each.promised)
+    assert promised.source == "Gaussian DP of what was charged"
+    assert promised.epsilon == pytest.approx(epsilon_from_gaussian(cost.settled.rho, 5e-6))
+
+
+def in_text(panel: RenderableType) -> str:
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(panel)
+    return console.export_text()
