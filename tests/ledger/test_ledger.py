@@ -12,7 +12,7 @@ from ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
 from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount, PrivacyLoss
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
-from dpsql.ledger import Account, Charge, Ledger, Spent
+from dpsql.ledger import Account, Charge, Ledger, Spent, accounts
 
 
 @pytest.fixture(params=[RHO, EPSILON, GAUSSIAN], ids=lambda currency: currency.name)
@@ -57,6 +57,18 @@ def test_a_part_of_delta_that_was_dropped_on_the_way_is_remembered(ledger: Ledge
     RHO.reserve(ledger, 10, 1, whole)
     with pytest.raises(LedgerError, match=r"delta_for_conversion: 0\.5"):
         RHO.reserve(ledger, 10, 1, kept(0.8, 120, 40), whole)
+
+
+def test_verification_finds_a_part_of_delta_that_was_changed_all_the_same(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin: a ledger that does not look."""
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
+    monkeypatch.setattr(accounts, "_require_same_share", lambda *_: None)
+    RHO.reserve(ledger, 10, 1, kept(0.8, 120, 40))
+    found = ledger.verify()
+    assert not found.sound
+    assert "another part of delta" in str(found.broken)
 
 
 def test_a_new_window_may_keep_another_part_of_delta(ledger: Ledger) -> None:
