@@ -7,6 +7,7 @@ it and nothing in it can leak.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
@@ -14,6 +15,7 @@ from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive, IndependentNoise
 from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
+from dpsql.mechanisms.left_out import LeftOutNoise
 from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
 
@@ -75,6 +77,25 @@ class Bounding:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutLook:
+    """What is asked beside a block: how much of a measure, by index, bounding keeps and leaves out.
+
+    One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum.
+    """
+
+    measure: int
+    noise: LeftOutNoise
+
+
+class LeftOutStatus(Enum):
+    """What can be said of how much bounding leaves out of an aggregate."""
+
+    LOOKED = "looked"  # an estimate, from a look
+    NOTHING = "nothing"  # bounding cannot leave out any of it
+    NOT_TOLD = "not told"
+
+
+@dataclass(frozen=True, slots=True)
 class BlockPlan:
     """The plan of one private block.
 
@@ -83,7 +104,8 @@ class BlockPlan:
     per unit, or None where nothing is needed. ``score`` indexes the measure that selection reads,
     or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
     turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
-    then (epsilon, delta)-DP as a whole, whatever comes out.
+    then (epsilon, delta)-DP as a whole, whatever comes out. ``looks`` are asked and paid for apart,
+    where the account has no release of them yet.
     """
 
     block: Block
@@ -96,6 +118,27 @@ class BlockPlan:
     quantiles: tuple[NoisyQuantile, ...] = ()
     one_shot: PrivacyLoss | None = None
     candidates: tuple[Candidate, ...] = ()
+    looks: tuple[LeftOutLook, ...] = ()
+
+    @property
+    def groups_added(self) -> int | None:
+        """The most groups that a unit adds to with undivided weight; None without such a number."""
+        if self.cascade is not None or self.selection.needs_pairs or self.block.quantiles:
+            return None
+        if self.bounding is not None:
+            return None if self.bounding.weighted else self.bounding.kept
+        return self.block.domain_size if self.block.known_domain else None
+
+    def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
+        """Tell what can be said of what bounding leaves out of an aggregate."""
+        if aggregate.quantile is not None or aggregate.kind.composed:
+            return LeftOutStatus.NOT_TOLD
+        (index,) = aggregate.measures
+        if any(look.measure == index for look in self.looks):
+            return LeftOutStatus.LOOKED
+        units = self.measures[index].measure.counts_units
+        every = self.bounding is None and self.cascade is None and not self.selection.needs_pairs
+        return LeftOutStatus.NOTHING if units and every else LeftOutStatus.NOT_TOLD
 
     @property
     def cascade(self) -> Cascade | None:
@@ -197,16 +240,26 @@ class BlockPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedLook:
+    """A look ready to be run: its generated SQL, and the fingerprint by which it is known."""
+
+    look: LeftOutLook
+    statement: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
     ``statement`` is how private rows are read, under a salt that is shown; each read has a salt of
-    its own. ``keys`` are the released key columns and their types.
+    its own. ``keys`` are the released key columns and their types. ``looks`` are those of the plan.
     """
 
     plan: BlockPlan
     statement: str
     keys: tuple[Column, ...]
+    looks: tuple[PreparedLook, ...] = ()
 
     @property
     def name(self) -> str:
@@ -228,10 +281,19 @@ class PreparedBlock:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyPlan:
-    """The plan of a whole statement: one block plan per private block, costs added."""
+    """The plan of a whole statement: one block plan per private block, costs added.
+
+    ``reserved`` is the worst case of its blocks, without looks.
+    """
 
     blocks: tuple[BlockPlan, ...]
     reserved: PrivacyLoss
+
+    @property
+    def reserved_with_looks(self) -> PrivacyLoss:
+        """The worst case where the account has no release of any look."""
+        looks = (look.noise.loss for block in self.blocks for look in block.looks)
+        return sum(looks, self.reserved)
 
     @property
     def conversion_delta(self) -> float:

@@ -21,6 +21,7 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
+from dpsql.planner.left_out import priced_looks, told_measures
 from dpsql.planner.max_error import (
     ErrorTarget,
     all_kept,
@@ -83,8 +84,22 @@ def plan_block(
 def plan_within_epsilon(block: Block, mechanism: str | None, composition: Composition) -> BlockPlan:
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
-    Of those that keep a maximum error, if any does and the block asks for one.
+    Of those that keep a maximum error, if any does and the block asks for one. Where a part of the
+    price is for telling what bounding leaves out, and that can be told, the plan has the rest.
     """
+    whole = _plan_for_share(block, mechanism, composition, 0.0)
+    share = block.parameters.left_out_share
+    if share == 0.0 or not told_measures(whole):
+        return whole
+    plan = _plan_for_share(block, mechanism, composition, share)
+    looks = priced_looks(plan, QueryBudget.of(block.parameters, composition), share)
+    return replace(plan, looks=looks) if looks else whole
+
+
+def _plan_for_share(
+    block: Block, mechanism: str | None, composition: Composition, left_out_share: float
+) -> BlockPlan:
+    """Find the best plan for what is left of the price without the part for looks."""
     mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISM_NAMES:
         raise ParameterError(
@@ -93,6 +108,8 @@ def plan_within_epsilon(block: Block, mechanism: str | None, composition: Compos
             hint=f"Mechanisms: {', '.join(MECHANISM_NAMES)}.",
         )
     budget = QueryBudget.of(block.parameters, composition, share_without_quantiles(block))
+    if left_out_share:
+        budget = budget.without(left_out_share)
     options = _options(block, budget)
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:

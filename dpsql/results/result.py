@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,13 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
+from dpsql.accuracy.left_out import (
+    LeftOut,
+    ShareEstimate,
+    left_out_of,
+    left_out_words,
+    no_estimate,
+)
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
@@ -80,6 +88,10 @@ class AnswerNoise:
     released: tuple[int, ...] = ()
 
 
+LeftOutEstimates = Mapping[tuple[int, int], ShareEstimate]
+"""Estimates of what bounding left out, by the block and the measure they are of."""
+
+
 class Result:
     """The answer to one statement.
 
@@ -94,7 +106,9 @@ class Result:
         explain: Callable[[], Explanation],
         cost: Cost = FREE,
         noise: AnswerNoise = AnswerNoise(),
+        left_out: LeftOutEstimates = MappingProxyType({}),
     ) -> None:
+        self._estimates = left_out
         self._answer = answer
         self._width = len(answer.names) - len(noise.supports)
         self._noise = noise
@@ -239,7 +253,65 @@ class Result:
                 zip(self._noise.plans, self._noise.released, strict=True)
             )
         ]
-        return summary(parts, confidence, self.cost.stored)
+        said = summary(parts, confidence, self.cost.stored)
+        return "\n".join([said, *self._left_out_sentences(confidence)]).strip("\n")
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """How much bounding left out of each aggregate that is returned as released.
+
+        By private estimates, where ``left_out_share`` of the price went to them; those of columns
+        that are alike are one. They follow from what was released, and cost nothing more.
+        """
+        found: dict[tuple[int, object], LeftOut] = {}
+        for block, plan in enumerate(self._noise.plans):
+            for shown in self._shown(block):
+                one = self._left_out_of(block, plan, shown)
+                key = (block, one.of)
+                if key in found:
+                    one = replace(one, columns=(*found[key].columns, *one.columns))
+                found[key] = one
+        return tuple(found.values())
+
+    @property
+    def tells_left_out(self) -> bool:
+        """True if a part of the price was for telling what bounding left out."""
+        return any(plan.block.parameters.left_out_share for plan in self._noise.plans)
+
+    def _left_out_of(self, block: int, plan: BlockPlan, shown: ShownAggregate) -> LeftOut:
+        measures = plan.block.aggregates[shown.aggregate].measures
+        estimate = self._estimates.get((block, measures[0])) if len(measures) == 1 else None
+        if estimate is None:
+            return no_estimate(plan, shown.aggregate, (shown.name,))
+        return left_out_of(plan, measures[0], (shown.name,), estimate)
+
+    def _left_out_sentences(self, confidence: float) -> list[str]:
+        """Say what bounding left out, where the question paid for knowing it."""
+        if not self.tells_left_out:
+            return []
+        lines = []
+        for one in self.left_out:
+            wider = self._narrower_than_left_out(one, confidence)
+            lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
+        return lines
+
+    def _narrower_than_left_out(self, found: LeftOut, confidence: float) -> str:
+        """Warn where intervals, which are of noise alone, are narrower than what is missing."""
+        if not found.low:
+            return ""
+        rows, short = 0, 0
+        intervals = self.intervals(confidence)
+        for name in found.columns:
+            values = self._numbers(self.columns.index(name))
+            missing = values * (found.low / (1 - found.low)) if found.low < 1 else values * np.inf
+            rows += len(values)
+            short += int((values + missing > intervals[name].high).sum())
+        if not short:
+            return ""
+        return (
+            f"Beware: in {short:,} of {rows:,} values that is more than their intervals take in, "
+            "which are of noise alone."
+        )
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """List the columns that show aggregates of a block as released."""
