@@ -9,11 +9,12 @@ them: what is said of the one that is chosen holds with the confidence stated, w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
+from dpsql.core.formatting import printable
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutStatus
 from dpsql.mechanisms.additive import IndependentNoise
@@ -24,7 +25,7 @@ _CLOSE = 0.2  # the widest interval of which both ends are told
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutPart:
     """How much bounding left out of columns of an answer, by an estimate with noise.
 
     ``of`` says of what: ``rows``, ``groups of units``, ``sum(x)``. ``share`` is the part of it that
@@ -71,7 +72,7 @@ class ShareEstimate:
 def estimated_share(
     noise: LeftOutNoise, release: LeftOutRelease, confidence: float = LEFT_OUT_CONFIDENCE
 ) -> ShareEstimate:
-    """Estimate the share of what there is that bounding leaves out.
+    """Compute the share of what there is that bounding leaves out.
 
     Half of the risk is that of what is kept, the rest is shared by all heights of the ladder. So
     all of their bounds hold at once: the largest of the lower ones is taken, with the upper one of
@@ -136,21 +137,21 @@ def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
 
 def left_out_of(
     plan: BlockPlan, measure: int, columns: tuple[str, ...], found: ShareEstimate
-) -> LeftOut:
+) -> LeftOutPart:
     """Return an estimate with the words for what it is of and what caused it."""
     counted = plan.measures[measure].measure
-    return LeftOut(
+    return LeftOutPart(
         columns,
         _name_of(counted),
         found.share,
         found.low,
         found.high,
         found.vague,
-        _limits(plan, counted),
+        left_out_limits(plan, counted),
     )
 
 
-def _limits(plan: BlockPlan, measure: Measure) -> tuple[str, ...]:
+def left_out_limits(plan: BlockPlan, measure: Measure) -> tuple[str, ...]:
     """Name the parameters that bound what a unit adds to a measure."""
     names = [] if plan.bounding is None or not plan.block.keys else ["max_groups_contributed"]
     if not measure.counts_units:
@@ -171,39 +172,35 @@ def _name_of(measure: Measure) -> str:
     return f"rows with {measure.text}" if measure.text else "rows"
 
 
-def no_estimate(plan: BlockPlan, aggregate: int, columns: tuple[str, ...]) -> LeftOut:
+def no_estimate(plan: BlockPlan, aggregate: int, columns: tuple[str, ...]) -> LeftOutPart:
     """Return what is said of an aggregate without an estimate: nothing, or not told."""
     asked = plan.block.aggregates[aggregate]
     if plan.left_out_status(asked) is LeftOutStatus.NOTHING:
-        return LeftOut(columns, "groups of units", 0.0, 0.0, 0.0, False, ())
-    return LeftOut(columns, asked.text, None, None, None, False, ())
+        return LeftOutPart(columns, "groups of units", 0.0, 0.0, 0.0, False, ())
+    return LeftOutPart(columns, asked.text, None, None, None, False, ())
 
 
-def left_out_words(found: LeftOut) -> str:
+def left_out_words(found: LeftOutPart) -> str:
     """Say in a sentence how much was left out."""
-    of = found.of
+    of = printable(found.of, 40)
     if found.share is None or found.low is None or found.high is None:
         return f"How much bounding left out of {of} is not told."
     if found.nothing:
         return "Bounding leaves no group of a unit out."
     limits = " and ".join(found.limits)
+    were = "was" if of.startswith(MeasureKind.SUM.value) else "were"
     low, high = _percent(found.low, math.floor), _percent(found.high, math.ceil)
     share = _percent(found.share, round)
     if found.low <= 0.0 and found.high >= 1.0:
-        return f"How much of {_the(of)} {limits} left out cannot be told from this little budget."
+        return f"How much of the {of} {limits} left out cannot be told from so little budget."
     if found.at_least:
-        text = f"At least {low} of {_the(of)} were left out by {limits} (by estimate {share})"
+        text = f"At least {low} of the {of} {were} left out by {limits} (by estimate {share})"
     elif found.low <= 0.0:
-        text = f"At most {high} of {_the(of)} were left out by {limits}"
+        text = f"At most {high} of the {of} {were} left out by {limits}"
     else:
-        text = f"About {share} ({low} to {high}) of {_the(of)} were left out by {limits}"
+        text = f"About {share} ({low} to {high}) of the {of} {were} left out by {limits}"
     return f"{text}, groups that do not appear included."
 
 
-def _the(of: str) -> str:
-    return f"the {of}"
-
-
-def _percent(share: float, rounded: object) -> str:
-    assert callable(rounded)
+def _percent(share: float, rounded: Callable[[float], int]) -> str:
     return f"{rounded(100 * share)}%"

@@ -142,6 +142,13 @@ class Answerer:
         explanation = self._explained(prepared)
         if self._ledger is None or prepared.fresh or not prepared.blocks:
             return explanation
+        known = self._known_looks(prepared)
+        if known:
+            unknown = [look for look in prepared.looks if look.fingerprint not in known]
+            losses = [look.look.noise.loss for look in unknown]
+            reserved = sum(losses, prepared.plan.reserved)
+            epsilon = prepared.plan.epsilon(reserved)
+            explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
         stored = self.stored(prepared)
         return explanation if stored is None else replace(explanation, answered=stored[1])
 

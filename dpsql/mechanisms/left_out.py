@@ -43,41 +43,49 @@ LEFT_OUT_REACH: Final = 20
 """The top of a ladder is at least so many times what bounding lets a unit add."""
 
 _FINE_RUNGS = 64  # rungs start where a unit has left out this part of what it may add
+_GRAINS = 4096
 _KEPT_BITS = 20  # that the sensitivity of the kept sum is brought down to
 _LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Rungs at ``first`` times 1, 2, 4, ... in the units of what is counted."""
+    """Rungs at ``first`` times 1, 2, 4, ..., in units of ``grain`` steps of what is counted.
+
+    What a unit has left out is divided by ``grain``, rounding down: so sums over 2**40 units fit
+    64 bits, and nothing of less than a 4096th of what a unit may add is lost.
+    """
 
     first: int
     rungs: int
+    grain: int
 
     @classmethod
     def reaching(cls, most: int) -> Ladder:
         """Return the ladder for units that may add ``most``: it reaches 20 times as far."""
-        first = max(1, most // _FINE_RUNGS)
+        grain = max(1, most // _GRAINS)
+        grains = -(-most // grain)
+        first = max(1, grains // _FINE_RUNGS)
         rungs = 1
-        while first << (rungs - 1) < LEFT_OUT_REACH * most:
+        while first << (rungs - 1) < LEFT_OUT_REACH * grains:
             rungs += 1
-        return cls(first, rungs)
+        return cls(first, rungs, grain)
 
     @property
     def heights(self) -> tuple[int, ...]:
-        """The heights of the rungs, from the lowest."""
-        return tuple(self.first << place for place in range(self.rungs))
+        """The heights of the rungs in steps, from the lowest."""
+        return tuple((self.first << place) * self.grain for place in range(self.rungs))
 
     @property
     def top(self) -> int:
-        """The height of the last rung: more than that of one unit is not counted."""
-        return self.first << (self.rungs - 1)
+        """The height of the last rung in steps: more than that of one unit is not counted."""
+        return self.heights[-1]
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """The height below each rung and the distance to it."""
-        below = (0, *self.heights[:-1])
-        return tuple((low, high - low) for low, high in zip(below, self.heights, strict=True))
+        """The height below each rung and the distance to it, in grains."""
+        heights = [self.first << place for place in range(self.rungs)]
+        return tuple((low, high - low) for low, high in zip([0, *heights], heights, strict=False))
 
     def standing(self, climbed: Sequence[int]) -> NDArray[np.int64]:
         """Count the units that stand on each rung, in steps: of shape (rungs,).
@@ -91,7 +99,7 @@ class Ladder:
             beyond = climbed[place + 1] if place + 1 < self.rungs else 0
             whole = LADDER_STEPS * (climbed[place] * above - beyond * span)
             counts.append((2 * whole + span * above) // (2 * span * above))
-        return np.array([min(count, _LARGEST) for count in counts], dtype=np.int64)
+        return np.array(counts, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
 from dpsql.accuracy.left_out import (
-    LeftOut,
+    LeftOutPart,
     ShareEstimate,
     left_out_of,
     left_out_words,
@@ -257,13 +257,13 @@ class Result:
         return "\n".join([said, *self._left_out_sentences(confidence)]).strip("\n")
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[LeftOutPart, ...]:
         """How much bounding left out of each aggregate that is returned as released.
 
         By private estimates, where ``left_out_share`` of the price went to them; those of columns
         that are alike are one. They follow from what was released, and cost nothing more.
         """
-        found: dict[tuple[int, object], LeftOut] = {}
+        found: dict[tuple[int, object], LeftOutPart] = {}
         for block, plan in enumerate(self._noise.plans):
             for shown in self._shown(block):
                 one = self._left_out_of(block, plan, shown)
@@ -278,7 +278,7 @@ class Result:
         """True if a part of the price was for telling what bounding left out."""
         return any(plan.block.parameters.left_out_share for plan in self._noise.plans)
 
-    def _left_out_of(self, block: int, plan: BlockPlan, shown: ShownAggregate) -> LeftOut:
+    def _left_out_of(self, block: int, plan: BlockPlan, shown: ShownAggregate) -> LeftOutPart:
         measures = plan.block.aggregates[shown.aggregate].measures
         estimate = self._estimates.get((block, measures[0])) if len(measures) == 1 else None
         if estimate is None:
@@ -295,8 +295,8 @@ class Result:
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
         return lines
 
-    def _narrower_than_left_out(self, found: LeftOut, confidence: float) -> str:
-        """Warn where intervals, which are of noise alone, are narrower than what is missing."""
+    def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
+        """Say where intervals, which are of noise alone, are narrower than what is missing."""
         if not found.low:
             return ""
         rows, short = 0, 0

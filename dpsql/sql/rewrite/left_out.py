@@ -41,7 +41,7 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     kept, left = rows.internal("kept"), rows.internal("left")
     most, ladder = look.noise.most, look.noise.ladder
     sums = [(_total(column(kept, 0, most, wide=True, dialect=dialect)), KEPT_COLUMN)]
-    beyond = column(left, 0, ladder.top, wide=True, dialect=dialect)
+    beyond = column(left, 0, ladder.top // ladder.grain, wide=True, dialect=dialect)
     for (low, span), name in zip(ladder.spans, climbed_columns(look), strict=True):
         sums.append((_total((beyond - low).clamped(0, span)), name))
     outputs = ", ".join(f"{sql} AS {dialect.quote(name)}" for sql, name in sums)
@@ -72,6 +72,8 @@ def _units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> str:
     summed = f"SELECT {rows.unit}, {named} FROM {pairs} GROUP BY {rows.unit}"
     kept = _kept(rows, totals[0].named(within), totals[2].named(number)).clamped(0, most)
     left = (totals[1].named(found) - kept).clamped(0, top)
+    if look.noise.ladder.grain > 1:
+        left = left // look.noise.ladder.grain
     columns = (
         f"{kept.widened().sql} AS {rows.internal('kept')}, "
         f"{left.widened().sql} AS {rows.internal('left')}"
