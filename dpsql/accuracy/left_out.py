@@ -89,10 +89,8 @@ def estimated_share(
         margin = _margin(noise.rung_noise, used, risk / len(heights))
         found.append((_part(left - margin, most), _part(left, kept), _part(left + margin, least)))
     low, share, _ = max(found)
-    _, whole, high = found[-1]
-    if high - low <= _CLOSE:
-        share = min(max(whole, low), high)
-    return ShareEstimate(share, low, max(low, high))
+    high = max(low, found[-1][2])
+    return ShareEstimate(min(share, high), low, high)
 
 
 def _part(left: float, kept: float) -> float:

@@ -19,7 +19,7 @@ a ladder can choose the height that suits the noise, after the fact: that is pos
 noise, the sum of what both numbers cost, by composition (Bun & Steinke 2016, Lemma 2.3). Parts of
 units are counted in steps. Each count is rounded once it is summed; one unit moves two rungs at
 most, and rounding either by a step at most, so ``LADDER_SENSITIVITY`` is two steps above 1.
-Checked by ``tests/mechanisms/test_left_out.py``.
+Checked by ``tests/mechanisms/test_ladder.py``.
 """
 
 from __future__ import annotations

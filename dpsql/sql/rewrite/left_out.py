@@ -15,7 +15,7 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
+from dpsql.sql.expressions.proven_integers import Ranged, column, count
 from dpsql.sql.rewrite.contributions import clamped, gathered
 from dpsql.sql.rewrite.rewrite import unit_groups
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -34,7 +34,7 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
 
     Sensitivity: when one unit is added, what is kept grows by at most ``look.noise.most``, and what
     is climbed in each of the ladder's spans by at most the span, and in none before those below are
-    climbed. Checked by ``tests/sql/test_left_out.py``.
+    climbed. Checked by ``tests/sql/test_left_out_sql.py``.
     """
     only = replace(plan, measures=(plan.measures[look.measure],))
     rows = PrivateRows(only, table, 0, dialect)
@@ -64,7 +64,7 @@ def _units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> str:
     if not measure.counts_units:
         whole = gathered(measure, name, max_rows, dialect).named(name).clamped(0, top + most)
     pairs = dialect.derived(unit_groups(rows))
-    totals = [contribution.sum(), whole.sum(), column("count(*)", 1, MOST_ROWS, dialect=dialect)]
+    totals = [contribution.sum(), whole.sum(), count("*", dialect=dialect)]
     named = ", ".join(
         f"{total.sql} AS {alias}"
         for total, alias in zip(totals, (within, found, number), strict=True)
