@@ -368,7 +368,7 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
 
 
 def _estimates(prepared: Prepared, looks: _Looks) -> LeftOutEstimates:
-    """Estimate what bounding left out, by block and measure, from the looks that are known."""
+    """Compute what bounding left out, by block and measure, from the looks that are known."""
     return {
         (number, look.look.measure): estimated_share(known.noise, known.release)
         for number, block in enumerate(prepared.blocks)
