@@ -88,7 +88,8 @@ def estimated_share(
         left = sum(height * units for height, units in zip(used, release.rungs, strict=False))
         margin = _margin(noise.rung_noise, used, risk / len(heights))
         found.append((_part(left - margin, most), _part(left, kept), _part(left + margin, least)))
-    low, share, _ = max(found)
+    # Where nothing is certain, the first rung says most: noise grows with the height.
+    low, share, _ = max(found, key=lambda one: one[0])
     high = max(low, found[-1][2])
     return ShareEstimate(min(share, high), low, high)
 

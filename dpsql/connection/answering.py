@@ -227,13 +227,13 @@ class Answerer:
         left does not allow the question, nothing is spent.
         """
         self._record_failures()
+        missing = {look.fingerprint: look for look in prepared.looks}
         looks: list[tuple[PreparedLook, Charge]] = []
         try:
-            for look in prepared.looks:
-                if look.fingerprint not in known and look not in [one for one, _ in looks]:
+            for asked, look in missing.items():
+                if asked not in known:
                     loss = look.look.noise.loss
-                    record = look_record(look)
-                    looks.append((look, self._charged(loss, look.fingerprint, record)))
+                    looks.append((look, self._charged(loss, asked, look_record(look))))
             record = plan_record(prepared.plan, question.text, question.values)
             charge = self._charged(prepared.plan.reserved, prepared.fingerprint, record)
         except BudgetExceeded as error:
