@@ -28,6 +28,7 @@ _CLOSE = 0.2  # the widest interval of which both ends are told
 class LeftOutPart:
     """How much bounding left out of columns of an answer, by an estimate with noise.
 
+    ``columns`` show what was counted as it was released; none do where the query computes with it.
     ``of`` says of what: ``rows``, ``groups of units``, ``sum(x)``. ``share`` is the part of it that
     was left out, over all groups, released or not; it lies between ``low`` and ``high`` with 95%
     confidence. ``at_least`` is True where the noise hides how much single units have left out: then

@@ -258,32 +258,36 @@ class Result:
 
     @property
     def left_out(self) -> tuple[LeftOutPart, ...]:
-        """How much bounding left out of each aggregate that is returned as released.
+        """How much bounding left out of each aggregate, by the columns that show it as released.
 
-        By private estimates, where ``left_out_share`` of the price went to them; those of columns
-        that are alike are one. They follow from what was released, and cost nothing more.
+        By private estimates, where ``left_out_share`` of the price went to them; aggregates that
+        count alike have one. They follow from what was released, and cost nothing more.
         """
-        found: dict[tuple[int, object], LeftOutPart] = {}
+        found: dict[tuple[int, str], LeftOutPart] = {}
         for block, plan in enumerate(self._noise.plans):
-            for shown in self._shown(block):
-                one = self._left_out_of(block, plan, shown)
-                key = (block, one.of)
-                if key in found:
-                    one = replace(one, columns=(*found[key].columns, *one.columns))
-                found[key] = one
+            shown = self._shown(block)
+            for index in range(len(plan.block.aggregates)):
+                columns = tuple(one.name for one in shown if one.aggregate == index)
+                one = self._left_out_of(block, index, columns)
+                if shown and not columns and not one.told:
+                    continue  # nobody sees it
+                if (block, one.of) in found:
+                    one = replace(one, columns=(*found[block, one.of].columns, *columns))
+                found[block, one.of] = one
         return tuple(found.values())
+
+    def _left_out_of(self, block: int, index: int, columns: tuple[str, ...]) -> LeftOutPart:
+        plan = self._noise.plans[block]
+        measures = plan.block.aggregates[index].measures
+        estimate = self._estimates.get((block, measures[0])) if len(measures) == 1 else None
+        if estimate is None:
+            return no_estimate(plan, index, columns)
+        return left_out_of(plan, measures[0], columns, estimate)
 
     @property
     def tells_left_out(self) -> bool:
         """True if a part of the price was for telling what bounding left out."""
         return any(plan.block.parameters.left_out_share for plan in self._noise.plans)
-
-    def _left_out_of(self, block: int, plan: BlockPlan, shown: ShownAggregate) -> LeftOutPart:
-        measures = plan.block.aggregates[shown.aggregate].measures
-        estimate = self._estimates.get((block, measures[0])) if len(measures) == 1 else None
-        if estimate is None:
-            return no_estimate(plan, shown.aggregate, (shown.name,))
-        return left_out_of(plan, measures[0], (shown.name,), estimate)
 
     def _left_out_sentences(self, confidence: float) -> list[str]:
         """Say what bounding left out, where the question paid for knowing it."""

@@ -295,3 +295,20 @@ def test_nothing_is_left_out_where_bounding_cannot(connection: dpsql.Connection)
     result = connection.sql("SELECT count(DISTINCT uid) AS n FROM visits", **SHARE)
     assert [part.nothing for part in result.left_out] == [True]
     assert "Bounding leaves no group of a unit out." in result.summary()
+
+
+def test_what_a_query_computes_with_is_told_too(connection: dpsql.Connection) -> None:
+    rolled = connection.sql(
+        "SELECT k, c, count(*) AS n FROM visits GROUP BY ROLLUP (k, c)",
+        epsilon=50.0,
+        left_out_share=0.1,
+    )
+    assert [part.columns for part in rolled.left_out] == [()] * 3
+    assert rolled.summary().count("of the rows") == 3
+    ranked = connection.sql(
+        "SELECT k, avg(x) AS a FROM visits GROUP BY k ORDER BY count(*) DESC", left_out_share=0.1
+    )
+    assert sorted((part.of, part.columns, part.told) for part in ranked.left_out) == [
+        ("avg(x)", ("a",), False),
+        ("rows", (), True),
+    ]
