@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final
 
@@ -33,8 +33,9 @@ class LeftOutPart:
     was left out, over all groups, released or not; it lies between ``low`` and ``high`` with 95%
     confidence. ``at_least`` is True where the noise hides how much single units have left out: then
     ``share`` is that of most units, and only ``low`` says something. ``limits`` names what caused
-    it. Where bounding cannot leave out anything, all figures are 0. Where it is not told, they are
-    None.
+    it. With ``clamped`` it is the part of values that lay outside their bounds and were moved to
+    them, of an average unit. Where bounding cannot leave out anything, all figures are 0. Where it
+    is not told, they are None.
     """
 
     columns: tuple[str, ...]
@@ -44,6 +45,7 @@ class LeftOutPart:
     high: float | None
     at_least: bool
     limits: tuple[str, ...]
+    clamped: bool = False
 
     @property
     def told(self) -> bool:
@@ -151,6 +153,14 @@ def left_out_of(
     )
 
 
+def clamped_values(
+    plan: BlockPlan, measure: int, columns: tuple[str, ...], found: ShareEstimate
+) -> LeftOutPart:
+    """Return an estimate of how many values of a sum lay outside their bounds."""
+    told = left_out_of(plan, measure, columns, found)
+    return replace(told, limits=("contribution_bounds_per_row",), clamped=True)
+
+
 def left_out_limits(plan: BlockPlan, measure: Measure) -> tuple[str, ...]:
     """Name the parameters that bound what a unit adds to a measure."""
     names = [] if plan.bounding is None or not plan.block.keys else ["max_groups_contributed"]
@@ -191,6 +201,8 @@ def left_out_words(found: LeftOutPart) -> str:
     were = "was" if of.startswith(MeasureKind.SUM.value) else "were"
     low, high = _percent(found.low, math.floor), _percent(found.high, math.ceil)
     share = _percent(found.share, round)
+    if found.clamped:
+        return _clamped_words(of, found, f"about {share} ({low} to {high})")
     if found.low <= 0.0 and found.high >= 1.0:
         return f"How much of the {of} {limits} left out cannot be told from so little budget."
     if found.at_least:
@@ -200,6 +212,19 @@ def left_out_words(found: LeftOutPart) -> str:
     else:
         text = f"About {share} ({low} to {high}) of the {of} {were} left out by {limits}"
     return f"{text}, groups that do not appear included."
+
+
+def _clamped_words(of: str, found: LeftOutPart, share: str) -> str:
+    """Say how many values were moved to their bounds."""
+    if found.low == 0.0 and found.at_least:
+        return (
+            f"How many values of {of} lie outside their bounds cannot be told from so little "
+            "budget."
+        )
+    return (
+        f"Of an average unit's values in {of}, {share} lie outside their bounds and count as the "
+        "nearest of these."
+    )
 
 
 def _percent(share: float, rounded: Callable[[float], int]) -> str:

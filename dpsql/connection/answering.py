@@ -383,9 +383,9 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
 
 
 def _estimates(prepared: Prepared, looks: _Looks) -> LeftOutEstimates:
-    """Compute what bounding left out, by block and measure, from the looks that are known."""
+    """Compute what bounding left out, from the looks that are known."""
     return {
-        (number, look.look.measure): estimated_share(known.noise, known.release)
+        (number, look.look.measure, look.look.clamped): estimated_share(known.noise, known.release)
         for number, block in enumerate(prepared.blocks)
         for look in block.looks
         if (known := looks.get(look.fingerprint)) is not None

@@ -80,11 +80,14 @@ class Bounding:
 class LeftOutLook:
     """What is asked beside a block: how much of a measure, by index, bounding keeps and leaves out.
 
-    One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum.
+    One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum. With
+    ``clamped`` it is asked which part of a unit's values lies outside their bounds instead, in steps
+    of a whole unit.
     """
 
     measure: int
     noise: LeftOutNoise
+    clamped: bool = False
 
 
 class LeftOutStatus(Enum):
@@ -134,7 +137,7 @@ class BlockPlan:
         if aggregate.quantile is not None or aggregate.kind.composed:
             return LeftOutStatus.NOT_TOLD
         (index,) = aggregate.measures
-        if any(look.measure == index for look in self.looks):
+        if any(look.measure == index and not look.clamped for look in self.looks):
             return LeftOutStatus.LOOKED
         units = self.measures[index].measure.counts_units
         every = self.bounding is None and self.cascade is None and not self.selection.needs_pairs

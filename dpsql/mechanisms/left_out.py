@@ -39,6 +39,8 @@ LADDER_STEPS: Final = 2**10
 """Steps that a whole unit on a rung counts as."""
 LADDER_SENSITIVITY: Final = LADDER_STEPS + 2
 """How far one unit moves all rungs together, in steps: in l1, and so in l2."""
+WHOLE_UNIT: Final = 2**10
+"""What a unit has of a whole, where parts of units are looked at: as many steps."""
 LEFT_OUT_REACH: Final = 20
 """The top of a ladder is at least so many times what bounding lets a unit add."""
 
@@ -102,6 +104,10 @@ class Ladder:
         return np.array(counts, dtype=np.int64)
 
 
+PARTS_OF_UNITS: Final = Ladder(first=WHOLE_UNIT, rungs=1, grain=1)
+"""The ladder of what no unit has more than a whole of."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOutRelease:
     """What was released of what bounding keeps and leaves out.
@@ -145,13 +151,15 @@ class LeftOutNoise:
         return LeftOutRelease(found * self.coarsening, tuple(rungs.tolist()))
 
 
-def left_out_noise(most: int, *, rho: float = 0.0, epsilon: float = 0.0) -> LeftOutNoise:
+def left_out_noise(
+    most: int, ladder: Ladder | None = None, *, rho: float = 0.0, epsilon: float = 0.0
+) -> LeftOutNoise:
     """Build the noise of a look that costs at most ``rho`` or, if that is 0, ``epsilon``.
 
-    ``most`` is what bounding lets a unit add in all. Half of the price goes to what is kept.
-    Raises ``ParameterError`` where no noise in range is so cheap.
+    ``most`` is what bounding lets a unit add in all, ``ladder`` the one for that by default. Half
+    of the price goes to what is kept. Raises ``ParameterError`` where no noise in range is so cheap.
     """
-    ladder = Ladder.reaching(most)
+    ladder = ladder or Ladder.reaching(most)
     coarsening = 1 << max(0, (most - 1).bit_length() - _KEPT_BITS)
     sensitivity = most if coarsening == 1 else most // coarsening + 1
     if rho > 0:

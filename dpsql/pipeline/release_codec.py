@@ -127,7 +127,7 @@ def _noise_at(noise: LeftOutNoise, rho: float, epsilon: float) -> LeftOutNoise:
     if (rho, epsilon) == (noise.rho, noise.epsilon):
         return noise
     try:
-        return left_out_noise(noise.most, rho=rho, epsilon=epsilon)
+        return left_out_noise(noise.most, noise.ladder, rho=rho, epsilon=epsilon)
     except ParameterError:
         raise _corrupt() from None
 

@@ -21,7 +21,7 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
-from dpsql.planner.left_out import priced_looks, told_measures
+from dpsql.planner.left_out import looks_possible, priced_looks
 from dpsql.planner.max_error import (
     ErrorTarget,
     all_kept,
@@ -89,7 +89,7 @@ def plan_within_epsilon(block: Block, mechanism: str | None, composition: Compos
     """
     whole = _plan_for_share(block, mechanism, composition, 0.0)
     share = block.parameters.left_out_share
-    if share == 0.0 or not told_measures(whole):
+    if share == 0.0 or not looks_possible(whole):
         return whole
     plan = _plan_for_share(block, mechanism, composition, share)
     looks = priced_looks(plan, QueryBudget.of(block.parameters, composition), share)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from dpsql.errors import ParameterError
+from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook
-from dpsql.mechanisms.left_out import left_out_noise
+from dpsql.mechanisms.left_out import PARTS_OF_UNITS, WHOLE_UNIT, left_out_noise
 from dpsql.planner.budget import QueryBudget
 
 MOST_ADDED: Final = 2**40
@@ -39,19 +40,36 @@ def told_measures(plan: BlockPlan) -> dict[int, int]:
     return found
 
 
+def clamped_measures(plan: BlockPlan) -> list[int]:
+    """Return the sums, by index, of which it can be told how many values are out of bounds."""
+    if plan.groups_added is None:
+        return []
+    asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
+    kinds = {index: plan.measures[index].measure.kind for index in asked}
+    return [index for index, kind in kinds.items() if kind is MeasureKind.SUM]
+
+
+def looks_possible(plan: BlockPlan) -> bool:
+    """Tell whether anything can be told of what bounding leaves out."""
+    return bool(told_measures(plan) or clamped_measures(plan))
+
+
 def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[LeftOutLook, ...]:
     """Return the looks of a plan, which divide this share of the price equally.
 
     None where no noise in range is so cheap.
     """
-    told = told_measures(plan)
-    if not told:
+    told, clamped = told_measures(plan), clamped_measures(plan)
+    if not told and not clamped:
         return ()
-    price = budget.part_for_looks(share, len(told))
+    price = budget.part_for_looks(share, len(told) + len(clamped))
+    rho, epsilon = price.rho, price.epsilon
     try:
-        return tuple(
-            LeftOutLook(index, left_out_noise(most, rho=price.rho, epsilon=price.epsilon))
+        missing = [
+            LeftOutLook(index, left_out_noise(most, rho=rho, epsilon=epsilon))
             for index, most in told.items()
-        )
+        ]
+        outside = left_out_noise(WHOLE_UNIT, PARTS_OF_UNITS, rho=rho, epsilon=epsilon)
+        return (*missing, *(LeftOutLook(index, outside, clamped=True) for index in clamped))
     except ParameterError:
         return ()

@@ -203,7 +203,8 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
     """List what is told of what bounding leaves out, where a part of the price is for it."""
     if not plan.block.parameters.left_out_share:
         return ()
-    by_measure = {prepared.look.measure: prepared for prepared in looks}
+    by_measure = {one.look.measure: one for one in looks if not one.look.clamped}
+    clamped = {one.look.measure: one for one in looks if one.look.clamped}
     found = []
     for aggregate in plan.block.aggregates:
         status = plan.left_out_status(aggregate)
@@ -220,6 +221,15 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
                 sql=prepared.statement,
             )
         found.append(figure)
+        outside = clamped.get(aggregate.measures[0]) if len(aggregate.measures) == 1 else None
+        if outside is not None:
+            noise = outside.look.noise
+            text = f"values of {aggregate.text}"
+            std = noise.rung_noise.std(1) / LADDER_STEPS
+            limits = ("contribution_bounds_per_row",)
+            found.append(
+                LeftOutFigure(text, "looked", limits, noise.loss, std, 1, outside.statement)
+            )
     return tuple(found)
 
 

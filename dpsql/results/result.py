@@ -17,6 +17,7 @@ from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
 from dpsql.accuracy.left_out import (
     LeftOutPart,
     ShareEstimate,
+    clamped_values,
     left_out_of,
     left_out_words,
     no_estimate,
@@ -88,8 +89,11 @@ class AnswerNoise:
     released: tuple[int, ...] = ()
 
 
-LeftOutEstimates = Mapping[tuple[int, int], ShareEstimate]
-"""Estimates of what bounding left out, by the block and the measure they are of."""
+LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
+"""Estimates of what bounding left out, by the block and the measure they are of.
+
+The last part of a key is True for those of values outside their bounds.
+"""
 
 
 class Result:
@@ -268,26 +272,34 @@ class Result:
         By private estimates, where ``left_out_share`` of the price went to them; aggregates that
         count alike have one. They follow from what was released, and cost nothing more.
         """
-        found: dict[tuple[int, str], LeftOutPart] = {}
+        found: dict[tuple[object, ...], LeftOutPart] = {}
         for block, plan in enumerate(self._noise.plans):
             shown = self._shown(block)
             for index in range(len(plan.block.aggregates)):
                 columns = tuple(one.name for one in shown if one.aggregate == index)
-                one = self._left_out_of(block, index, columns)
-                if shown and not columns and not one.told:
-                    continue  # nobody sees it
-                if (block, one.of) in found:
-                    one = replace(one, columns=(*found[block, one.of].columns, *columns))
-                found[block, one.of] = one
+                for one in self._left_out_of(block, index, columns):
+                    if shown and not columns and not one.told:
+                        continue  # nobody sees it
+                    key = (block, plan.block.aggregates[index].measures, one.of, one.clamped)
+                    before = found[key].columns if key in found else ()
+                    found[key] = replace(one, columns=(*before, *columns))
         return tuple(found.values())
 
-    def _left_out_of(self, block: int, index: int, columns: tuple[str, ...]) -> LeftOutPart:
+    def _left_out_of(
+        self, block: int, index: int, columns: tuple[str, ...]
+    ) -> Iterator[LeftOutPart]:
+        """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
         measures = plan.block.aggregates[index].measures
-        estimate = self._estimates.get((block, measures[0])) if len(measures) == 1 else None
+        single = measures[0] if len(measures) == 1 else -1
+        estimate = self._estimates.get((block, single, False))
         if estimate is None:
-            return no_estimate(plan, index, columns)
-        return left_out_of(plan, measures[0], columns, estimate)
+            yield no_estimate(plan, index, columns)
+        else:
+            yield left_out_of(plan, single, columns, estimate)
+        clamped = self._estimates.get((block, single, True))
+        if clamped is not None:
+            yield clamped_values(plan, single, columns, clamped)
 
     @property
     def tells_left_out(self) -> bool:
@@ -306,7 +318,7 @@ class Result:
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
         """Say where intervals, which are of noise alone, are narrower than what is missing."""
-        if not found.low:
+        if not found.low or found.clamped:
             return ""
         rows, short = 0, 0
         intervals = self.intervals(confidence)

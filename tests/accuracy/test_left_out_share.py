@@ -111,6 +111,11 @@ def test_words_round_away_from_what_is_claimed() -> None:
     sums = replace(PART, of="sum(x\x1b[31m)", limits=("a", "b"))
     assert "\x1b" not in left_out_words(sums)
     assert "was left out by a and b" in left_out_words(sums)
+    clamped = replace(PART, of="sum(x)", clamped=True)
+    assert left_out_words(clamped).startswith(
+        "Of an average unit's values in sum(x), about 41% (38%"
+    )
+    assert "cannot be told" in left_out_words(replace(clamped, low=0.0, at_least=True))
     untold = LeftOutPart(("a",), "avg(x)", None, None, None, False, ())
     assert left_out_words(untold) == "How much bounding left out of avg(x) is not told."
     whole = LeftOutPart(("u",), "groups of units", 0.0, 0.0, 0.0, False, ())

@@ -183,7 +183,7 @@ def test_a_question_for_all_that_is_left_fits(composition: Composition, tmp_path
     rules = policy(Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.03), **accounts)
     asked = "SELECT k, count(*), count(DISTINCT uid), sum(amount) FROM visits GROUP BY k"
     with opened_with(rules, tmp_path) as opened:
-        assert len(opened.sql(asked).left_out) == 3
+        assert len(opened.sql(asked).left_out) == 4
 
 
 def test_a_question_that_is_too_dear_spends_nothing_on_looks(tmp_path: Path) -> None:
@@ -312,3 +312,23 @@ def test_what_a_query_computes_with_is_told_too(connection: dpsql.Connection) ->
         ("avg(x)", ("a",), False),
         ("rows", (), True),
     ]
+
+
+def test_values_out_of_bounds_are_told_of_each_sum(connection: dpsql.Connection) -> None:
+    """Of the small world's values of n, which are spread over -4 to 18."""
+    result = connection.sql(
+        "SELECT sum(n, contribution_bounds_per_row => (0, 30)) AS a, "
+        "sum(n, contribution_bounds_per_row => (0, 7)) AS b FROM visits",
+        epsilon=100.0,
+        left_out_share=0.5,
+    )
+    told = {part.columns: part for part in result.left_out if part.clamped}
+    assert set(told) == {("a",), ("b",)}
+    for column, true in (("a", 4 / 23), ("b", 15 / 23)):
+        part = told[column,]
+        assert part.low is not None
+        assert part.high is not None
+        assert part.low - 0.02 <= true <= part.high + 0.02
+        assert part.high - part.low < 0.2
+    assert "lie outside their bounds and count as the nearest of these" in result.summary()
+    assert "values of sum" in repr(result.plan)

@@ -146,7 +146,7 @@ def test_the_sensitivity_is_reached(sql: str, expected: int) -> None:
     (plan,) = asked(
         sql, {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
     ).plans
-    (look,) = plan.looks
+    (look,) = (one for one in plan.looks if not one.clamped)
     own = [(key, "1", "p", 4, 1.0) for key in range(4)]
     kept, rungs = moves(plan, look, ([], own, 300))
     assert kept == look.noise.most == expected
@@ -164,7 +164,8 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
     sql = "SELECT a, count(*), count(DISTINCT u), sum(j) FROM r GROUP BY a"
     options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
     (plan,) = asked(sql, options).plans
-    found = {plan.measures[look.measure].measure.name: look for look in plan.looks}
+    asked_of = [(plan.measures[one.measure].measure.name, one) for one in plan.looks]
+    found = {name: look for name, look in asked_of if not look.clamped}
     for name, look in found.items():
         amounts: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for unit, key, _, _, j, _ in rows:
@@ -181,6 +182,26 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
         exact_kept, *climbed = exact(plan, look, rows)
         assert exact_kept == kept
         assert sum(climbed) * look.noise.ladder.grain == left
+
+
+def test_parts_of_values_out_of_bounds_are_those_of_units_and_reach_the_sensitivity() -> None:
+    values = {
+        1: [-1.0, 0.0, 2.0, 3.5],
+        2: [9.0, INF, -INF],
+        3: [NAN, None],
+        4: [1.0],
+        5: [4.0, 2.0],
+    }
+    rows = [(unit, 0, "1", "p", 1, x) for unit, listed in values.items() for x in listed]
+    (plan,) = asked("SELECT a, sum(x) FROM r GROUP BY a", {"left_out_share": 0.1}).plans
+    (look,) = (one for one in plan.looks if one.clamped)
+    whole = look.noise.most
+    kept, *climbed = exact(plan, look, rows)
+    assert climbed == [whole * 1 // 4 + whole + 0 + whole // 2]
+    assert kept == whole * 3 // 4 + 0 + whole + whole // 2
+    for own, expected in (([-5.0] * 3, (0, whole)), ([2.0] * 3, (whole, 0))):
+        world = ([], [(0, "1", "p", 1, x) for x in own], 50)
+        assert moves(plan, look, world) == (expected[0], expected[1] * LADDER_STEPS // whole)
 
 
 def test_no_rows_are_nothing() -> None:
@@ -207,7 +228,9 @@ def test_what_can_be_told_is_decided_by_the_plan(sql: str) -> None:
     (plan,) = asked(sql, {"left_out_share": 0.1}).plans
     (aggregate,) = plan.block.aggregates
     assert plan.left_out_status(aggregate) is LeftOutStatus(STATUSES[sql])
-    assert bool(plan.looks) == (STATUSES[sql] == "looked")
+    missing = [look for look in plan.looks if not look.clamped]
+    assert bool(missing) == (STATUSES[sql] == "looked")
+    assert any(look.clamped for look in plan.looks) == ("sum(" in sql)
 
 
 @pytest.mark.few(4)

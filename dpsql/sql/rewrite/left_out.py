@@ -16,6 +16,7 @@ from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column, count
+from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import clamped, gathered
 from dpsql.sql.rewrite.rewrite import unit_groups
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -45,7 +46,8 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     for (low, span), name in zip(ladder.spans, climbed_columns(look), strict=True):
         sums.append((_total((beyond - low).clamped(0, span)), name))
     outputs = ", ".join(f"{sql} AS {dialect.quote(name)}" for sql, name in sums)
-    units = dialect.derived(_units(rows, only.measures[0].measure, look))
+    units_of = _clamped_units if look.clamped else _units
+    units = dialect.derived(units_of(rows, only.measures[0].measure, look))
     return f"SELECT 1 AS {rows.row_id}, {outputs} FROM {units}"
 
 
@@ -79,6 +81,39 @@ def _units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> str:
         f"{left.widened().sql} AS {rows.internal('left')}"
     )
     return f"SELECT {columns} FROM {dialect.derived(summed)}"
+
+
+def _clamped_units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> str:
+    """Select for each unit which part of its values lies within their bounds, and outside."""
+    assert measure.argument is not None
+    assert measure.lattice is not None
+    dialect, most = rows.dialect, look.noise.most
+    value, flag, found, number = (
+        rows.internal(name) for name in ("value", "outside", "found", "number")
+    )
+    source = total_sql(measure.argument, rows.table, dialect)
+    values = dialect.derived(rows.select([f"{source} AS {value}"]))
+    double = dialect.try_cast(value, "DOUBLE")
+    low, high = dialect.double(measure.lattice.lower), dialect.double(measure.lattice.upper)
+    outside = (
+        f"CASE WHEN {double} IS NULL OR {dialect.is_nan(double)} THEN NULL "
+        f"WHEN {double} < {low} OR {double} > {high} THEN 1 ELSE 0 END"
+    )
+    flags = dialect.derived(f"SELECT {rows.unit}, {outside} AS {flag} FROM {values}")
+    beyond = column(flag, 0, 1, dialect=dialect).sum().or_zero()
+    counted = count(flag, dialect=dialect)
+    summed = dialect.derived(
+        f"SELECT {rows.unit}, {beyond.sql} AS {found}, {counted.sql} AS {number} FROM {flags} "
+        f"GROUP BY {rows.unit}"
+    )
+    all_values, some = counted.named(number), beyond.named(found)
+    within = all_values.split(0, 0, lambda many: (many - some) * most // many).clamped(0, most)
+    left = all_values.split(0, 0, lambda many: some * most // many).clamped(0, most)
+    columns = (
+        f"{within.widened().sql} AS {rows.internal('kept')}, "
+        f"{left.widened().sql} AS {rows.internal('left')}"
+    )
+    return f"SELECT {columns} FROM {summed}"
 
 
 def _kept(rows: PrivateRows, within: Ranged, number: Ranged) -> Ranged:
