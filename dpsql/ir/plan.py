@@ -81,8 +81,8 @@ class LeftOutLook:
     """What is asked beside a block: how much of a measure, by index, bounding keeps and leaves out.
 
     One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum. With
-    ``clamped`` it is asked which part of a unit's values lies outside their bounds instead, in steps
-    of a whole unit.
+    ``clamped`` it is asked which part of a unit's values lies outside their bounds instead, in
+    steps of a whole unit.
     """
 
     measure: int

@@ -157,7 +157,8 @@ def left_out_noise(
     """Build the noise of a look that costs at most ``rho`` or, if that is 0, ``epsilon``.
 
     ``most`` is what bounding lets a unit add in all, ``ladder`` the one for that by default. Half
-    of the price goes to what is kept. Raises ``ParameterError`` where no noise in range is so cheap.
+    of the price goes to what is kept. Raises ``ParameterError`` where no noise in range is so
+    cheap.
     """
     ladder = ladder or Ladder.reaching(most)
     coarsening = 1 << max(0, (most - 1).bit_length() - _KEPT_BITS)

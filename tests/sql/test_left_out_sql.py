@@ -185,7 +185,7 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
 
 
 def test_parts_of_values_out_of_bounds_are_those_of_units_and_reach_the_sensitivity() -> None:
-    values = {
+    values: dict[int, list[float | None]] = {
         1: [-1.0, 0.0, 2.0, 3.5],
         2: [9.0, INF, -INF],
         3: [NAN, None],
@@ -200,7 +200,7 @@ def test_parts_of_values_out_of_bounds_are_those_of_units_and_reach_the_sensitiv
     assert climbed == [whole * 1 // 4 + whole + 0 + whole // 2]
     assert kept == whole * 3 // 4 + 0 + whole + whole // 2
     for own, expected in (([-5.0] * 3, (0, whole)), ([2.0] * 3, (whole, 0))):
-        world = ([], [(0, "1", "p", 1, x) for x in own], 50)
+        world: Any = ([], [(0, "1", "p", 1, x) for x in own], 50)
         assert moves(plan, look, world) == (expected[0], expected[1] * LADDER_STEPS // whole)
 
 
