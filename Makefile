@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check attack bench utility coverage ledger-bench tpch pictures dist clean
+.PHONY: demo test lint types slow check attack bench utility robust coverage ledger-bench tpch pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -42,6 +42,10 @@ utility: $(READY)
 # How often what a reader is told holds of the true values, what bounding leaves out included.
 coverage: $(READY)
 	$(BIN)/python benchmarks/coverage.py
+
+# Whether max_groups_contributed = auto can be left alone: against the best number in hindsight.
+robust: $(READY)
+	$(BIN)/python benchmarks/robust.py
 
 # The ledger: entries per second with every commit on disk, and the same after a million entries.
 ledger-bench: $(READY)
