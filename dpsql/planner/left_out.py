@@ -64,6 +64,8 @@ def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[Le
         return ()
     price = budget.part_for_looks(share, len(told) + len(clamped))
     rho, epsilon = price.rho, price.epsilon
+    if rho == 0.0 and epsilon == 0.0:
+        return ()
     try:
         missing = [
             LeftOutLook(index, left_out_noise(most, rho=rho, epsilon=epsilon))

@@ -332,3 +332,15 @@ def test_values_out_of_bounds_are_told_of_each_sum(connection: dpsql.Connection)
         assert part.high - part.low < 0.2
     assert "lie outside their bounds and count as the nearest of these" in result.summary()
     assert "values of sum" in repr(result.plan)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("composition", list(Composition))
+def test_shares_below_the_units_of_a_ledger_buy_nothing(
+    composition: Composition, tmp_path: Path
+) -> None:
+    accounts = {ANALYST: AccountPolicy(ANALYST, 2.0, 1e-6, composition)}
+    rules = policy(Parameters(epsilon=1e-6, delta=1e-7, left_out_share=1e-15), **accounts)
+    with opened_with(rules, tmp_path) as opened:
+        assert opened.explain("SELECT count(*) FROM visits").blocks[0].left_out[0].sql == ""
+        assert opened.sql("SELECT count(*) FROM visits").left_out[0].told is False
