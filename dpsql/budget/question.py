@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from dpsql.ir.plan import BlockPlan, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, PreparedLook, PrivacyPlan
 from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
 from dpsql.sql.syntax.placeholders import PlaceholderValues
 
 MAX_LOGGED_STATEMENT = 10_000
 """The longest statement that is kept whole, in characters."""
+LOOK_MECHANISM = "left-out look"
+"""What the ledger calls a look at what bounding leaves out."""
 MAX_LOGGED_VALUES = 100
 """How many values of query parameters are kept."""
 MAX_VALUE = 200
@@ -95,6 +97,13 @@ def plan_record(plan: PrivacyPlan, statement: str = "", values: PlaceholderValue
         "blocks": [_block(block) for block in plan.blocks],
     }
     return json.dumps(record, sort_keys=True)
+
+
+def look_record(look: PreparedLook) -> str:
+    """Return a look as the ledger keeps it: it has no statement, and a mechanism of its own."""
+    loss = look.look.noise.loss
+    record = {"mechanism": LOOK_MECHANISM, "rho": loss.rho, "epsilon": loss.epsilon, "delta": 0.0}
+    return json.dumps({"statement": "", "values": [], "blocks": [record]}, sort_keys=True)
 
 
 def read_record(text: str) -> LoggedQuery:

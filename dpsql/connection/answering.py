@@ -9,30 +9,34 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dpsql.accounting.zcdp import ZERO, Amount
+from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
+from dpsql.accuracy.left_out import estimated_share
 from dpsql.budget import BudgetReport, budget_report, payer
-from dpsql.budget.question import plan_record
+from dpsql.budget.question import look_record, plan_record
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
+from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
-from dpsql.pipeline.read import read_exact
-from dpsql.pipeline.release import release_block
-from dpsql.pipeline.release_codec import decode_release, encode_release
-from dpsql.pipeline.released import ReleasedBlock
+from dpsql.pipeline.read import read_exact, read_look
+from dpsql.pipeline.release import release_block, release_look
+from dpsql.pipeline.release_codec import decode_look, decode_release, encode_look, encode_release
+from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
 from dpsql.policy.model import Policy
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import FREE, AnswerNoise, Cost, Result
+from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEstimates, Result
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -41,12 +45,27 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
+_Looks = Mapping[str, ReleasedLook]  # by fingerprint
+
+
 @dataclass(frozen=True, slots=True)
 class _Release:
-    """The released blocks of a question, and as what the ledger keeps them if it does."""
+    """The released blocks of a question, and as what the ledger keeps them if it does.
+
+    ``looks`` are those that were released with them.
+    """
 
     blocks: tuple[ReleasedBlock, ...]
     payload: bytes | None
+    looks: _Looks
+
+
+@dataclass(frozen=True, slots=True)
+class _Charges:
+    """What is reserved for a question, and for each of its looks that has no release yet."""
+
+    question: Charge
+    looks: tuple[tuple[PreparedLook, Charge], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +138,17 @@ class Answerer:
         stored = None if question.fresh or prepared.fresh else self.stored(prepared)
         if stored is not None:
             return self._answered(prepared, self.present_stored(prepared, *stored), began)
-        charge = self._reserve(prepared, question)
-        found = self._read_and_release(prepared)
+        known = self._known_looks(prepared)
+        charges = self._reserve(prepared, question, known)
+        found = self._read_and_release(prepared, charges)
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
-            error = self._failed(charge, found)
+            error = self._failed(charges.question, found)
             _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
             raise error
-        cost = self._settle(prepared, charge, found)
-        return self._answered(prepared, self._present(prepared, found.blocks, cost), began)
+        cost = self._settle(prepared, charges, found)
+        looks = {**known, **found.looks}
+        return self._answered(prepared, self._present(prepared, found.blocks, cost, looks), began)
 
     def explain(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
@@ -135,6 +156,13 @@ class Answerer:
         explanation = self._explained(prepared)
         if self._ledger is None or prepared.fresh or not prepared.blocks:
             return explanation
+        known = self._known_looks(prepared)
+        if known:
+            unknown = [look for look in prepared.looks if look.fingerprint not in known]
+            losses = [look.look.noise.loss for look in unknown]
+            reserved = sum(losses, prepared.plan.reserved)
+            epsilon = prepared.plan.epsilon(reserved)
+            explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
         stored = self.stored(prepared)
         return explanation if stored is None else replace(explanation, answered=stored[1])
 
@@ -197,23 +225,47 @@ class Answerer:
         released = decode_release(self.tails.keys, prepared.blocks, kept.payload)
         return None if released is None else (released, kept.settled)
 
-    def _reserve(self, prepared: Prepared, question: Question) -> Charge:
-        """Charge the worst case, before any private row is read."""
+    def _known_looks(self, prepared: Prepared) -> dict[str, ReleasedLook]:
+        """Find the releases that the account has of a question's looks, which cost nothing."""
+        found = {}
+        for look in prepared.looks:
+            kept = self.paying_ledger().stored(self.payer.analyst, look.fingerprint)
+            known = None if kept is None else decode_look(look, kept.payload)
+            if known is not None:
+                found[look.fingerprint] = known
+        return found
+
+    def _reserve(self, prepared: Prepared, question: Question, known: _Looks) -> _Charges:
+        """Charge the worst case, before any private row is read.
+
+        Looks that are not known yet go first, as all of their price can be given back: if what is
+        left does not allow the question, nothing is spent.
+        """
         self._record_failures()
+        missing = {look.fingerprint: look for look in prepared.looks}
+        looks: list[tuple[PreparedLook, Charge]] = []
         try:
-            return self.paying_ledger().reserve(
-                self.payer.path,
-                Amount.charge(prepared.plan.reserved),
-                query=prepared.fingerprint,
-                plan=plan_record(prepared.plan, question.text, question.values),
-                limits=self.payer.limits,
-            )
+            for asked, look in missing.items():
+                if asked not in known:
+                    loss = look.look.noise.loss
+                    looks.append((look, self._charged(loss, asked, look_record(look))))
+            record = plan_record(prepared.plan, question.text, question.values)
+            charge = self._charged(prepared.plan.reserved, prepared.fingerprint, record)
         except BudgetExceeded as error:
+            for _, reserved in looks:
+                self.paying_ledger().settle(reserved, Amount())
             error.hint = _affordable(prepared, error) or error.hint
             raise
+        return _Charges(charge, tuple(looks))
 
-    def _read_and_release(self, prepared: Prepared) -> _Release | _Failure:
-        """Read the private rows of all blocks and draw what comes out of them.
+    def _charged(self, loss: PrivacyLoss, asked: str, record: str) -> Charge:
+        """Reserve a worst case for what has this fingerprint."""
+        path, limits = self.payer.path, self.payer.limits
+        amount = Amount.charge(loss)
+        return self.paying_ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
+
+    def _read_and_release(self, prepared: Prepared, charges: _Charges) -> _Release | _Failure:
+        """Read the private rows of all blocks and looks, and draw what comes out of them.
 
         Whatever fails here may have failed because of what the rows hold, an error of ours too. So
         nothing of it is told but a code. Raises what the listener to the progress raised.
@@ -221,12 +273,17 @@ class Answerer:
         self._stopped = None
         run = self._run = self.engine.run(self.policy.limits.seconds)
         released: list[ReleasedBlock] = []
+        looks: dict[str, ReleasedLook] = {}
         try:
             with run:
                 for block in prepared.blocks:
                     with read_exact(run, block, self._report_progress) as exact:
                         released.append(release_block(block, exact, self.source))
-                return _Release(tuple(released), encode_release(self.tails.keys, released))
+                for look, _ in charges.looks:
+                    counted = read_look(run, look)
+                    looks[look.fingerprint] = release_look(look, counted, self.source)
+                payload = encode_release(self.tails.keys, released)
+                return _Release(tuple(released), payload, looks)
         except Exception as error:
             if error is self._stopped:
                 raise
@@ -234,21 +291,30 @@ class Answerer:
         finally:
             self._run = None
 
-    def _settle(self, prepared: Prepared, charge: Charge, release: _Release) -> Cost:
+    def _settle(self, prepared: Prepared, charges: _Charges, release: _Release) -> Cost:
         """Commit the actual charge, which depends on the released rows alone, and keep them."""
+        ledger, paid = self.paying_ledger(), prepared.plan.reserved
         loss = sum((each.rows.loss for each in release.blocks), ZERO)
-        settled = charge.lowered_to(Amount.charge(loss))
-        self.paying_ledger().settle(charge, settled, release.payload)
-        return Cost(prepared.plan.reserved, loss, prepared.plan.conversion_delta)
+        settled = charges.question.lowered_to(Amount.charge(loss))
+        ledger.settle(charges.question, settled, release.payload)
+        for look, charge in charges.looks:
+            ledger.settle(charge, charge.amount, encode_look(release.looks[look.fingerprint]))
+            loss, paid = loss + look.look.noise.loss, paid + look.look.noise.loss
+        return Cost(paid, loss, prepared.plan.conversion_delta)
 
     def present_stored(
         self, prepared: Prepared, released: tuple[ReleasedBlock, ...], answered: str
     ) -> Result:
         """Present the answer from a release that was paid for at some time."""
-        return self._present(prepared, released, replace(FREE, answered=answered))
+        known = self._known_looks(prepared)
+        return self._present(prepared, released, replace(FREE, answered=answered), known)
 
     def _present(
-        self, prepared: Prepared, released: tuple[ReleasedBlock, ...], cost: Cost
+        self,
+        prepared: Prepared,
+        released: tuple[ReleasedBlock, ...],
+        cost: Cost,
+        looks: _Looks = MappingProxyType({}),
     ) -> Result:
         """Run the tail over what was released."""
         query = prepared.query
@@ -259,6 +325,7 @@ class Answerer:
             lambda: self._explained(prepared),
             cost,
             AnswerNoise(query.outputs, query.supports, prepared.plan.blocks, counts),
+            _estimates(prepared, looks),
         )
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
@@ -313,6 +380,16 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     if within is None:
         return None
     return f"what is left allows less: {within}. Ask for a larger max_error"
+
+
+def _estimates(prepared: Prepared, looks: _Looks) -> LeftOutEstimates:
+    """Compute what bounding left out, from the looks that are known."""
+    return {
+        (number, look.look.measure, look.look.clamped): estimated_share(known.noise, known.release)
+        for number, block in enumerate(prepared.blocks)
+        for look in block.looks
+        if (known := looks.get(look.fingerprint)) is not None
+    }
 
 
 def _short(prepared: Prepared) -> str:

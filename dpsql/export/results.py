@@ -194,7 +194,7 @@ def _portable(result: Result, position: int, type_: str, array: pyarrow.ChunkedA
 
 
 def _circumstances(result: Result, confidence: float) -> dict[str, object]:
-    """Return how the answer came about: confidence of its intervals, mechanisms and cost."""
+    """Return how the answer came about: its intervals' confidence, mechanisms, cost, bounding."""
     cost = result.cost
     return {
         "confidence": confidence,
@@ -204,7 +204,15 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
             "settled": _loss(cost.settled, cost.settled_epsilon),
             "conversion_delta": cost.conversion_delta,
         },
+        **_left_out(result),
     }
+
+
+def _left_out(result: Result) -> dict[str, object]:
+    """Return what bounding left out, where a part of the price was for telling it."""
+    if not result.tells_left_out:
+        return {}
+    return {"left_out": [asdict(one) for one in result.left_out]}
 
 
 def explanation_json(explanation: Explanation) -> str:

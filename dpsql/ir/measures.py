@@ -204,6 +204,26 @@ class Measure:
         return self.contribution(1)[0] >= 0
 
     @property
+    def counts_units(self) -> bool:
+        """True if a unit adds 1 at most, however many rows it has."""
+        return self.kind in (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
+
+    @property
+    def adds_up(self) -> bool:
+        """True if rows add something to it, and none takes away.
+
+        Such are counts, and sums of values that cannot be negative. Then what bounding leaves out
+        is a part of what there is.
+        """
+        if self.counts_units:
+            return True
+        if self.kind in (MeasureKind.ROWS, MeasureKind.VALUES, MeasureKind.NUMBERS):
+            return True
+        if self.kind is not MeasureKind.SUM or self.lattice is None or self.lattice.low < 0:
+            return False
+        return self.per_group is None or self.per_group[0] <= 0 <= self.per_group[1]
+
+    @property
     def step(self) -> float:
         """The value of one released step, in the units of the answer."""
         if self.weights is not None:

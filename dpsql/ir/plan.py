@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
@@ -21,6 +22,7 @@ from dpsql.mechanisms.gaussian_cost import (
     gaussian_price_of_quantile,
     gaussian_price_of_selection,
 )
+from dpsql.mechanisms.left_out import LeftOutNoise
 from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
 
@@ -82,6 +84,28 @@ class Bounding:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutLook:
+    """What is asked beside a block: how much of a measure, by index, bounding keeps and leaves out.
+
+    One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum. With
+    ``clamped`` it is asked which part of a unit's values lies outside their bounds instead, in
+    steps of a whole unit.
+    """
+
+    measure: int
+    noise: LeftOutNoise
+    clamped: bool = False
+
+
+class LeftOutStatus(Enum):
+    """What can be said of how much bounding leaves out of an aggregate."""
+
+    LOOKED = "looked"  # an estimate, from a look
+    NOTHING = "nothing"  # bounding cannot leave out any of it
+    NOT_TOLD = "not told"
+
+
+@dataclass(frozen=True, slots=True)
 class BlockPlan:
     """The plan of one private block.
 
@@ -91,7 +115,8 @@ class BlockPlan:
     or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
     turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
     then (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
-    Gaussian DP costs, and the block is charged so.
+    Gaussian DP costs, and the block is charged so. ``looks`` are asked and paid for apart, where
+    the account has no release of them yet.
     """
 
     block: Block
@@ -105,6 +130,35 @@ class BlockPlan:
     one_shot: PrivacyLoss | None = None
     gaussian: bool = False
     candidates: tuple[Candidate, ...] = ()
+    looks: tuple[LeftOutLook, ...] = ()
+
+    @property
+    def groups_added(self) -> int | None:
+        """The most groups that a unit adds to with undivided weight; None without such a number.
+
+        None as well where looks have no price: in Gaussian DP.
+        """
+        if (
+            self.gaussian
+            or self.cascade is not None
+            or self.selection.needs_pairs
+            or self.block.quantiles
+        ):
+            return None
+        if self.bounding is not None:
+            return None if self.bounding.weighted else self.bounding.kept
+        return self.block.domain_size if self.block.known_domain else None
+
+    def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
+        """Tell what can be said of what bounding leaves out of an aggregate."""
+        if aggregate.quantile is not None or aggregate.kind.composed:
+            return LeftOutStatus.NOT_TOLD
+        (index,) = aggregate.measures
+        if any(look.measure == index and not look.clamped for look in self.looks):
+            return LeftOutStatus.LOOKED
+        units = self.measures[index].measure.counts_units
+        every = self.bounding is None and self.cascade is None and not self.selection.needs_pairs
+        return LeftOutStatus.NOTHING if units and every else LeftOutStatus.NOT_TOLD
 
     @property
     def cascade(self) -> Cascade | None:
@@ -222,16 +276,26 @@ class BlockPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedLook:
+    """A look ready to be run: its generated SQL, and the fingerprint by which it is known."""
+
+    look: LeftOutLook
+    statement: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
     ``statement`` is how private rows are read, under a salt that is shown; each read has a salt of
-    its own. ``keys`` are the released key columns and their types.
+    its own. ``keys`` are the released key columns and their types. ``looks`` are those of the plan.
     """
 
     plan: BlockPlan
     statement: str
     keys: tuple[Column, ...]
+    looks: tuple[PreparedLook, ...] = ()
 
     @property
     def name(self) -> str:
@@ -253,10 +317,19 @@ class PreparedBlock:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyPlan:
-    """The plan of a whole statement: one block plan per private block, costs added."""
+    """The plan of a whole statement: one block plan per private block, costs added.
+
+    ``reserved`` is the worst case of its blocks, without looks.
+    """
 
     blocks: tuple[BlockPlan, ...]
     reserved: PrivacyLoss
+
+    @property
+    def reserved_with_looks(self) -> PrivacyLoss:
+        """The worst case where the account has no release of any look."""
+        looks = (look.noise.loss for block in self.blocks for look in block.looks)
+        return sum(looks, self.reserved)
 
     @property
     def conversion_delta(self) -> float:

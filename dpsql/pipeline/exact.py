@@ -48,6 +48,17 @@ class ExactUnion:
 
 
 @dataclass(frozen=True, slots=True)
+class ExactLook:
+    """What bounding keeps of a measure, and how far units climbed in each span of a ladder.
+
+    Sums over units, in steps of the measure's quantum.
+    """
+
+    kept: int
+    climbed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExactCascade:
     """What the steps of a cascade read, each when it is asked for.
 

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.ir.query import Block, Key, Source
 from dpsql.ir.relations import RowSet, bottom_up
 from dpsql.policy.parameters import PARAMETERS, Parameters
@@ -30,7 +30,7 @@ from dpsql.sql.syntax.text import put
 _LEFT_OUT: dict[type, frozenset[str]] = {
     Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh"}),
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
-    BlockPlan: frozenset({"candidates"}),
+    BlockPlan: frozenset({"candidates", "looks"}),
     Key: frozenset({"text"}),
     Source: frozenset({"table"}),  # its columns are among those of the rows
     Measure: frozenset({"text"}),
@@ -42,6 +42,20 @@ _PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
 def fingerprint(plans: Sequence[BlockPlan]) -> str:
     """Digest what the release of these blocks depends on: SHA-256, in hexadecimal digits."""
     return _digest(_canonical(tuple(plans)))
+
+
+def look_fingerprint(plan: BlockPlan, look: LeftOutLook) -> str:
+    """Digest what a look asks: whose rows, which, by which keys, under which bounds.
+
+    Not how precisely: what was learned at one price is known at another.
+    """
+    block, noise = plan.block, look.noise
+    asked = (
+        *("left out", block.source, block.unit_column, block.condition, block.keys),
+        *(plan.measures[look.measure].measure, plan.bounding, plan.declared),
+        *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
+    )
+    return _digest(_canonical(asked))
 
 
 def _canonical(value: object) -> str:

@@ -16,10 +16,10 @@ from sqlglot import exp
 from dpsql.core.schema import Column, Table, fold
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import Scan, bottom_up
-from dpsql.pipeline.fingerprint import fingerprint
+from dpsql.pipeline.fingerprint import fingerprint, look_fingerprint
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
@@ -34,6 +34,7 @@ from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.relations.from_clause import from_clause
+from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
@@ -103,6 +104,11 @@ class Prepared:
     def fresh(self) -> bool:
         """True if a block's OPTIONS ask for new noise."""
         return any(block.plan.block.fresh for block in self.blocks)
+
+    @property
+    def looks(self) -> tuple[PreparedLook, ...]:
+        """The looks at what bounding leaves out, of all blocks."""
+        return tuple(look for block in self.blocks for look in block.looks)
 
     def explain(self) -> Explanation:
         """Explain the plan in words and numbers."""
@@ -265,7 +271,15 @@ class Preparer:
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = self._statement(plan)
-        return PreparedBlock(plan, statement, self._key_columns(plan, statement, text))
+        keys = self._key_columns(plan, statement, text)
+        looks = [self._look(plan, look) for look in plan.looks]
+        return PreparedBlock(plan, statement, keys, tuple(looks))
+
+    def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
+        """Write a look's SQL and bind it: its expressions are those of the block."""
+        statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
+        self._engine.bind(statement)
+        return PreparedLook(look, statement, look_fingerprint(plan, look))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.

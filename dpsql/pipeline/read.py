@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.measures import Ranked
-from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.pipeline.cascade import read_cascade
-from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion, HistogramsOf, KeysOf, keys_at
+from dpsql.pipeline.exact import (
+    ExactBlock,
+    ExactCascade,
+    ExactLook,
+    ExactUnion,
+    HistogramsOf,
+    KeysOf,
+    keys_at,
+)
 from dpsql.pipeline.set_union import Percent, read_set_union
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns
 from dpsql.sql.rewrite.quantile_histograms import (
     GROUPS,
     HistogramSQL,
@@ -53,6 +62,13 @@ def read_exact(
             yield read_set_union(plan, union, scratch, block.keys, progress)
         else:
             yield _stored(block, scratch, dialect)
+
+
+def read_look(rows: PrivateReader, look: PreparedLook) -> ExactLook:
+    """Read what bounding keeps and leaves out."""
+    climbed = climbed_columns(look.look)
+    found = rows.exact(look.statement, (), [KEPT_COLUMN, *climbed]).measures
+    return ExactLook(int(found[KEPT_COLUMN][0]), tuple(int(found[name][0]) for name in climbed))
 
 
 def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBlock:

@@ -16,17 +16,26 @@ from dpsql.accuracy.estimates import estimate
 from dpsql.engines.base import ExactRows
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Measure, Quantile
-from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.cascade import COUNTINGS, NAMED_ALONE
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.cascade import CascadeValues, draw_cascade
-from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion, HistogramsOf, KeysOf, keys_at
+from dpsql.pipeline.exact import (
+    ExactBlock,
+    ExactCascade,
+    ExactLook,
+    ExactUnion,
+    HistogramsOf,
+    KeysOf,
+    keys_at,
+)
 from dpsql.pipeline.released import (
     NumericArray,
     ReleasedBlock,
+    ReleasedLook,
     ReleasedRows,
     drawn_columns,
     with_noise_columns,
@@ -45,6 +54,15 @@ def release_block(
         return ReleasedBlock(block, release_set_union(block.plan, exact, source))
     rows = release(block.plan, exact.rows, source, exact.histograms, exact.keys_of)
     return ReleasedBlock(block, rows)
+
+
+def release_look(look: PreparedLook, exact: ExactLook, source: EntropySource) -> ReleasedLook:
+    """Draw what is told of what bounding keeps and leaves out.
+
+    Guarantee: ``look.look.noise.loss``, for exact sums within the sensitivity of ``left_out_sql``.
+    """
+    noise = look.look.noise
+    return ReleasedLook(noise, noise.release(exact.kept, exact.climbed, source))
 
 
 def release_set_union(plan: BlockPlan, exact: ExactUnion, source: EntropySource) -> ReleasedRows:

@@ -18,19 +18,24 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import ZERO
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
-from dpsql.errors import LedgerError
-from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.errors import LedgerError, ParameterError
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ledger import MAX_RELEASE
+from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.released import (
     NumericArray,
     ReleasedBlock,
+    ReleasedLook,
     ReleasedRows,
     drawn_columns,
     with_noise_columns,
 )
 
 _VERSION: Final = 1
+STALE_PRICE: Final = 0.25
+"""The part of a look's present price below which an older release of it is asked for anew."""
+_LOOK_PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 _LEAST_BYTES = 2  # that a row takes in JSON
 _PARTS: Final = frozenset({"types", "positions", "dtypes", "keys", "values"})
 _DTYPES: Final = frozenset(
@@ -81,14 +86,66 @@ def decode_release(
         )
 
 
-def _document(payload: object) -> dict[str, Any]:
+def encode_look(found: ReleasedLook) -> bytes:
+    """Pack what was released of a look into bytes, with the price that says how noisy it is."""
+    noise, release = found.noise, found.release
+    document = {
+        "look": _VERSION,
+        "rho": noise.rho,
+        "epsilon": noise.epsilon,
+        "kept": release.kept,
+        "rungs": release.rungs,
+    }
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
+    """Unpack what was released of a look; None if it is too noisy to be used again.
+
+    That is a release of less than ``STALE_PRICE`` of what the look costs now. Raises
+    ``LedgerError`` (``ledger_corrupt``) for what no look was packed as.
+    """
+    document = _json_object(payload)
+    _require(document.keys() == _LOOK_PARTS)
+    if document["look"] != _VERSION:
+        return None
+    float64, rungs = np.dtype(np.float64), _list(document["rungs"])
+    now = look.look.noise
+    _require(len(rungs) == now.ladder.rungs)
+    _require(all(_fits(document[part], float64) for part in ("rho", "epsilon", "kept")))
+    _require(all(_fits(rung, float64) for rung in rungs))
+    rho, epsilon = float(document["rho"]), float(document["epsilon"])
+    _require(0.0 <= min(rho, epsilon) == 0.0 < max(rho, epsilon))
+    if rho < STALE_PRICE * now.rho or epsilon < STALE_PRICE * now.epsilon:
+        return None
+    release = LeftOutRelease(float(document["kept"]), tuple(map(float, rungs)))
+    return ReleasedLook(_noise_at(now, rho, epsilon), release)
+
+
+def _noise_at(noise: LeftOutNoise, rho: float, epsilon: float) -> LeftOutNoise:
+    """Build the same noise at the price that was paid for it."""
+    if (rho, epsilon) == (noise.rho, noise.epsilon):
+        return noise
+    try:
+        return left_out_noise(noise.most, noise.ladder, rho=rho, epsilon=epsilon)
+    except ParameterError:
+        raise _corrupt() from None
+
+
+def _json_object(payload: object) -> dict[str, Any]:
     try:
         _require(isinstance(payload, str | bytes))
         document = json.loads(payload, parse_constant=_no_constant)  # type: ignore[arg-type]
     except (ValueError, RecursionError, MemoryError):
         raise _corrupt() from None
-    _require(isinstance(document, dict) and type(document.get("release")) is int)
+    _require(isinstance(document, dict))
     found: dict[str, Any] = document
+    return found
+
+
+def _document(payload: object) -> dict[str, Any]:
+    found = _json_object(payload)
+    _require(type(found.get("release")) is int)
     return found
 
 

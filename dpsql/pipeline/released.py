@@ -12,6 +12,7 @@ from dpsql.accuracy.intervals import interval_of, noise_scales
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block, NoiseFigure
+from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease
 
 NumericArray = NDArray[np.int64] | NDArray[np.float64]
 
@@ -45,6 +46,14 @@ class ReleasedBlock:
 
     block: PreparedBlock
     rows: ReleasedRows
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedLook:
+    """What was released of a look, and the noise that is on it."""
+
+    noise: LeftOutNoise
+    release: LeftOutRelease
 
 
 def drawn_columns(block: Block) -> list[str]:

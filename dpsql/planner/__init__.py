@@ -21,6 +21,7 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
+from dpsql.planner.left_out import looks_possible, priced_looks
 from dpsql.planner.max_error import (
     ErrorTarget,
     all_kept,
@@ -97,8 +98,28 @@ def plan_within_epsilon(
 ) -> BlockPlan:
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
-    Of those that keep a maximum error, if any does and the block asks for one.
+    Of those that keep a maximum error, if any does and the block asks for one. Where a part of the
+    price is for telling what bounding leaves out, and that can be told, the plan has the rest.
     """
+    planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
+    whole = planned(0.0)
+    share = block.parameters.left_out_share
+    if share == 0.0 or not looks_possible(whole):
+        return whole
+    plan = planned(share)
+    budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
+    looks = priced_looks(plan, budget, share)
+    return replace(plan, looks=looks) if looks else whole
+
+
+def _plan_for_share(
+    block: Block,
+    mechanism: str | None,
+    composition: Composition,
+    delta_for_conversion: float,
+    left_out_share: float,
+) -> BlockPlan:
+    """Find the best plan for what is left of the price without the part for looks."""
     mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISM_NAMES:
         raise ParameterError(
@@ -108,6 +129,8 @@ def plan_within_epsilon(
         )
     share = share_without_quantiles(block)
     budget = QueryBudget.of(block.parameters, composition, share, delta_for_conversion)
+    if left_out_share:
+        budget = budget.without(left_out_share)
     options = _options(block, budget)
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:

@@ -94,6 +94,27 @@ class QueryBudget:
         whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
         return cls(whole.epsilon, whole.delta, composition, share)
 
+    def without(self, part: float) -> QueryBudget:
+        """Return what is left for the block if a part of the price goes to its looks.
+
+        That is a part of ρ, or of ε under basic composition; δ stays whole, as looks need none.
+        """
+        if not self.basic:
+            return replace(self, share=self.share * (1 - part))
+        left = _in_units(PrivacyLoss(0.0, 0.0, self.epsilon * (1 - part)))
+        return replace(self, epsilon=left.epsilon)
+
+    def part_for_looks(self, part: float, looks: int) -> PrivacyLoss:
+        """Return the price of each of some looks, in whole units of a ledger.
+
+        With what is left without them, all of them cost the whole at most.
+        """
+        left = self.without(part)
+        if self.basic:
+            return _in_units(PrivacyLoss(0.0, 0.0, (self.epsilon - left.epsilon) / looks))
+        rho = self.halved().rho - left.halved().rho
+        return _in_units(PrivacyLoss(rho / looks, 0.0))
+
     @property
     def gaussian(self) -> bool:
         """True if costs are those of Gaussian DP."""

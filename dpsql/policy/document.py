@@ -143,6 +143,7 @@ class DefaultsSection(Section):
     min_units_per_group: int = _default("min_units_per_group")
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
     max_error: float | None = _default("max_error")
+    left_out_share: float = _default("left_out_share")
 
     _checked = field_validator("*", mode="plain")(checked_parameter)
 

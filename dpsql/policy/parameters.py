@@ -52,6 +52,7 @@ EPSILON_LIMITS: Final = (1e-6, 1000.0)
 DELTA_LIMITS: Final = (1e-18, 0.5)
 COUNT_LIMITS: Final = (1, 2**31 - 1)
 ERROR_LIMITS: Final = (1e-12, 1e30)
+LEFT_OUT_LIMITS: Final = (0.0, 0.5)
 MAX_SUGGESTIONS: Final = 20
 
 
@@ -181,6 +182,15 @@ _TABLE: Final = (
         optional=True,
         in_plan=True,
     ),
+    ParameterSpec(
+        "left_out_share",
+        float,
+        option="Part of the price that goes to telling what bounding leaves out; 0 for none.",
+        default="Part of a query's price that goes to an estimate of what bounding leaves out of "
+        "its counts and sums, where the account has none yet; 0 for none.",
+        limits=LEFT_OUT_LIMITS,
+        in_plan=True,
+    ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
 """Every privacy parameter, in the order in which they are listed."""
@@ -203,6 +213,7 @@ class Parameters:
     ``contribution_bounding``: how a unit with too many groups is bounded. ``max_error``: half the
     width that intervals of counts and sums may have, in the units of the answer; the query then
     costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
+    ``left_out_share``: the part of the price that goes to telling what bounding leaves out.
     """
 
     epsilon: float = 0.5
@@ -213,6 +224,7 @@ class Parameters:
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
+    left_out_share: float = 0.0
 
     @property
     def automatic(self) -> bool:
@@ -237,6 +249,7 @@ class PrivacyParameters(TypedDict, total=False):
     min_units_per_group: int
     contribution_bounding: ContributionBounding | Literal["sample", "weight"]
     max_error: float | None
+    left_out_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +267,7 @@ class Overrides:
     min_units_per_group: object = NOT_GIVEN
     contribution_bounding: object = NOT_GIVEN
     max_error: object = NOT_GIVEN
+    left_out_share: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -275,7 +289,7 @@ class Maxima:
 
     There is none for ``min_units_per_group``, whose default is already the least a query may use,
     nor for ``contribution_bounding``, which is a choice and not an amount, nor for ``max_error``:
-    the epsilon that it takes has one.
+    the epsilon that it takes has one. Nor for ``left_out_share``, which is a part of that epsilon.
     """
 
     epsilon: float | None = None

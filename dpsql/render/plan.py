@@ -94,14 +94,24 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         parts.append(indented(_noise_table(block), above=1))
     if block.steps:
         parts.append(indented(_step_table(block), above=1))
+    if block.left_out:
+        parts.append(indented(_left_out_table(block), above=1))
     if len(block.rates) > 1:
         parts.append(indented(_rate_table(block), above=1))
     parts.append(indented(_candidate_table(block), above=1))
     which = "the only statement that reads protected rows"
     if block.steps:
         which = "the stage with a round, the first of the statements that read protected rows"
-    parts += [_heading("Private SQL", which)]
-    return [*parts, sql_panel(_laid_out(block.sql))]
+    looks = list(dict.fromkeys(figure.sql for figure in block.left_out if figure.sql))
+    if looks:
+        which = which.replace(
+            "the only statement that reads", "with the looks below, all that reads"
+        )
+    parts += [_heading("Private SQL", which), sql_panel(_laid_out(block.sql))]
+    for sql in looks:
+        note = "what bounding leaves out, read where the account does not know it yet"
+        parts += [_heading("Look", note), sql_panel(_laid_out(sql))]
+    return parts
 
 
 def _appearance(block: BlockExplanation) -> str:
@@ -169,6 +179,23 @@ def _step_table(block: BlockExplanation) -> Table:
             significant(step.delta) if step.delta else "",
             significant(step.noise_std),
             thresholds,
+        )
+    return table
+
+
+def _left_out_table(block: BlockExplanation) -> Table:
+    table = titled("Left out of", "told", "caused by", "price", "std in units", right=(3, 4))
+    for figure in block.left_out:
+        loss = figure.loss
+        price = f"ρ {significant(loss.rho)}" if loss.rho else f"ε {significant(loss.epsilon)}"
+        told = "an estimate" if figure.sql else figure.status
+        _row(
+            table,
+            figure.aggregate,
+            told,
+            ", ".join(figure.limits),
+            price if figure.sql else "",
+            significant(figure.noise_std) if figure.sql else "",
         )
     return table
 

@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.accuracy.left_out import left_out_limits
 from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
-from dpsql.ir.plan import BlockPlan, Candidate, PreparedBlock, PrivacyPlan
+from dpsql.ir.plan import (
+    BlockPlan,
+    Candidate,
+    LeftOutStatus,
+    PreparedBlock,
+    PreparedLook,
+    PrivacyPlan,
+)
 from dpsql.ir.query import Query
 from dpsql.mechanisms.cascade import (
     CAP_CHOICES,
@@ -18,6 +26,7 @@ from dpsql.mechanisms.cascade import (
     CascadeGoal,
     LookNoise,
 )
+from dpsql.mechanisms.left_out import LADDER_STEPS
 from dpsql.mechanisms.utility import UtilityBound
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.max_error import ExchangeRate
@@ -61,6 +70,25 @@ class StepFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutFigure:
+    """What an answer will say of how much bounding left out of an aggregate.
+
+    ``status`` is ``looked``, ``nothing`` or ``not told``. A look costs ``loss`` where the account
+    has no release of it yet, counts units with a noise of ``noise_std`` units, and of what one unit
+    has left out at most ``reach``, in steps of the values' lattice; ``limits`` names what causes it
+    and ``sql`` is its statement. All but ``aggregate`` and ``status`` say nothing without a look.
+    """
+
+    aggregate: str
+    status: str
+    limits: tuple[str, ...] = ()
+    loss: PrivacyLoss = ZERO
+    noise_std: float = 0.0
+    reach: int = 0
+    sql: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BlockExplanation:
     """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
 
@@ -77,7 +105,8 @@ class BlockExplanation:
     that keeps a maximum error. ``rates`` say which margins of 95% intervals which epsilons buy,
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
-    first of them, and figures of noise are those at a cap of 1.
+    first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
+    of the price goes to telling what bounding leaves out.
     """
 
     table: str
@@ -101,6 +130,7 @@ class BlockExplanation:
     epsilon: float = 0.0
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
+    left_out: tuple[LeftOutFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +163,12 @@ class Explanation:
 
 
 def explain_block(
-    plan: BlockPlan, sql: str, rates: tuple[ExchangeRate, ...] = ()
+    plan: BlockPlan,
+    sql: str,
+    rates: tuple[ExchangeRate, ...] = (),
+    looks: Sequence[PreparedLook] = (),
 ) -> BlockExplanation:
-    """Return the figures of one block plan."""
+    """Return the figures of one block plan, with its looks."""
     block, selection = plan.block, plan.selection
     half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
     step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
@@ -162,7 +195,42 @@ def explain_block(
         epsilon=block.parameters.epsilon,
         rates=rates,
         steps=_steps(plan),
+        left_out=_left_out_figures(plan, looks),
     )
+
+
+def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[LeftOutFigure, ...]:
+    """List what is told of what bounding leaves out, where a part of the price is for it."""
+    if not plan.block.parameters.left_out_share:
+        return ()
+    by_measure = {one.look.measure: one for one in looks if not one.look.clamped}
+    clamped = {one.look.measure: one for one in looks if one.look.clamped}
+    found = []
+    for aggregate in plan.block.aggregates:
+        status = plan.left_out_status(aggregate)
+        figure = LeftOutFigure(aggregate.text, status.value)
+        if status is LeftOutStatus.LOOKED:
+            (index,) = aggregate.measures
+            noise, prepared = by_measure[index].look.noise, by_measure[index]
+            figure = replace(
+                figure,
+                limits=left_out_limits(plan, plan.measures[index].measure),
+                loss=noise.loss,
+                noise_std=noise.rung_noise.std(1) / LADDER_STEPS,
+                reach=noise.ladder.top,
+                sql=prepared.statement,
+            )
+        found.append(figure)
+        outside = clamped.get(aggregate.measures[0]) if len(aggregate.measures) == 1 else None
+        if outside is not None:
+            noise = outside.look.noise
+            text = f"values of {aggregate.text}"
+            std = noise.rung_noise.std(1) / LADDER_STEPS
+            limits = ("contribution_bounds_per_row",)
+            found.append(
+                LeftOutFigure(text, "looked", limits, noise.loss, std, 1, outside.statement)
+            )
+    return tuple(found)
 
 
 def _steps(plan: BlockPlan) -> tuple[StepFigure, ...]:
@@ -203,15 +271,16 @@ def explain(
     rates: Sequence[tuple[ExchangeRate, ...]],
 ) -> Explanation:
     """Return the explanation of a planned statement, with the exchange rates of each block."""
+    reserved = plan.reserved_with_looks
     return Explanation(
         query=query.text,
         tail=query.tail,
         blocks=tuple(
-            explain_block(block.plan, block.statement, rate)
+            explain_block(block.plan, block.statement, rate, block.looks)
             for block, rate in zip(blocks, rates, strict=True)
         ),
-        reserved=plan.reserved,
-        reserved_epsilon=plan.epsilon(plan.reserved),
+        reserved=reserved,
+        reserved_epsilon=plan.epsilon(reserved),
         conversion_delta=plan.conversion_delta,
     )
 

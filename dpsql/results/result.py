@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,14 @@ from numpy.typing import NDArray
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
+from dpsql.accuracy.left_out import (
+    LeftOutPart,
+    ShareEstimate,
+    clamped_values,
+    left_out_of,
+    left_out_words,
+    no_estimate,
+)
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
@@ -80,6 +89,13 @@ class AnswerNoise:
     released: tuple[int, ...] = ()
 
 
+LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
+"""Estimates of what bounding left out, by the block and the measure they are of.
+
+The last part of a key is True for those of values outside their bounds.
+"""
+
+
 class Result:
     """The answer to one statement.
 
@@ -94,7 +110,9 @@ class Result:
         explain: Callable[[], Explanation],
         cost: Cost = FREE,
         noise: AnswerNoise = AnswerNoise(),
+        left_out: LeftOutEstimates = MappingProxyType({}),
     ) -> None:
+        self._estimates = left_out
         self._answer = answer
         self._width = len(answer.names) - len(noise.supports)
         self._noise = noise
@@ -244,7 +262,77 @@ class Result:
                 zip(self._noise.plans, self._noise.released, strict=True)
             )
         ]
-        return summary(parts, confidence, self.cost.stored)
+        said = summary(parts, confidence, self.cost.stored)
+        return "\n".join([said, *self._left_out_sentences(confidence)]).strip("\n")
+
+    @property
+    def left_out(self) -> tuple[LeftOutPart, ...]:
+        """How much bounding left out of each aggregate, by the columns that show it as released.
+
+        By private estimates, where ``left_out_share`` of the price went to them; aggregates that
+        count alike have one. They follow from what was released, and cost nothing more.
+        """
+        found: dict[tuple[object, ...], LeftOutPart] = {}
+        for block, plan in enumerate(self._noise.plans):
+            shown = self._shown(block)
+            for index in range(len(plan.block.aggregates)):
+                columns = tuple(one.name for one in shown if one.aggregate == index)
+                for one in self._left_out_of(block, index, columns):
+                    if shown and not columns and not one.told:
+                        continue  # nobody sees it
+                    key = (block, plan.block.aggregates[index].measures, one.of, one.clamped)
+                    before = found[key].columns if key in found else ()
+                    found[key] = replace(one, columns=(*before, *columns))
+        return tuple(found.values())
+
+    def _left_out_of(
+        self, block: int, index: int, columns: tuple[str, ...]
+    ) -> Iterator[LeftOutPart]:
+        """Yield what is told of an aggregate, and of its values where these are clamped."""
+        plan = self._noise.plans[block]
+        measures = plan.block.aggregates[index].measures
+        single = measures[0] if len(measures) == 1 else -1
+        estimate = self._estimates.get((block, single, False))
+        if estimate is None:
+            yield no_estimate(plan, index, columns)
+        else:
+            yield left_out_of(plan, single, columns, estimate)
+        clamped = self._estimates.get((block, single, True))
+        if clamped is not None:
+            yield clamped_values(plan, single, columns, clamped)
+
+    @property
+    def tells_left_out(self) -> bool:
+        """True if a part of the price was for telling what bounding left out."""
+        return any(plan.block.parameters.left_out_share for plan in self._noise.plans)
+
+    def _left_out_sentences(self, confidence: float) -> list[str]:
+        """Say what bounding left out, where the question paid for knowing it."""
+        if not self.tells_left_out:
+            return []
+        lines = []
+        for one in self.left_out:
+            wider = self._narrower_than_left_out(one, confidence)
+            lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
+        return lines
+
+    def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
+        """Say where intervals, which are of noise alone, are narrower than what is missing."""
+        if not found.low or found.clamped:
+            return ""
+        rows, short = 0, 0
+        intervals = self.intervals(confidence)
+        for name in found.columns:
+            values = self._numbers(self.columns.index(name))
+            missing = values * (found.low / (1 - found.low)) if found.low < 1 else values * np.inf
+            rows += len(values)
+            short += int((values + missing > intervals[name].high).sum())
+        if not short:
+            return ""
+        return (
+            f"Beware: in {short:,} of {rows:,} values that is more than their intervals take in, "
+            "which are of noise alone."
+        )
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """List the columns that show aggregates of a block as released."""

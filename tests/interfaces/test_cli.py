@@ -166,6 +166,7 @@ def test_privacy_parameters_reach_the_plan(world: Path) -> None:
         "min_units_per_group": 5,
         "contribution_bounding": "sample",
         "max_error": None,
+        "left_out_share": 0.0,
     }
 
 

@@ -76,6 +76,14 @@ def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
     return _Rewriter(PrivateRows(plan, table, 0, dialect)).contributions()
 
 
+def unit_groups(rows: PrivateRows) -> str:
+    """Write the SQL of what the rows of each unit in each group add up to, before any bounds.
+
+    One row per unit and keys: these, and a column of each measure as it is gathered.
+    """
+    return _Rewriter(rows).per_unit()
+
+
 @dataclass(frozen=True, slots=True)
 class SteppedSQL:
     """The statements that compute contributions by the end of each of some steps, read once.
@@ -153,6 +161,10 @@ class _Rewriter:
         columns = ", ".join([*self.rows.keys, *self.rows.measures])
         row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
+
+    def per_unit(self) -> str:
+        """Write one row per (unit, key) with what the unit's rows add to the group."""
+        return self._per_unit(self.dialect.derived(self._steps()))
 
     def contributions(self, steps: str | None = None) -> str:
         """Write one row per (unit, key) with what the unit contributes to the group.

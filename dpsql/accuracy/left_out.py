@@ -1,0 +1,231 @@
+"""How much bounding left out of an answer, in numbers and in plain words.
+
+All is computed from what a look released and from the plan: post-processing. A ladder is cut at the
+height that suits its noise (:mod:`dpsql.mechanisms.left_out`): where units have more left out than
+that, an estimate is one of "at least". All heights are looked at, so the confidence is shared among
+them: what is said of the one that is chosen holds with the confidence stated, whichever it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+from dpsql.core.formatting import printable
+from dpsql.ir.measures import Measure, MeasureKind
+from dpsql.ir.plan import BlockPlan, LeftOutStatus
+from dpsql.mechanisms.additive import IndependentNoise
+from dpsql.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
+
+LEFT_OUT_CONFIDENCE: Final = 0.95
+_CLOSE = 0.2  # the widest interval of which both ends are told
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutPart:
+    """How much bounding left out of columns of an answer, by an estimate with noise.
+
+    ``columns`` show what was counted as it was released; none do where the query computes with it.
+    ``of`` says of what: ``rows``, ``groups of units``, ``sum(x)``. ``share`` is the part of it that
+    was left out, over all groups, released or not; it lies between ``low`` and ``high`` with 95%
+    confidence. ``at_least`` is True where the noise hides how much single units have left out: then
+    ``share`` is that of most units, and only ``low`` says something. ``limits`` names what caused
+    it. With ``clamped`` it is the part of values that lay outside their bounds and were moved to
+    them, of an average unit. Where bounding cannot leave out anything, all figures are 0. Where it
+    is not told, they are None.
+    """
+
+    columns: tuple[str, ...]
+    of: str
+    share: float | None
+    low: float | None
+    high: float | None
+    at_least: bool
+    limits: tuple[str, ...]
+    clamped: bool = False
+
+    @property
+    def told(self) -> bool:
+        """True if there are figures."""
+        return self.share is not None
+
+    @property
+    def nothing(self) -> bool:
+        """True if bounding cannot have left out anything."""
+        return self.high == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShareEstimate:
+    """A share that was left out, and an interval that holds it."""
+
+    share: float
+    low: float
+    high: float
+
+    @property
+    def vague(self) -> bool:
+        """True if its upper end says so little that only the lower one is told."""
+        return self.high - self.low > _CLOSE
+
+
+def estimated_share(
+    noise: LeftOutNoise, release: LeftOutRelease, confidence: float = LEFT_OUT_CONFIDENCE
+) -> ShareEstimate:
+    """Compute the share of what there is that bounding leaves out.
+
+    Half of the risk is that of what is kept, the rest is shared by all heights of the ladder. So
+    all of their bounds hold at once: the largest of the lower ones is taken, with the upper one of
+    the whole ladder. It holds of the share, of each unit at most the ladder's top being counted.
+    """
+    risk = (1 - confidence) / 2
+    slack = noise.kept_noise.margin(1 - risk, 1) * noise.coarsening + noise.coarsening - 1
+    kept, least = max(0.0, release.kept), max(0.0, release.kept - slack)
+    most = max(0.0, release.kept + slack)
+    heights, found = noise.ladder.heights, []
+    for rungs in range(1, len(heights) + 1):
+        used = heights[:rungs]
+        left = sum(height * units for height, units in zip(used, release.rungs, strict=False))
+        margin = _margin(noise.rung_noise, used, risk / len(heights))
+        found.append((_part(left - margin, most), _part(left, kept), _part(left + margin, least)))
+    # Where nothing is certain, the first rung says most: noise grows with the height.
+    low, share, _ = max(found, key=lambda one: one[0])
+    high = max(low, found[-1][2])
+    return ShareEstimate(min(share, high), low, high)
+
+
+def _part(left: float, kept: float) -> float:
+    """Compute ``left`` of both together; 1 where nothing is known to be kept."""
+    left = max(0.0, left)
+    if left == 0.0:
+        return 0.0
+    return left / (left + kept)
+
+
+def _margin(noise: IndependentNoise, heights: Sequence[int], risk: float) -> float:
+    """Bound the noise of a sum over rungs, which it exceeds with a chance of at most ``risk``.
+
+    Counts on rungs were rounded, by half a step at most. Gaussian noises add up to one, others are
+    bounded by their moments (Chernoff).
+    """
+    rounding = sum(heights) / 2
+    if noise.name == "gaussian":
+        std = noise.std(1) * math.sqrt(sum(height**2 for height in heights))
+        margin = NormalDist().inv_cdf(1 - risk / 2) * std
+    else:
+        margin = _laplace_margin(noise.scale, heights, risk)
+    return (margin + rounding) / LADDER_STEPS
+
+
+def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
+    """Bound a weighted sum of Laplace noises: the least of Chernoff's bounds at some exponents.
+
+    E exp(sX) is at most 1/(1 - (s b)**2) for a discrete Laplace of scale b too.
+    """
+    widest = scale * max(heights)
+    bounds = []
+    for place in range(1, 100):
+        rate = place / 100 / widest
+        logs = sum(math.log1p(-((rate * scale * height) ** 2)) for height in heights)
+        bounds.append((math.log(2 / risk) - logs) / rate)
+    return min(bounds)
+
+
+# -- words ------------------------------------------------------------------------------------
+
+
+def left_out_of(
+    plan: BlockPlan, measure: int, columns: tuple[str, ...], found: ShareEstimate
+) -> LeftOutPart:
+    """Return an estimate with the words for what it is of and what caused it."""
+    counted = plan.measures[measure].measure
+    return LeftOutPart(
+        columns,
+        _name_of(counted),
+        found.share,
+        found.low,
+        found.high,
+        found.vague,
+        left_out_limits(plan, counted),
+    )
+
+
+def clamped_values(
+    plan: BlockPlan, measure: int, columns: tuple[str, ...], found: ShareEstimate
+) -> LeftOutPart:
+    """Return an estimate of how many values of a sum lay outside their bounds."""
+    told = left_out_of(plan, measure, columns, found)
+    return replace(told, limits=("contribution_bounds_per_row",), clamped=True)
+
+
+def left_out_limits(plan: BlockPlan, measure: Measure) -> tuple[str, ...]:
+    """Name the parameters that bound what a unit adds to a measure."""
+    names = [] if plan.bounding is None or not plan.block.keys else ["max_groups_contributed"]
+    if not measure.counts_units:
+        per_group = measure.per_group is not None
+        names.append("contribution_bounds_per_group" if per_group else "max_rows_contributed")
+    return tuple(names)
+
+
+def _name_of(measure: Measure) -> str:
+    """Name what a part of is left out."""
+    match measure.kind:
+        case MeasureKind.UNITS | MeasureKind.MATCHING_UNITS:
+            return "groups of units"
+        case MeasureKind.SUM:
+            return measure.name
+        case MeasureKind.ROWS:
+            return "rows"
+    return f"rows with {measure.text}" if measure.text else "rows"
+
+
+def no_estimate(plan: BlockPlan, aggregate: int, columns: tuple[str, ...]) -> LeftOutPart:
+    """Return what is said of an aggregate without an estimate: nothing, or not told."""
+    asked = plan.block.aggregates[aggregate]
+    if plan.left_out_status(asked) is LeftOutStatus.NOTHING:
+        return LeftOutPart(columns, "groups of units", 0.0, 0.0, 0.0, False, ())
+    return LeftOutPart(columns, asked.text, None, None, None, False, ())
+
+
+def left_out_words(found: LeftOutPart) -> str:
+    """Say in a sentence how much was left out."""
+    of = printable(found.of, 40)
+    if found.share is None or found.low is None or found.high is None:
+        return f"How much bounding left out of {of} is not told."
+    if found.nothing:
+        return "Bounding leaves no group of a unit out."
+    limits = " and ".join(found.limits)
+    were = "was" if of.startswith(MeasureKind.SUM.value) else "were"
+    low, high = _percent(found.low, math.floor), _percent(found.high, math.ceil)
+    share = _percent(found.share, round)
+    if found.clamped:
+        return _clamped_words(of, found, f"about {share} ({low} to {high})")
+    if found.low <= 0.0 and found.high >= 1.0:
+        return f"How much of the {of} {limits} left out cannot be told from so little budget."
+    if found.at_least:
+        text = f"At least {low} of the {of} {were} left out by {limits} (by estimate {share})"
+    elif found.low <= 0.0:
+        text = f"At most {high} of the {of} {were} left out by {limits}"
+    else:
+        text = f"About {share} ({low} to {high}) of the {of} {were} left out by {limits}"
+    return f"{text}, groups that do not appear included."
+
+
+def _clamped_words(of: str, found: LeftOutPart, share: str) -> str:
+    """Say how many values were moved to their bounds."""
+    if found.low == 0.0 and found.at_least:
+        return (
+            f"How many values of {of} lie outside their bounds cannot be told from so little "
+            "budget."
+        )
+    return (
+        f"Of an average unit's values in {of}, {share} lie outside their bounds and count as the "
+        "nearest of these."
+    )
+
+
+def _percent(share: float, rounded: Callable[[float], int]) -> str:
+    return f"{rounded(100 * share)}%"

@@ -1,0 +1,122 @@
+"""What is said of what bounding left out is right as often as it says, whatever the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from privacy import SeededSource
+from scipy import stats
+
+from dpsql.accuracy.left_out import LeftOutPart, estimated_share, left_out_words
+from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
+
+MOST = 10
+RUNS = 300
+
+
+def shape(name: str) -> NDArray[np.int64]:
+    """What each of some thousand units has, of which MOST is kept."""
+    rng = np.random.default_rng(2)
+    match name:
+        case "few rows":
+            return rng.integers(1, 6, 20_000)
+        case "many rows":
+            return np.maximum(1, rng.lognormal(1.5, 1.2, 20_000)).astype(np.int64)
+        case "some heavy":
+            heavy = rng.integers(50, 150, 1_000)
+            return np.concatenate([rng.integers(1, 4, 20_000), heavy])
+    return np.concatenate([np.full(20_000, 3), np.full(40, 3_000)])  # beyond the ladder
+
+
+SHAPES = ("few rows", "many rows", "some heavy", "a few beyond all")
+
+
+def climbed(noise: LeftOutNoise, left: NDArray[np.int64]) -> list[int]:
+    grains = np.minimum(left, noise.ladder.top) // noise.ladder.grain
+    return [int(np.clip(grains - low, 0, span).sum()) for low, span in noise.ladder.spans]
+
+
+def releases(noise: LeftOutNoise, has: NDArray[np.int64], seed: int = 1) -> list[LeftOutRelease]:
+    source, kept = SeededSource(seed), np.minimum(has, MOST)
+    steps = climbed(noise, has - kept)
+    return [noise.release(int(kept.sum()), steps, source) for _ in range(RUNS)]
+
+
+def wrong(noise: LeftOutNoise, found: Sequence[LeftOutRelease], truth: tuple[float, float]) -> int:
+    """How many lower ends lie above the truth, or upper ones below that up to the ladder's top."""
+    shares = [estimated_share(noise, one) for one in found]
+    return sum(one.low > truth[0] or one.high < truth[1] for one in shares)
+
+
+def truth(noise: LeftOutNoise, has: NDArray[np.int64]) -> tuple[float, float]:
+    """The true share, and the same of at most the ladder's top of each unit."""
+    kept = np.minimum(has, MOST)
+    left = has - kept
+    seen = np.minimum(left, noise.ladder.top).sum()
+    return float(left.sum() / has.sum()), float(seen / (seen + kept.sum()))
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("pure", [False, True])
+def test_shares_lie_in_their_intervals_as_often_as_stated(name: str, pure: bool) -> None:
+    noise = left_out_noise(MOST, epsilon=0.1) if pure else left_out_noise(MOST, rho=5e-4)
+    has = shape(name)
+    misses = wrong(noise, releases(noise, has), truth(noise, has))
+    assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
+
+
+def test_a_noise_larger_than_it_states_is_noticed() -> None:
+    has = shape("some heavy")
+    drawn, stated = left_out_noise(MOST, rho=5e-5), left_out_noise(MOST, rho=5e-4)
+    misses = wrong(stated, releases(drawn, has), truth(stated, has))
+    assert stats.binom.sf(misses - 1, RUNS, 0.05) < 1e-4
+
+
+def test_with_much_budget_the_share_itself_is_told() -> None:
+    has = shape("some heavy")
+    noise = left_out_noise(MOST, rho=100.0)
+    share, _ = truth(noise, has)
+    for one in releases(noise, has)[:20]:
+        found = estimated_share(noise, one)
+        assert not found.vague
+        assert found.share == pytest.approx(share, abs=0.001)
+        assert found.low <= share <= found.high <= share + 0.01
+
+
+def test_with_hardly_any_budget_nothing_is_claimed() -> None:
+    has = shape("few rows")[:50]
+    noise = left_out_noise(MOST, rho=1e-9)
+    found = [estimated_share(noise, one) for one in releases(noise, has)[:50]]
+    assert sum(one.low == 0.0 and one.high == 1.0 for one in found) >= 40
+
+
+PART = LeftOutPart(("n",), "rows", 0.41, 0.384, 0.437, False, ("max_rows_contributed",))
+
+
+def test_words_round_away_from_what_is_claimed() -> None:
+    assert left_out_words(PART) == (
+        "About 41% (38% to 44%) of the rows were left out by max_rows_contributed, groups that do "
+        "not appear included."
+    )
+    vague = replace(PART, at_least=True, high=0.9)
+    assert left_out_words(vague).startswith("At least 38% of the rows were left out by")
+    assert left_out_words(replace(PART, low=0.0, share=0.01)).startswith("At most 44%")
+    nothing_known = replace(PART, low=0.0, high=1.0, at_least=True)
+    assert "cannot be told from so little budget" in left_out_words(nothing_known)
+    sums = replace(PART, of="sum(x\x1b[31m)", limits=("a", "b"))
+    assert "\x1b" not in left_out_words(sums)
+    assert "was left out by a and b" in left_out_words(sums)
+    clamped = replace(PART, of="sum(x)", clamped=True)
+    assert left_out_words(clamped).startswith(
+        "Of an average unit's values in sum(x), about 41% (38%"
+    )
+    assert "cannot be told" in left_out_words(replace(clamped, low=0.0, at_least=True))
+    untold = LeftOutPart(("a",), "avg(x)", None, None, None, False, ())
+    assert left_out_words(untold) == "How much bounding left out of avg(x) is not told."
+    whole = LeftOutPart(("u",), "groups of units", 0.0, 0.0, 0.0, False, ())
+    assert left_out_words(whole) == "Bounding leaves no group of a unit out."

@@ -1,0 +1,354 @@
+"""Looks beside questions: reserved before reading, paid once, in the price that was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ANALYST, FILL, connect, policy, world_file
+
+import dpsql
+from dpsql.accounting.zcdp import Composition
+from dpsql.budget.question import LOOK_MECHANISM, read_record
+from dpsql.engines import duckdb as engine_module
+from dpsql.errors import BudgetExceeded, EngineError, LedgerError
+from dpsql.export.results import result_csv, result_json
+from dpsql.ir.plan import PreparedLook
+from dpsql.ledger import Ledger
+from dpsql.mechanisms.left_out import LeftOutNoise
+from dpsql.pipeline.prepare import Question
+from dpsql.pipeline.release_codec import decode_look
+from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.policy.parameters import Overrides, Parameters, PrivacyParameters
+from dpsql.policy.resolve import resolve
+from dpsql.render.html import table_html
+
+ASKED = "SELECT k, count(*) AS n FROM visits GROUP BY k"
+SHARE: PrivacyParameters = {"left_out_share": 0.03}
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def opened_with(rules: Policy, directory: Path) -> Iterator[dpsql.Connection]:
+    """A connection to the small world under another policy."""
+    with (
+        world_file(directory / "world.duckdb", *FILL) as path,
+        dpsql.connect(path, rules, directory / "budget.db", ANALYST) as opened,
+    ):
+        yield opened
+
+
+def entries(directory: Path) -> list[tuple[str, bool]]:
+    """What was charged, in order: the mechanism, and whether it was settled."""
+    with Ledger.open(directory / "budget.db") as ledger:
+        found = ledger.history("world")
+    return [
+        (read_record(entry.plan).blocks[0].mechanism, entry.charged is not None)
+        for entry in sorted(found, key=lambda entry: entry.entry)
+    ]
+
+
+def test_the_default_looks_at_nothing(connection: dpsql.Connection, tmp_path: Path) -> None:
+    result = connection.sql(ASKED)
+    assert [part.told for part in result.left_out] == [False]
+    assert "bounding left out" not in result.summary()
+    assert "left_out" not in json.loads(result_json(result, 0.95))
+    assert len(entries(tmp_path)) == 1
+
+
+def test_gaussian_accounts_are_told_nothing_and_pay_for_no_look(tmp_path: Path) -> None:
+    account = AccountPolicy(ANALYST, 4.0, 1e-4, Composition.GDP)
+    with opened_with(replace(policy(), accounts={ANALYST: account}), tmp_path) as connection:
+        result = connection.sql(ASKED, **SHARE)
+        assert [part.told for part in result.left_out] == [False]
+        assert len(entries(tmp_path)) == 1
+
+
+def test_a_look_is_reserved_before_anything_is_read_and_settled_before_it_is_shown(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = []
+    original = engine_module.discreetly
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        seen.append(connection.budget())
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(engine_module, "discreetly", watched)
+    result = connection.sql(ASKED, **SHARE)
+    assert {report.unsettled for report in seen} == {2}
+    assert min(report.rho_spent for report in seen) >= result.cost.reserved.rho
+    assert entries(tmp_path)[0] == (LOOK_MECHANISM, True)
+    assert [settled for _, settled in entries(tmp_path)] == [True, True]
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    "asked", [ASKED, "SELECT k, count(*) n, sum(amount) s FROM visits GROUP BY k", f"({ASKED})"]
+)
+def test_question_and_looks_together_cost_what_was_asked(
+    asked: str, connection: dpsql.Connection
+) -> None:
+    result = connection.sql(asked, epsilon=2.0, left_out_share=0.03)
+    assert 1.99 <= result.cost.reserved_epsilon <= 2.0
+    without = connection.sql(asked, epsilon=2.0)
+    assert result.cost.reserved.rho <= without.cost.reserved.rho * (1 + 1e-12)
+    assert result.plan.blocks[0].columns[0].noise_std is not None
+
+
+def test_the_share_of_the_price_is_that_asked_for(connection: dpsql.Connection) -> None:
+    plain = connection.explain(ASKED, epsilon=2.0)
+    (figure,) = connection.explain(ASKED, epsilon=2.0, left_out_share=0.1).blocks[0].left_out
+    whole = plain.reserved.rho
+    assert figure.loss.rho == pytest.approx(0.1 * whole, rel=0.01)
+    assert figure.limits == ("max_groups_contributed", "max_rows_contributed")
+
+
+def test_what_is_known_is_not_paid_again(connection: dpsql.Connection, tmp_path: Path) -> None:
+    first = connection.sql(ASKED, **SHARE)
+    other = connection.sql(f"{ASKED} HAVING n > 0", fresh=True, **SHARE)
+    renamed = "SELECT k AS key, count(DISTINCT uid) AS m, count(*) AS n FROM visits GROUP BY k"
+    third = connection.sql(renamed, **SHARE)
+    again = connection.sql(ASKED, **SHARE)
+    told = {part.of: part for part in third.left_out}
+    assert replace(told["rows"], columns=("n",)) == first.left_out[0] == again.left_out[0]
+    assert again.cost.stored
+    names = [name for name, _ in entries(tmp_path)]
+    assert names.count(LOOK_MECHANISM) == 2  # of rows, and of groups of units
+    assert other.cost.settled.rho < first.cost.settled.rho
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (ASKED.replace("GROUP", "WHERE n > 3 GROUP"), {}),
+        (ASKED.replace("SELECT k", "SELECT c").replace("BY k", "BY c"), {}),
+        (ASKED, {"max_groups_contributed": 3}),
+        (ASKED, {"max_rows_contributed": 3}),
+        (ASKED.replace("(*)", "(n)"), {}),
+    ],
+)
+def test_other_conditions_keys_and_caps_are_looked_at_anew(
+    change: str, options: PrivacyParameters, connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    connection.sql(ASKED, **SHARE)
+    asked: PrivacyParameters = {**options, **SHARE}
+    connection.sql(change, **asked)
+    assert [name for name, _ in entries(tmp_path)].count(LOOK_MECHANISM) == 2
+
+
+def test_a_noisy_look_is_replaced_by_a_much_better_one_and_serves_a_worse(
+    connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    for epsilon, looks in ((0.5, 1), (0.4, 1), (0.7, 1), (2.0, 2), (0.5, 2)):
+        connection.sql(ASKED, epsilon=epsilon, fresh=True, left_out_share=0.03)
+        names = [name for name, _ in entries(tmp_path)]
+        assert names.count(LOOK_MECHANISM) == looks
+
+
+def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
+    accounts = {name: AccountPolicy(name, 100.0, 1e-4) for name in ("one", "other")}
+    rules = policy(None, **accounts)
+    with world_file(tmp_path / "world.duckdb", *FILL) as path:
+        for number, name in enumerate(accounts, start=1):
+            with dpsql.connect(path, rules, tmp_path / "budget.db", name) as opened:
+                opened.sql(ASKED, **SHARE)
+            with Ledger.open(tmp_path / "budget.db") as ledger:
+                paid = [
+                    read_record(entry.plan).blocks[0].mechanism for entry in ledger.history("world")
+                ]
+            assert paid.count(LOOK_MECHANISM) == number
+
+
+def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> None:
+    accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-4, Composition.BASIC)}
+    rules = policy(Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.1), **accounts)
+    with opened_with(rules, tmp_path) as opened:
+        result = opened.sql(ASKED)
+        assert result.cost.settled.epsilon == pytest.approx(2.0, rel=1e-9)
+        assert result.cost.settled.epsilon <= 2.0
+        assert result.cost.settled.rho == 0.0
+        (figure,) = result.plan.blocks[0].left_out
+        assert figure.loss.epsilon == pytest.approx(0.2, rel=1e-9)
+        assert opened.sql(ASKED, fresh=True).cost.settled.epsilon == pytest.approx(1.8)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("composition", list(Composition))
+def test_a_question_for_all_that_is_left_fits(composition: Composition, tmp_path: Path) -> None:
+    accounts = {ANALYST: AccountPolicy(ANALYST, 2.0, 1e-6, composition)}
+    rules = policy(Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.03), **accounts)
+    asked = "SELECT k, count(*), count(DISTINCT uid), sum(amount) FROM visits GROUP BY k"
+    with opened_with(rules, tmp_path) as opened:
+        assert len(opened.sql(asked).left_out) == 4
+
+
+def test_a_question_that_is_too_dear_spends_nothing_on_looks(tmp_path: Path) -> None:
+    accounts = {ANALYST: AccountPolicy(ANALYST, 1.0, 1e-6)}
+    rules = policy(Parameters(epsilon=1.5, delta=1e-7, left_out_share=0.03), **accounts)
+    with opened_with(rules, tmp_path) as opened:
+        with pytest.raises(BudgetExceeded):
+            opened.sql(ASKED)
+        assert opened.budget().rho_spent == 0.0
+        assert opened.budget().unsettled == 0
+
+
+def test_a_failing_look_suspends_the_account_and_says_nothing(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*arguments: object) -> None:
+        raise ValueError("row 4711")
+
+    monkeypatch.setattr(LeftOutNoise, "release", failing)
+    with pytest.raises(EngineError) as caught:
+        connection.sql(ASKED, **SHARE)
+    assert "4711" not in str(caught.value)
+    assert caught.value.__context__ is None
+    with pytest.raises(LedgerError):
+        connection.sql(ASKED)
+
+
+DAMAGES = (
+    b"",
+    b"[]",
+    b"{}",
+    b'{"look":1,"rho":NaN,"epsilon":0.0,"kept":1.0,"rungs":[1.0]}',
+    ("rho", -1.0),
+    ("epsilon", 0.5),
+    ("kept", "1"),
+    ("kept", 1e305),
+    ("rungs", [1.0]),
+    ("rungs", None),
+    ("other", 1),
+)
+
+
+@pytest.mark.few(11)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_release_of_a_look_is_no_answer(
+    damage: bytes | tuple[str, object], connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    connection.sql(ASKED, **SHARE)
+    look = prepared_look(connection)
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        kept = ledger.stored(f"world/{ANALYST}", look.fingerprint)
+    assert kept is not None
+    assert decode_look(look, kept.payload) is not None
+    payload = damage
+    if isinstance(damage, tuple):
+        payload = json.dumps({**json.loads(kept.payload), damage[0]: damage[1]}).encode()
+    with pytest.raises(LedgerError) as caught:
+        decode_look(look, payload)  # type: ignore[arg-type]
+    assert caught.value.code == "ledger_corrupt"
+
+
+def prepared_look(connection: dpsql.Connection) -> PreparedLook:
+    question = Question(ASKED, (), None, resolve(policy(), Overrides.of(SHARE)), False)
+    (look,) = connection._answerer.preparer.prepare(question).looks
+    return look
+
+
+def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:
+    result = connection.sql(ASKED, epsilon=50.0, left_out_share=0.3)
+    (part,) = result.left_out
+    assert part.columns == ("n",)
+    assert part.of == "rows"
+    assert part.low is not None
+    assert part.high is not None
+    words = "of the rows were left out by max_groups_contributed and max_rows_contributed"
+    assert words in result.summary()
+    assert words in repr(result)
+    assert words in table_html(result)
+    exported = json.loads(result_json(result, 0.95))["left_out"]
+    assert exported[0]["share"] == part.share
+    assert "left" not in result_csv(result, None)
+    explained = connection.explain(ASKED, left_out_share=0.3)
+    assert "Left out of" in repr(explained)
+    assert "Look" in repr(explained)
+    assert explained.blocks[0].left_out[0].status == "looked"
+
+
+def test_options_set_and_the_policy_say_it(connection: dpsql.Connection) -> None:
+    options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (left_out_share = 0.05)"
+    assert connection.sql(ASKED.replace("SELECT", options)).left_out[0].told
+    connection.sql("SET left_out_share = 0.05")
+    assert connection.sql(ASKED, fresh=True).left_out[0].told
+    with pytest.raises(dpsql.Error) as caught:
+        connection.sql(ASKED, left_out_share=0.9)
+    assert caught.value.code == "parameter_out_of_range"
+
+
+def test_a_warning_says_where_intervals_are_narrower_than_what_is_missing(tmp_path: Path) -> None:
+    heavy = "INSERT INTO visits (uid, k) SELECT i % 400, i % 2 FROM range(60000) r(i)"
+    with connect(tmp_path, heavy) as opened:
+        result = opened.sql(ASKED, epsilon=20.0, max_rows_contributed=5, left_out_share=0.03)
+    (part,) = result.left_out
+    assert part.low is not None
+    assert part.low > 0.5
+    assert "Beware: in 2 of 2 values that is more than their intervals take in" in result.summary()
+
+
+def test_nothing_is_left_out_where_bounding_cannot(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT count(DISTINCT uid) AS n FROM visits", **SHARE)
+    assert [part.nothing for part in result.left_out] == [True]
+    assert "Bounding leaves no group of a unit out." in result.summary()
+
+
+def test_what_a_query_computes_with_is_told_too(connection: dpsql.Connection) -> None:
+    rolled = connection.sql(
+        "SELECT k, c, count(*) AS n FROM visits GROUP BY ROLLUP (k, c)",
+        epsilon=50.0,
+        left_out_share=0.1,
+    )
+    assert [part.columns for part in rolled.left_out] == [()] * 3
+    assert rolled.summary().count("of the rows") == 3
+    ranked = connection.sql(
+        "SELECT k, avg(x) AS a FROM visits GROUP BY k ORDER BY count(*) DESC", left_out_share=0.1
+    )
+    assert sorted((part.of, part.columns, part.told) for part in ranked.left_out) == [
+        ("avg(x)", ("a",), False),
+        ("rows", (), True),
+    ]
+
+
+def test_values_out_of_bounds_are_told_of_each_sum(connection: dpsql.Connection) -> None:
+    """Of the small world's values of n, which are spread over -4 to 18."""
+    result = connection.sql(
+        "SELECT sum(n, contribution_bounds_per_row => (0, 30)) AS a, "
+        "sum(n, contribution_bounds_per_row => (0, 7)) AS b FROM visits",
+        epsilon=100.0,
+        left_out_share=0.5,
+    )
+    told = {part.columns: part for part in result.left_out if part.clamped}
+    assert set(told) == {("a",), ("b",)}
+    for column, true in (("a", 4 / 23), ("b", 15 / 23)):
+        part = told[column,]
+        assert part.low is not None
+        assert part.high is not None
+        assert part.low - 0.02 <= true <= part.high + 0.02
+        assert part.high - part.low < 0.2
+    assert "lie outside their bounds and count as the nearest of these" in result.summary()
+    assert "values of sum" in repr(result.plan)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("composition", list(Composition))
+def test_shares_below_the_units_of_a_ledger_buy_nothing(
+    composition: Composition, tmp_path: Path
+) -> None:
+    accounts = {ANALYST: AccountPolicy(ANALYST, 2.0, 1e-6, composition)}
+    rules = policy(Parameters(epsilon=1e-6, delta=1e-7, left_out_share=1e-15), **accounts)
+    with opened_with(rules, tmp_path) as opened:
+        assert opened.explain("SELECT count(*) FROM visits").blocks[0].left_out[0].sql == ""
+        assert opened.sql("SELECT count(*) FROM visits").left_out[0].told is False

@@ -1,0 +1,252 @@
+"""One unit moves the sums of a look by no more than its noise hides; they are what is left out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from audit import Lab
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import Planned, planned
+
+from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
+from dpsql.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.rewrite.left_out import left_out_sql
+
+COLUMNS = (
+    ("u", "BIGINT"),
+    ("a", "INTEGER"),
+    ("s", "VARCHAR"),
+    ("c", "VARCHAR"),
+    ("j", "BIGINT"),
+    ("x", "DOUBLE"),
+)
+SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+RULES = Policy(
+    "audit",
+    accounts={"a": AccountPolicy("a", 100.0, 1e-3)},
+    tables={
+        "r": TablePolicy(
+            "r",
+            PrivacyUnit("unit", "u"),
+            {
+                "j": ColumnPolicy(0, 4),
+                "x": ColumnPolicy(0.0, 3.5),
+                "c": ColumnPolicy(domain=("p", "q")),
+            },
+        )
+    },
+)
+LAB = Lab("r", COLUMNS)
+NAN, INF = float("nan"), float("inf")
+
+one_row = st.tuples(
+    st.sampled_from([0, 1, 2, 3, 4, None, -(2**31)]),
+    st.sampled_from(["", "1", "7", "bad", None]),
+    st.sampled_from(["p", "q", "other", None]),
+    st.sampled_from([0, 1, 4, 9, 2**63 - 1, -(2**63), None]),
+    st.sampled_from([0.1, 3.5, 1e308, NAN, INF, -INF, -0.0, None]),
+)
+worlds = st.tuples(
+    st.lists(st.tuples(st.sampled_from([1, 1, 2, 3, None]), one_row), max_size=20),
+    st.lists(one_row, max_size=20),
+    st.integers(1, 400),  # as often each row of the unit that comes or goes
+)
+KEYS = ("", "a", "s", "c", "a, s", "CAST(s AS INT)", "c, a")
+MEASURES = (
+    "count(DISTINCT u)",
+    "count(DISTINCT u) FILTER (WHERE x > 0)",
+    "count(*)",
+    "count(s)",
+    "count(CAST(s AS INT))",
+    "sum(j)",
+    "sum(x)",
+    "sum(x) FILTER (WHERE a > 1)",
+    "sum(j, contribution_bounds_per_group => (0, 7))",
+    "sum(x, contribution_bounds_per_row => (0, 1000000000))",
+)
+CONDITIONS = ("", " WHERE a > 0", " WHERE CAST(s AS INT) > 2 OR x > 0")
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    key, where = draw(st.sampled_from(KEYS)), draw(st.sampled_from(CONDITIONS))
+    measures = draw(st.lists(st.sampled_from(MEASURES), min_size=1, max_size=3, unique=True))
+    selected = ", ".join([*filter(None, [key]), *measures])
+    parameters = {
+        "max_groups_contributed": draw(st.integers(1, 3)),
+        "max_rows_contributed": draw(st.integers(1, 3)),
+        "left_out_share": 0.03,
+    }
+    return f"SELECT {selected} FROM r{where}{' GROUP BY ' + key if key else ''}", parameters
+
+
+def asked(sql: str, parameters: dict[str, Any]) -> Planned:
+    return planned(sql, SCHEMA, RULES, epsilon=1.0, delta=1e-6, **parameters)
+
+
+def exact(plan: BlockPlan, look: LeftOutLook, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+    """What is kept, and what is climbed below each rung."""
+    LAB.fill(rows)
+    ((_, *sums),) = LAB.rows(left_out_sql(plan, look, SCHEMA["r"], DUCKDB))
+    return [int(value) for value in sums]
+
+
+def moves(plan: BlockPlan, look: LeftOutLook, world: Any) -> tuple[int, int]:
+    """How far a unit moves what is kept, and all rungs together, in steps."""
+    others, own, times = world
+    before = [(unit, *row) for unit, row in others]
+    after = [*before, *[(99, *row) for row in own for _ in range(times)]]
+    kept, *climbed = exact(plan, look, before)
+    now, *further = exact(plan, look, after)
+    ladder = look.noise.ladder
+    moved = ladder.standing(further) - ladder.standing(climbed)
+    assert now >= kept
+    return now - kept, int(np.abs(moved).sum())
+
+
+@settings(
+    max_examples=80,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(questions(), worlds)
+def test_one_unit_moves_a_look_within_its_sensitivity(
+    question: tuple[str, dict[str, Any]], world: Any
+) -> None:
+    (plan,) = asked(*question).plans
+    for look in plan.looks:
+        kept, rungs = moves(plan, look, world)
+        assert kept <= look.noise.most
+        assert rungs <= LADDER_SENSITIVITY
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT a, count(DISTINCT u) FROM r GROUP BY a", 2),
+        ("SELECT a, count(*) FROM r GROUP BY a", 6),
+        ("SELECT count(*) FROM r", 3),
+        ("SELECT a, sum(j) FROM r GROUP BY a", 24),
+    ],
+)
+def test_the_sensitivity_is_reached(sql: str, expected: int) -> None:
+    """A noise for anything less would not do."""
+    (plan,) = asked(
+        sql, {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
+    ).plans
+    (look,) = (one for one in plan.looks if not one.clamped)
+    own = [(key, "1", "p", 4, 1.0) for key in range(4)]
+    kept, rungs = moves(plan, look, ([], own, 300))
+    assert kept == look.noise.most == expected
+    assert LADDER_STEPS - 1 <= rungs <= LADDER_STEPS
+
+
+def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
+    """Against the same computed in Python, of units of many sizes."""
+    rng = np.random.default_rng(4)
+    rows = [
+        (unit, int(rng.integers(0, 6)), "1", "p", int(rng.integers(0, 5)), 1.0)
+        for unit in range(60)
+        for _ in range(int(rng.integers(1, 20)))
+    ]
+    sql = "SELECT a, count(*), count(DISTINCT u), sum(j) FROM r GROUP BY a"
+    options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
+    (plan,) = asked(sql, options).plans
+    asked_of = [(plan.measures[one.measure].measure.name, one) for one in plan.looks]
+    found = {name: look for name, look in asked_of if not look.clamped}
+    for name, look in found.items():
+        amounts: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for unit, key, _, _, j, _ in rows:
+            amounts[unit][key].append({"rows": 1, "units": 1, "sum(j)": j}[name])
+        limit = {"rows": 3, "units": 1, "sum(j)": 12}[name]
+        kept = left = 0
+        for groups in amounts.values():
+            within = sum(min(sum(values), limit) for values in groups.values())
+            whole = len(groups) if name == "units" else sum(map(sum, groups.values()))
+            part = within
+            if len(groups) > 2:
+                part = int(Fraction(within * 2, len(groups)) + Fraction(1, 2))
+            kept, left = kept + part, left + whole - part
+        exact_kept, *climbed = exact(plan, look, rows)
+        assert exact_kept == kept
+        assert sum(climbed) * look.noise.ladder.grain == left
+
+
+def test_parts_of_values_out_of_bounds_are_those_of_units_and_reach_the_sensitivity() -> None:
+    values: dict[int, list[float | None]] = {
+        1: [-1.0, 0.0, 2.0, 3.5],
+        2: [9.0, INF, -INF],
+        3: [NAN, None],
+        4: [1.0],
+        5: [4.0, 2.0],
+    }
+    rows = [(unit, 0, "1", "p", 1, x) for unit, listed in values.items() for x in listed]
+    (plan,) = asked("SELECT a, sum(x) FROM r GROUP BY a", {"left_out_share": 0.1}).plans
+    (look,) = (one for one in plan.looks if one.clamped)
+    whole = look.noise.most
+    kept, *climbed = exact(plan, look, rows)
+    assert climbed == [whole * 1 // 4 + whole + 0 + whole // 2]
+    assert kept == whole * 3 // 4 + 0 + whole + whole // 2
+    for own, expected in (([-5.0] * 3, (0, whole)), ([2.0] * 3, (whole, 0))):
+        world: Any = ([], [(0, "1", "p", 1, x) for x in own], 50)
+        assert moves(plan, look, world) == (expected[0], expected[1] * LADDER_STEPS // whole)
+
+
+def test_no_rows_are_nothing() -> None:
+    (plan,) = asked("SELECT a, count(*) FROM r GROUP BY a", {"left_out_share": 0.1}).plans
+    assert set(exact(plan, plan.looks[0], [])) == {0}
+
+
+STATUSES = {
+    "SELECT count(DISTINCT u) FROM r": "nothing",
+    "SELECT c, count(DISTINCT u) FROM r GROUP BY c": "nothing",
+    "SELECT a, count(DISTINCT u) FROM r GROUP BY a": "looked",
+    "SELECT c, count(*) FROM r GROUP BY c": "looked",
+    "SELECT a, avg(x) FROM r GROUP BY a": "not told",
+    "SELECT a, count(DISTINCT s) FROM r GROUP BY a": "not told",
+    "SELECT a, median(x) FROM r GROUP BY a": "not told",
+    "SELECT sum(x, contribution_bounds_per_row => (-1, 1)) FROM r": "not told",
+    "SELECT sum(x, contribution_bounds_per_group => (1, 3)) FROM r": "not told",
+}
+
+
+@pytest.mark.few(9)
+@pytest.mark.parametrize("sql", STATUSES)
+def test_what_can_be_told_is_decided_by_the_plan(sql: str) -> None:
+    (plan,) = asked(sql, {"left_out_share": 0.1}).plans
+    (aggregate,) = plan.block.aggregates
+    assert plan.left_out_status(aggregate) is LeftOutStatus(STATUSES[sql])
+    missing = [look for look in plan.looks if not look.clamped]
+    assert bool(missing) == (STATUSES[sql] == "looked")
+    assert any(look.clamped for look in plan.looks) == ("sum(" in sql)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("SELECT a, count(*) FROM r GROUP BY a", {"max_groups_contributed": "auto"}),
+        ("SELECT a, count(*) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
+        ("SELECT DISTINCT a FROM r", {}),
+        (
+            "SELECT a, count(*) FROM r GROUP BY a ORDER BY count(DISTINCT u) DESC LIMIT 3",
+            {"max_groups_contributed": None},
+        ),
+    ],
+)
+def test_what_cannot_be_told_costs_nothing(sql: str, options: dict[str, Any]) -> None:
+    told = asked(sql, {**options, "left_out_share": 0.1})
+    assert all(plan.looks == () for plan in told.plans)
+    assert told.fingerprint == asked(sql, options).fingerprint
