@@ -14,8 +14,26 @@ from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive, IndependentNoise
 from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
+from dpsql.mechanisms.combination import PublishedNoise
 from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseNoise:
+    """What is known of the noise in one release of a block, whatever its plan was.
+
+    ``measures`` is the noise on each of the block's measures. ``decided`` is the measure, by index,
+    whose noise also decided which groups came out, None if none did; groups of size
+    ``appears_half`` (in the units of the answer) appear at least half the time, those of
+    ``appears_95`` 95% of the time. ``alone`` says that it was asked for afresh, to stand alone.
+    """
+
+    measures: tuple[PublishedNoise, ...]
+    decided: int | None
+    appears_half: float | None
+    appears_95: float | None
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +101,9 @@ class BlockPlan:
     per unit, or None where nothing is needed. ``score`` indexes the measure that selection reads,
     or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
     turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
-    then (epsilon, delta)-DP as a whole, whatever comes out.
+    then (epsilon, delta)-DP as a whole, whatever comes out. ``combined`` are the releases that
+    values were put together from, in the order of the bits by which each row says from which; none
+    where they are those of one release.
     """
 
     block: Block
@@ -96,6 +116,7 @@ class BlockPlan:
     quantiles: tuple[NoisyQuantile, ...] = ()
     one_shot: PrivacyLoss | None = None
     candidates: tuple[Candidate, ...] = ()
+    combined: tuple[ReleaseNoise, ...] = ()
 
     @property
     def cascade(self) -> Cascade | None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger.backend import Backend
+from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import iso
 from dpsql.ledger.records import Stored
 
@@ -33,6 +33,14 @@ SELECT releases.entry, releases.account, at, rho, epsilon, delta, digest, size, 
 FROM releases JOIN events ON events.entry = releases.entry
 WHERE releases.query = ? AND (releases.account = ? OR substr(releases.account, 1, ?) = ?)
 ORDER BY releases.entry DESC LIMIT 1
+"""
+
+_ALIKE = """
+SELECT releases.entry, releases.account, at, rho, epsilon, delta, digest, size, packed, payload
+FROM releases JOIN events ON events.entry = releases.entry
+WHERE releases.query >= ? AND releases.query < ? AND substr(releases.query, 1, ?) = ?
+    AND (releases.account = ? OR substr(releases.account, 1, ?) = ?)
+ORDER BY releases.entry DESC LIMIT ?
 """
 
 
@@ -143,7 +151,24 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
     rows = sql.execute(_LATEST, (query, account, len(below), below))
     if not rows:
         return None
-    entry, payer, at, rho, epsilon, delta, digest, *kept = rows[0]
+    return _sound(rows[0])
+
+
+def alike(sql: Backend, account: str, start: str, most: int) -> tuple[Stored, ...]:
+    """Return the kept answers to questions with this start of a fingerprint, the oldest first.
+
+    Of the account and those below it, the latest ``most``. Raises :class:`LedgerError` if one is
+    not what was stored.
+    """
+    below = account + "/"
+    after = start[:-1] + chr(ord(start[-1]) + 1)
+    place = (start, after, len(start), start, account, len(below), below, most)
+    return tuple(map(_sound, reversed(sql.execute(_ALIKE, place))))
+
+
+def _sound(row: LedgerRow) -> Stored:
+    """Unpack the answer in a row. Raises :class:`LedgerError` if it is not what was stored."""
+    entry, payer, at, rho, epsilon, delta, digest, *kept = row
     payload = unpack(*kept)
     if payload is None or digest_of(payload) != digest:
         raise _altered()

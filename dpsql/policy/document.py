@@ -82,6 +82,7 @@ from dpsql.policy.parameters import (
     AUTO,
     PARAMETERS,
     AutomaticGroups,
+    Combining,
     ContributionBounding,
     Maxima,
     Parameters,
@@ -136,6 +137,7 @@ class DefaultsSection(Section):
     min_units_per_group: int = _default("min_units_per_group")
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
     max_error: float | None = _default("max_error")
+    combine: Combining = _default("combine")
 
     _checked = field_validator("*", mode="plain")(checked_parameter)
 

@@ -79,6 +79,19 @@ class ContributionBounding(StrEnum):
     WEIGHT = "weight"
 
 
+class Combining(StrEnum):
+    """Which releases of one question that an account holds are put together into one answer.
+
+    SERIES: those since the question was last asked with ``fresh``, that one too. ALL: all there
+    are, and a fresh one with them. OFF: none, each answer is one release. It is post-processing of
+    what is paid for, so this is not a matter of privacy.
+    """
+
+    SERIES = "series"
+    ALL = "all"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
     """What there is to know of one privacy parameter, for checks and for every interface.
@@ -87,8 +100,8 @@ class ParameterSpec:
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
     ``unlimited``: no number is a value too, and so is ``auto``. ``optional``: None is a value, by
     which it says nothing. ``least``: a policy's default is the least that a query may use.
-    ``choices`` says what the words of a choice mean. ``in_plan``: all that it does shows in the
-    plan; any other is part of what tells one question from another.
+    ``choices`` says what the words of a choice mean. ``in_plan``: all that it does to a release
+    shows in the plan; any other is part of what tells one question from another.
     """
 
     name: str
@@ -181,6 +194,16 @@ _TABLE: Final = (
         optional=True,
         in_plan=True,
     ),
+    ParameterSpec(
+        "combine",
+        Combining,
+        option="Which earlier releases of the question its answer is put together with.",
+        default="Which earlier releases of a question its answer is put together with: `series` "
+        "since it was last asked fresh, `all`, or `off`.",
+        choices="`series` takes all releases since the question was last asked fresh, `all` takes "
+        "all there are, `off` none.",
+        in_plan=True,
+    ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
 """Every privacy parameter, in the order in which they are listed."""
@@ -203,6 +226,7 @@ class Parameters:
     ``contribution_bounding``: how a unit with too many groups is bounded. ``max_error``: half the
     width that intervals of counts and sums may have, in the units of the answer; the query then
     costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
+    ``combine``: which earlier releases of the question are put together with what it releases.
     """
 
     epsilon: float = 0.5
@@ -213,6 +237,7 @@ class Parameters:
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
+    combine: Combining = Combining.SERIES
 
     @property
     def automatic(self) -> bool:
@@ -237,6 +262,7 @@ class PrivacyParameters(TypedDict, total=False):
     min_units_per_group: int
     contribution_bounding: ContributionBounding | Literal["sample", "weight"]
     max_error: float | None
+    combine: Combining | Literal["series", "all", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +280,7 @@ class Overrides:
     min_units_per_group: object = NOT_GIVEN
     contribution_bounding: object = NOT_GIVEN
     max_error: object = NOT_GIVEN
+    combine: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -274,8 +301,8 @@ class Maxima:
     """The most a query may ask for; None is no maximum.
 
     There is none for ``min_units_per_group``, whose default is already the least a query may use,
-    nor for ``contribution_bounding``, which is a choice and not an amount, nor for ``max_error``:
-    the epsilon that it takes has one.
+    nor for ``contribution_bounding`` and ``combine``, which are choices and no amounts, nor for
+    ``max_error``: the epsilon that it takes has one.
     """
 
     epsilon: float | None = None

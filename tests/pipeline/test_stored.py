@@ -387,10 +387,11 @@ class Tampered:
         with monkeypatch.context() as patched:
             patched.setattr(type(self.ledger), "stored", lambda *_: kept)
             try:
-                found = answerer.stored(prepared)
+                found = answerer.releases.given(prepared)
                 if found is None:
                     return "another"
-                result = answerer.present_stored(prepared, *found)
+                asked_again = question(self.connection, asked)
+                result = answerer.present_stored(prepared, asked_again, found)
                 result.fetchall()
                 result.intervals()
             except dpsql.Error as error:
