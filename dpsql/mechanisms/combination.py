@@ -83,7 +83,7 @@ def combined_margin(noises: Sequence[PublishedNoise], risk: float) -> float:
     """Bound the error of the weighted mean of independent noises, in steps.
 
     It is larger with probability at most ``risk``. For one noise that is its own exact margin.
-    Checked by ``tests/mechanisms/test_combination.py``.
+    Checked by ``tests/mechanisms/test_combined_noise.py``.
     """
     if len(noises) == 1:
         (only,) = noises
