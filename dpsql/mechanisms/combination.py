@@ -4,8 +4,9 @@ Releases of one statistic x are x + Z_1, …, x + Z_m with independent noise of 
 Weights proportional to 1/v_i sum to 1 and make the variance of the weighted mean 1/(Σ 1/v_i), the
 least of all unbiased weighted means. All of it is post-processing of numbers that were paid for.
 
-Margins come from continuous noise that each Z_i follows within one step: |Z_i| has the tail of a
-continuous |Y_i| but for one step each way, so that there are Z_i and Y_i of the same sign with
+Margins of small noise are read off the convolution of the lattice noises themselves, on a fine
+grid. Others come from continuous noise that each Z_i follows within one step: |Z_i| has the tail of
+a continuous |Y_i| but for one step each way, so that there are Z_i and Y_i of the same sign with
 |Z_i - Y_i| <= 1, and the weighted means differ by at most one step. For a discrete Gaussian with
 normalisation s = Σ exp(-x²/2σ²) >= σ sqrt(2π):
 
@@ -23,15 +24,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise, Steps
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 
 _LEAST_CONVOLVED = 1e-6  # below, what rounding adds to a convolution is no longer negligible
 _CELLS = 500  # of a grid, to a standard deviation
+_LARGEST_SPREAD = (
+    500  # of lattice noise that is convolved itself: beyond, a step is next to nothing
+)
+_Part: TypeAlias = tuple[float, DiscreteGaussian | DiscreteLaplace]
+"""A weight and the lattice noise that it is the weight of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,14 @@ class PublishedNoise:
     def halves(self) -> bool:
         """True if values may lie halfway between steps."""
         return isinstance(self.noise, CorrelatedGaussian)
+
+    @property
+    def parts(self) -> tuple[_Part, ...]:
+        """The lattice noises that it is the sum of, each with its factor."""
+        if isinstance(self.noise, CorrelatedGaussian):
+            shared = 2 * self.noise.sigma / max(1, self.groups) ** 0.25
+            return (0.5, DiscreteGaussian(2 * self.noise.sigma)), (0.5, DiscreteGaussian(shared))
+        return ((1.0, self.noise.noise),)
 
     @property
     def normal_variance(self) -> float:
@@ -91,7 +106,32 @@ def combined_margin(noises: Sequence[PublishedNoise], risk: float) -> float:
     weights = combining_weights(noises)
     normal = math.fsum(w**2 * n.normal_variance for w, n in zip(weights, noises, strict=True))
     scales = [w * n.laplace_scale for w, n in zip(weights, noises, strict=True)]
-    return _continuous_margin(normal, tuple(sorted(s for s in scales if s)), risk) + 1
+    continuous = _continuous_margin(normal, tuple(sorted(s for s in scales if s)), risk) + 1
+    parts = tuple(
+        (weight * factor, law)
+        for weight, noise in zip(weights, noises, strict=True)
+        for factor, law in noise.parts
+    )
+    coarse = all(law.spread <= _LARGEST_SPREAD for _, law in parts)
+    if risk < _LEAST_CONVOLVED or not coarse:
+        return continuous
+    return min(continuous, _lattice_margin(parts, risk))
+
+
+@lru_cache(maxsize=1024)
+def _lattice_margin(parts: tuple[_Part, ...], risk: float) -> float:
+    """Bound a weighted sum of lattice noises by the convolution of their own laws."""
+    lost = risk / 1000 / len(parts)
+    spread = math.sqrt(sum(weight**2 * law.variance for weight, law in parts))
+    cell, laws = spread / _CELLS, []
+    for weight, law in parts:
+        points = np.arange(-law.margin(1 - lost), law.margin(1 - lost) + 1)
+        gaussian = isinstance(law, DiscreteGaussian)
+        far = (points / law.spread) ** 2 / 2 if gaussian else np.abs(points) / law.spread
+        places = np.rint(weight * points / cell).astype(np.int64)
+        masses = np.bincount(places - places[0], np.exp(-far))
+        laws.append(masses / masses.sum())
+    return _summed_margin(laws, cell, risk)
 
 
 @lru_cache(maxsize=1024)
@@ -121,8 +161,7 @@ def _convolved_margin(variance: float, scales: tuple[float, ...], risk: float) -
     """Bound the sum by the convolution of its parts on a grid.
 
     Each part is rounded to the nearest point, which moves it by at most half a cell, and what lies
-    far out is given up: a thousandth of the risk. The convolution is by Fourier transform, whose
-    rounding is below a billionth.
+    far out is given up: a thousandth of the risk.
     """
     parts = len(scales) + (variance > 0)
     spread = math.sqrt(variance + 2 * sum(scale**2 for scale in scales))
@@ -130,22 +169,34 @@ def _convolved_margin(variance: float, scales: tuple[float, ...], risk: float) -
     reaches = [scale * math.log(1 / lost) for scale in scales]
     if variance:
         reaches.append(math.sqrt(variance) * normal_quantile_sf(math.log(lost / 2)))
-    counts = [math.ceil(reach / cell) + 1 for reach in reaches]
-    whole = sum(counts)
-    size = 1 << (2 * whole + 1).bit_length()
-    transform = np.ones(size // 2 + 1, dtype=np.complex128)
-    for index, count in enumerate(counts):
+    laws = []
+    for index, reach in enumerate(reaches):
+        count = math.ceil(reach / cell) + 1
         edges: Steps = (np.arange(2 * count + 2, dtype=np.float64) - count - 0.5) * np.float64(cell)
         laplace = index < len(scales)
         cdf = _laplace_cdf(edges, scales[index]) if laplace else _normal_cdf(edges, variance)
-        transform *= np.fft.rfft(np.diff(cdf), size)
-    law = np.fft.irfft(transform, size)[: 2 * whole + 1]
-    folded = law[whole:].copy()
-    folded[1:] += law[:whole][::-1]
+        laws.append(np.diff(cdf))
+    return _summed_margin(laws, cell, risk)
+
+
+def _summed_margin(laws: Sequence[Steps], cell: float, risk: float) -> float:
+    """Bound a sum of symmetric laws on a grid, each of 2n + 1 cells around 0.
+
+    Each part was rounded to the grid, and a thousandth of the risk was given up. The convolution is
+    by Fourier transform, whose rounding is below a billionth.
+    """
+    whole = sum(len(law) // 2 for law in laws)
+    size = 1 << (2 * whole + 1).bit_length()
+    transform = np.ones(size // 2 + 1, dtype=np.complex128)
+    for law in laws:
+        transform *= np.fft.rfft(law, size)
+    both = np.fft.irfft(transform, size)[: 2 * whole + 1]
+    folded = both[whole:].copy()
+    folded[1:] += both[:whole][::-1]
     beyond = np.cumsum(folded[::-1])[::-1]  # P[|S| >= i cells]
     allowed = risk * (1 - 1 / 1000) - 1e-9
     first = int(np.argmax(beyond <= allowed))
-    return (max(0, first - 1) + parts / 2) * cell * (1 + 1e-9)
+    return (max(0, first - 1) + len(laws) / 2) * cell * (1 + 1e-9)
 
 
 def _laplace_cdf(values: Steps, scale: float) -> Steps:

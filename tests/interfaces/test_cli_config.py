@@ -193,6 +193,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "min_units_per_group": 4,
         "contribution_bounding": "weight",
         "max_error": 12.5,
+        "combine": "all",
         "mechanism": "gumbel_top_k",
     }
     assert set(values) == {setting.key for setting in settings()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def shared(sigma: float, groups: int) -> PublishedNoise:
     return PublishedNoise(CorrelatedGaussian(sigma, 1), groups)
 
 
-def law(noise: PublishedNoise, reach: int = 600) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def law(noise: PublishedNoise, reach: int = 600) -> tuple[Any, Any]:
     """The values of noise in steps and their probabilities, from its definition."""
     points = np.arange(-reach, reach + 1)
     if isinstance(noise.noise, CorrelatedGaussian):

@@ -128,9 +128,9 @@ def test_other_bounding_is_another_statistic(connection: dpsql.Connection) -> No
     asked = "SELECT k, count(*) AS n FROM visits GROUP BY k"
     assert connection.sql(asked, epsilon=2.0, max_groups_contributed=3).combined == 1
     assert connection.sql(asked, epsilon=3.0, max_groups_contributed=2).combined == 1
-    more = {"max_groups_contributed": 3, "max_rows_contributed": 5}
+    more: dict[str, Any] = {"max_groups_contributed": 3, "max_rows_contributed": 5}
     assert connection.sql(asked, epsilon=3.0, **more).combined == 1
-    weights = {"max_groups_contributed": 3, "contribution_bounding": "weight"}
+    weights: dict[str, Any] = {"max_groups_contributed": 3, "contribution_bounding": "weight"}
     assert connection.sql(asked, epsilon=3.0, **weights).combined == 1
     assert (
         connection.sql(f"{asked} HAVING n > 3", epsilon=3.0, max_groups_contributed=3).combined == 2
@@ -149,9 +149,9 @@ def test_a_statistic_is_the_first_half_of_a_fingerprint(connection: dpsql.Connec
 
 def test_an_account_combines_its_own_releases_alone(tmp_path: Path) -> None:
     connect(tmp_path).close()
-    accounts = {name: AccountPolicy(name, 50, 1e-3) for name in ("ana", "ben")}
-    rules = policy(**accounts)
-    found = []
+    ana, ben = (AccountPolicy(name, 50, 1e-3) for name in ("ana", "ben"))
+    rules = policy(ana=ana, ben=ben)
+    found: list[int] = []
     for name, session in (("ana", ""), ("ben", ""), ("ana", "s")):
         place = tmp_path / "world.duckdb", rules, tmp_path / "budget.db", name
         with dpsql.connect(*place, session=session) as opened:
