@@ -164,7 +164,7 @@ def footer(result: Result) -> str:
     """Write the mechanism and what the answer cost."""
     cost = result.cost
     joined = f" · combined from {result.combined} releases" if result.combined > 1 else ""
-    mechanisms = " + ".join(dict.fromkeys(block.mechanism for block in result.plan.blocks))
+    mechanisms = " + ".join(dict.fromkeys(result.mechanisms))
     if cost.stored:
         when = printable(str(cost.answered))[:16].replace("T", " ")
         return f"{mechanisms} · paid for before, at {when} UTC{joined}"
