@@ -176,17 +176,36 @@ class BlockPlan:
     def loss(self, released: int | None) -> PrivacyLoss:
         """Return the cost when ``released`` groups came out; None asks for the worst case.
 
-        A function of the released output alone: this is what makes settling private.
+        A function of the released output alone: this is what makes settling private. Values are
+        drawn for released groups alone, after these were chosen and paid for. A unit changes at
+        most ``groups`` of them, and no more than there are, each by as much as planned: the values
+        of few groups cost less. Checked by ``tests/pipeline/test_refund.py``.
         """
         if self.one_shot is not None:
             return self.one_shot
+        values = sum(
+            m.noise.rho(self._groups_paid(released, m.noise))
+            for m in self.measures
+            if m.noise is not None
+        )
+        values += sum(q.mechanism.rho(self._groups_paid(released)) for q in self.quantiles)
+        return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+
+    def _groups_paid(self, released: int | None, noise: Additive | None = None) -> int:
+        """Tell in how many groups a unit's values are paid for when so many came out.
+
+        A cascade's price is one for all its steps, and noise that groups share has the law of as
+        many as were planned.
+        """
         groups = self.groups
         if groups is None:
             groups = self.max_released if released is None else released
             assert groups is not None
-        values = sum(m.noise.rho(groups) for m in self.measures if m.noise is not None)
-        values += sum(q.mechanism.rho(groups) for q in self.quantiles)
-        return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+            return groups
+        apart = noise is None or isinstance(noise, IndependentNoise)
+        if released is None or self.cascade is not None or not apart:
+            return groups
+        return min(groups, released)
 
     def is_whole(self, aggregate: Aggregate) -> bool:
         """Tell whether an answer is an integer: a count, or a sum or quantile of integers."""

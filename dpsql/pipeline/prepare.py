@@ -201,8 +201,8 @@ class Preparer:
         return prepared
 
     def _stages(self, question: Question) -> StatementTrace | None:
-        """Return what writes the stages of this question, if they are traced."""
-        if self._trace is None:
+        """Return what writes the stages of this question, if they are traced: once."""
+        if self._trace is None or question.combining:
             return None
         schema, hidden = self._engine.schema(), bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
