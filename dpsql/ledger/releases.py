@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 from dpsql.accounting.zcdp import Amount
@@ -22,6 +23,8 @@ MAX_RELEASE = 8 * 2**20
 """The largest answer that is kept, and the largest part of what a step releases, in bytes."""
 MAX_STEP_RELEASE = 256 * 2**20
 """The most that is kept of one step of a stream, in bytes."""
+MAX_ALIKE_BYTES = 4 * MAX_RELEASE
+"""The most that is read at once of answers to questions that are alike, in bytes."""
 MAX_PARTS = 1024
 """How many parts the release of one step may have."""
 
@@ -36,11 +39,15 @@ ORDER BY releases.entry DESC LIMIT 1
 """
 
 _ALIKE = """
+SELECT entry, size FROM releases
+WHERE query >= ? AND query < ? AND substr(query, 1, ?) = ?
+    AND (account = ? OR substr(account, 1, ?) = ?)
+ORDER BY entry DESC LIMIT ?
+"""
+
+_OF_ENTRY = """
 SELECT releases.entry, releases.account, at, rho, epsilon, delta, digest, size, packed, payload
-FROM releases JOIN events ON events.entry = releases.entry
-WHERE releases.query >= ? AND releases.query < ? AND substr(releases.query, 1, ?) = ?
-    AND (releases.account = ? OR substr(releases.account, 1, ?) = ?)
-ORDER BY releases.entry DESC LIMIT ?
+FROM releases JOIN events ON events.entry = releases.entry WHERE releases.entry = ?
 """
 
 
@@ -157,13 +164,18 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
 def alike(sql: Backend, account: str, start: str, most: int) -> tuple[Stored, ...]:
     """Return the kept answers to questions with this start of a fingerprint, the oldest first.
 
-    Of the account and those below it, the latest ``most``. Raises :class:`LedgerError` if one is
-    not what was stored.
+    Of the account and those below it, the latest ``most``, and no more than make up
+    ``MAX_ALIKE_BYTES``. Raises :class:`LedgerError` if one is not what was stored.
     """
     below = account + "/"
     after = start[:-1] + chr(ord(start[-1]) + 1)
     place = (start, after, len(start), start, account, len(below), below, most)
-    return tuple(map(_sound, reversed(sql.execute(_ALIKE, place))))
+    sizes = sql.execute(_ALIKE, place)
+    totals = accumulate(size for _, size in sizes)
+    read = [
+        entry for (entry, _), all_ in zip(sizes, totals, strict=True) if all_ <= MAX_ALIKE_BYTES
+    ]
+    return tuple(_sound(sql.execute(_OF_ENTRY, (entry,))[0]) for entry in reversed(read))
 
 
 def _sound(row: LedgerRow) -> Stored:

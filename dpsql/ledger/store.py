@@ -249,7 +249,8 @@ class Ledger:
     def stored_alike(self, account: str, start: str, most: int) -> tuple[Stored, ...]:
         """List the kept answers to questions whose fingerprint starts so, the oldest first; free.
 
-        Of ``account`` and those below it, as in :meth:`stored`; the latest ``most`` of them.
+        Of ``account`` and those below it, as in :meth:`stored`; the latest ``most`` of them, and
+        fewer if these are large.
         """
         check_path(account)
         check_name("start of a fingerprint", start)

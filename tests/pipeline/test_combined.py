@@ -124,6 +124,21 @@ def test_what_is_kept_is_each_release_for_itself(
         assert ledger.stored_alike(account, "f" * STATISTIC_DIGITS, 10) == ()
 
 
+def test_of_large_answers_only_the_latest_are_put_together(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        connection.sql(WARDS, epsilon=1.0 + number)
+    account = f"{policy().dataset}/{ANALYST}"
+    start = fingerprint_of(connection, WARDS, 1.0)[:STATISTIC_DIGITS]
+    ledger = connection._answerer.paying_ledger()
+    kept = ledger.stored_alike(account, start, 10)
+    size = max(len(each.payload) for each in kept)
+    monkeypatch.setattr("dpsql.ledger.releases.MAX_ALIKE_BYTES", 2 * size)
+    assert ledger.stored_alike(account, start, 10) == kept[2:]
+    assert connection.sql(WARDS, epsilon=9.0).combined == 3
+
+
 def test_other_bounding_is_another_statistic(connection: dpsql.Connection) -> None:
     asked = "SELECT k, count(*) AS n FROM visits GROUP BY k"
     assert connection.sql(asked, epsilon=2.0, max_groups_contributed=3).combined == 1
