@@ -194,8 +194,8 @@ class BlockPlan:
     def _groups_paid(self, released: int | None, noise: Additive | None = None) -> int:
         """Tell in how many groups a unit's values are paid for when so many came out.
 
-        A cascade's price is one for all its steps, and noise that groups share has the law of as
-        many as were planned.
+        Of declared keys as many come out as were planned, a cascade's price is one for all its
+        steps, and noise that groups share has the law of all of them.
         """
         groups = self.groups
         if groups is None:
@@ -203,7 +203,7 @@ class BlockPlan:
             assert groups is not None
             return groups
         apart = noise is None or isinstance(noise, IndependentNoise)
-        if released is None or self.cascade is not None or not apart:
+        if released is None or self.declared or self.cascade is not None or not apart:
             return groups
         return min(groups, released)
 
@@ -219,17 +219,20 @@ class BlockPlan:
         assert noise is not None
         return noise
 
-    def noise_at(self, measure: int, cap: int) -> IndependentNoise:
-        """Build the noise on a measure that a cascade counted at a cap.
+    def noise_at(self, measure: int, counting: int) -> IndependentNoise:
+        """Build the noise on a measure that a cascade counted as one of ``COUNTINGS`` says.
 
-        ``NAMED_ALONE`` stands for the values of its only round.
+        ``NAMED_ALONE`` stands for the values of its only round, a negative cap for units that were
+        counted with what naming had left.
         """
         assert self.cascade is not None
-        if cap == NAMED_ALONE:
+        if counting == NAMED_ALONE:
             return self.cascade.only_round.score_noise
         noise = self.noise_of(measure)
+        if counting < 0 and measure == self.score:
+            noise = self.cascade.spared_counting
         assert isinstance(noise, IndependentNoise)
-        return spread_noise(noise, cap)
+        return spread_noise(noise, abs(counting))
 
     def spread_groups(self, released: int) -> int:
         """Tell how many groups share noise: those released, where they are the bound."""

@@ -155,7 +155,7 @@ def test_what_came_out_for_one_price_gives_nothing_back() -> None:
     basic = plan_block(block(USUAL, ROWS, UNITS), None, Composition.BASIC)
     assert basic.loss(0) == basic.loss(None)
     declared = plan_block(block(USUAL, ROWS, domain=9))
-    assert declared.loss(9) == declared.loss(None)
+    assert declared.loss(9) == declared.loss(0) == declared.loss(None)
     automatic = Parameters(2.0, 1e-6, AutomaticGroups())
     cascade = plan_block(block(automatic, ROWS))
     assert cascade.cascade is not None
