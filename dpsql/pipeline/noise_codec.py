@@ -80,4 +80,6 @@ def _law(packed: object) -> PublishedNoise:
 
 
 def _is_finite(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    if type(value) is int:
+        return abs(value) < _MOST
+    return type(value) is float and math.isfinite(value)
