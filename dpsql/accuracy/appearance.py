@@ -69,7 +69,12 @@ def large_enough(plan: BlockPlan) -> Appearance | None:
 
 
 def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
-    """Find the threshold on an aggregate, or None where another value decides, or nothing."""
+    """Find the threshold on an aggregate, or None where another value decides, or nothing.
+
+    None too where releases are put together: each had a threshold of its own.
+    """
+    if plan.combined:
+        return None
     fixed, least = plan.selection.threshold, plan.units_needed(_HALF)
     if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
         return Threshold(least - 1, None)

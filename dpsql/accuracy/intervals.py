@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsql.accuracy.combination import (
+    combined_error,
+    combined_scale,
+    masks_in,
+    releases_in,
+)
 from dpsql.accuracy.estimates import FloatArray, PlausibleRange, estimate_range
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
@@ -52,8 +58,11 @@ def interval_of(
     computed from several, or else the aggregate itself. Each interval covers, with at least this
     probability, the value without noise. Where groups are named in rounds, that is the value as it
     was counted, whatever it was scaled to: then the interval takes in the released value too.
+    Where releases are put together, it is the mean of what each would be without noise.
     """
     aggregate = plan.block.aggregates[index]
+    if plan.block.combines:
+        return _combined_interval(plan, aggregate, columns, confidence)
     if plan.block.cascades:
         return _counted_interval(plan, aggregate, columns, confidence)
     if not aggregate.kind.composed:
@@ -113,6 +122,39 @@ def _counted_interval(
     return Interval(low, high)
 
 
+def _combined_interval(
+    plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], confidence: float
+) -> Interval:
+    """Compute intervals of what is put together from several releases, by which each row has."""
+    *values, masks = columns
+    measures = [m.measure for m in plan.measures]
+    low, high = np.full_like(masks, np.nan), np.full_like(masks, np.nan)
+    each = confidence
+    if len(aggregate.measures) > 1:
+        each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
+    for mask, mine in masks_in(masks):
+        parts = [
+            PlausibleRange.around(column[mine], _combined_margin(plan, aggregate, m, mask, each))
+            for column, m in zip(values, aggregate.measures, strict=True)
+        ]
+        found = estimate_range(aggregate, measures, parts) if len(parts) > 1 else parts[0]
+        low[mine], high[mine] = found.low, found.high
+    return Interval(low, high)
+
+
+def _combined_margin(
+    plan: BlockPlan, aggregate: Aggregate, index: int, mask: int, confidence: float
+) -> float:
+    """Compute half the interval's width of a measure that these releases have."""
+    found = combined_error(plan, aggregate, index, mask, confidence)
+    if found is not None:
+        return found
+    (only,) = releases_in(mask, plan.combined)
+    noise = only.measures[index]
+    margin = noise.noise.margin(confidence, noise.groups)
+    return _with_rounding(plan, aggregate, index, margin)
+
+
 def _countings_in(countings: FloatArray) -> list[int]:
     """List the ways in which rows were counted, of those that there are."""
     return [counting for counting in COUNTINGS if (countings == counting).any()]
@@ -121,15 +163,29 @@ def _countings_in(countings: FloatArray) -> list[int]:
 def noise_scales(plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
     """Compute the scale of the noise on an aggregate of one measure, in the answer's units.
 
-    ``columns`` are those of ``interval_columns``; the answer has one value for each row.
+    ``columns`` are those of ``interval_columns``; the answer has one value for each row. Of what is
+    put together from several releases it is the standard deviation.
     """
     (measure,) = plan.block.aggregates[index].measures
     step = plan.measures[measure].measure.step
+    if plan.block.combines:
+        return _combined_scales(plan, measure, columns[-1])
     if not plan.block.cascades:
         return np.full_like(columns[0], plan.noise_of(measure).scale * step)
     scales = np.full_like(columns[0], np.nan)
     for counting in _countings_in(columns[-1]):
         scales[columns[-1] == counting] = plan.noise_at(measure, counting).scale * step
+    return scales
+
+
+def _combined_scales(plan: BlockPlan, measure: int, masks: FloatArray) -> FloatArray:
+    scales = np.full_like(masks, np.nan)
+    for mask, mine in masks_in(masks):
+        found = combined_scale(plan, measure, mask)
+        if found is None:
+            (only,) = releases_in(mask, plan.combined)
+            found = only.measures[measure].noise.scale * plan.measures[measure].measure.step
+        scales[mine] = found
     return scales
 
 

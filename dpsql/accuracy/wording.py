@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsql.accuracy.appearance import Appearance, appearance, large_enough
+from dpsql.accuracy.combination import combined_half, deciding_measure, every_release
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.formatting import figure_above as _up
 from dpsql.core.formatting import level, ordinal, printable
@@ -45,13 +46,20 @@ class Part:
     """A private block of an answer of ``rows`` rows.
 
     ``released`` is how many groups came out of it. ``shown`` is empty where the query above the
-    aggregates is too involved to tell what became of them.
+    aggregates is too involved to tell what became of them. ``uniform`` is False where values are
+    put together from several releases, and not all groups came out of all of them.
     """
 
     plan: BlockPlan
     released: int
     shown: tuple[ShownAggregate, ...]
     rows: int
+    uniform: bool = True
+
+    @property
+    def varies(self) -> bool:
+        """True if each row has an interval of a width of its own."""
+        return self.plan.block.cascades or not self.uniform
 
 
 def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
@@ -78,6 +86,7 @@ def _heading(part: Part) -> str:
 
 def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _accuracy(part, confidence)
+    yield from _together(part)
     yield from _ranks(part.plan, confidence)
     yield from _groups(part)
 
@@ -98,18 +107,30 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
         sizes = [
             f"{_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
             for one in shown
-            if not plan.block.aggregates[one.aggregate].kind.composed and not plan.block.cascades
+            if not plan.block.aggregates[one.aggregate].kind.composed and not part.varies
         ]
         inserted = f", {', '.join(sizes)}," if sizes else ""
         yield f"{often} intervals{inserted} hold the true value{condition}."
         return
     (only,) = shown
     kind = plan.block.aggregates[only.aggregate].kind
-    if kind.composed or plan.block.cascades:
+    if kind.composed or part.varies:
         yield f"{often} intervals hold the true {kind.value.noun}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))
         yield f"{often} {kind.value.noun}s are within ± {margin} of the true ones{condition}."
+
+
+def _together(part: Part) -> Iterator[str]:
+    """Say from how many releases values are put together, and of what that is true."""
+    plan = part.plan
+    if plan.combined:
+        whole = "those that name it" if not plan.declared else "those that show it"
+        each = "" if part.uniform else f", each group from {whole}"
+        yield (
+            f"Values are combined from {len(plan.combined)} releases of this question{each}: the "
+            "true ones are those of the rows as they were then, on weighted average."
+        )
 
 
 def _says_something(part: Part, shown: ShownAggregate) -> bool:
@@ -125,11 +146,12 @@ def _selected(part: Part, shown: Sequence[ShownAggregate]) -> str:
     large, found = large_enough(plan), appearance(plan)
     if not selected or found is None:
         return ""
+    half = combined_half(plan) or found.half
     whose = "" if len(selected) == len(shown) else f" that of {_listed(selected)}"
     if large is not None:
-        return f",{whose} in groups of {_up(large.half)} {_units(plan)} or more"
+        return f",{whose} in groups of {_up(half)} {_units(plan)} or more"
     if plan.base_rank is None:
-        return f",{whose} in groups of {_up(found.half)} {_score(plan)} or more"
+        return f",{whose} in groups of {_up(half)} {_score(plan)} or more"
     return f",{whose} in groups that clear the threshold at least half the time"
 
 
@@ -177,6 +199,9 @@ def _groups(part: Part) -> Iterator[str]:
     """Yield which groups appear."""
     plan, selection = part.plan, part.plan.selection
     large = large_enough(plan)
+    if plan.combined and deciding_measure(plan) is not None:
+        yield _named_by_any(part)
+        return
     if plan.answers_all:
         if large is not None:
             yield _left_out(part, large)
@@ -219,6 +244,23 @@ def _histogram(part: Part, found: Appearance) -> str:
         text += f", one with {found.rarely:,.0f} or fewer at most 5%"
     if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
         text += f"; below {_up(found.half)} what appears is counted too high"
+    if _is_weighted(plan):
+        assert plan.bounding is not None
+        text += f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
+    return f"{text}."
+
+
+def _named_by_any(part: Part) -> str:
+    """State which groups appear where one release that names them is enough."""
+    plan = part.plan
+    halves = [each.appears_half for each in plan.combined if each.appears_half is not None]
+    surely = [each.appears_95 for each in plan.combined if each.appears_95 is not None]
+    text = (
+        f"A group appears if one of the releases names it: one that keeps {_up(min(halves))} "
+        f"{_score(plan)} does at least half the time, one with {_up(min(surely))} at least 95%"
+    )
+    if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
+        text += f"; below {_up(max(halves))} what appears is counted too high"
     if _is_weighted(plan):
         assert plan.bounding is not None
         text += f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
@@ -283,7 +325,10 @@ def _union(plan: BlockPlan, found: Appearance) -> str:
 
 def _margin(part: Part, aggregate: int, confidence: float) -> float:
     """Compute half the width of the intervals of an aggregate that is one noisy measure."""
-    around_zero = interval_of(part.plan, part.released, aggregate, [np.zeros(1)], confidence)
+    columns = [np.zeros(1)]
+    if part.plan.combined:
+        columns.append(np.array([float(every_release(part.plan))]))
+    around_zero = interval_of(part.plan, part.released, aggregate, columns, confidence)
     return float(around_zero.high[0])
 
 

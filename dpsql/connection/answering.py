@@ -19,6 +19,7 @@ from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.accuracy.left_out import estimated_share
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import look_record, plan_record
+from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
@@ -35,7 +36,8 @@ from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
 from dpsql.policy.model import Policy
-from dpsql.results.explanation import Explanation
+from dpsql.policy.parameters import Combining
+from dpsql.results.explanation import Explanation, with_earlier
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEstimates, Result
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
@@ -95,6 +97,9 @@ class Answerer:
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, account, self.tails, trace)
         self.source: EntropySource = OSEntropy()
+        self.releases = StoredReleases(
+            self.paying_ledger, self.payer.analyst, self.preparer, self.tails.keys
+        )
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
@@ -135,12 +140,16 @@ class Answerer:
         prepared = self.preparer.prepare(question)
         if not prepared.blocks:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
-        stored = None if question.fresh or prepared.fresh else self.stored(prepared)
+        fresh = question.fresh or prepared.fresh
+        stored = None if fresh else self.releases.given(prepared)
         if stored is not None:
-            return self._answered(prepared, self.present_stored(prepared, *stored), began)
+            result = self.present_stored(prepared, question, stored)
+            return self._answered(prepared, result, began)
+        alone = fresh and prepared.combine is not Combining.ALL
+        together = None if alone else self._together(prepared, question)
         known = self._known_looks(prepared)
         charges = self._reserve(prepared, question, known)
-        found = self._read_and_release(prepared, charges)
+        found = self._read_and_release(prepared, charges, alone=alone)
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
             error = self._failed(charges.question, found)
@@ -148,13 +157,14 @@ class Answerer:
             raise error
         cost = self._settle(prepared, charges, found)
         looks = {**known, **found.looks}
-        return self._answered(prepared, self._present(prepared, found.blocks, cost, looks), began)
+        shown = self._combined(prepared, found, together)
+        return self._answered(prepared, self._present(*shown, cost, looks), began)
 
     def explain(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
         prepared = self.preparer.prepare(question)
         explanation = self._explained(prepared)
-        if self._ledger is None or prepared.fresh or not prepared.blocks:
+        if self._ledger is None or not prepared.blocks:
             return explanation
         known = self._known_looks(prepared)
         if known:
@@ -163,8 +173,28 @@ class Answerer:
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
-        stored = self.stored(prepared)
-        return explanation if stored is None else replace(explanation, answered=stored[1])
+        stored = None if prepared.fresh else self.releases.given(prepared)
+        if stored is not None:
+            explanation = replace(explanation, answered=stored.settled)
+        noises = [
+            [block.noise for block in release.blocks if block.noise is not None]
+            for release in self._joined_by_new(prepared, stored)
+        ]
+        return with_earlier(explanation, prepared.plan.blocks, noises)
+
+    def _joined_by_new(
+        self, prepared: Prepared, stored: StoredRelease | None
+    ) -> tuple[StoredRelease, ...]:
+        """List what a new release would be put together with, were it asked for with ``combine``.
+
+        Of what is stored already a new one is asked for with ``fresh``, which takes all or none.
+        """
+        combine = prepared.combine
+        if (stored is not None or prepared.fresh) and combine is Combining.SERIES:
+            if prepared.fresh:
+                return ()
+            combine = Combining.ALL
+        return self.releases.before(prepared, combine=combine)
 
     def describe(self, question: Question) -> tuple[Column, ...]:
         """Return the columns of the answer. Reads nothing private and costs nothing."""
@@ -217,13 +247,19 @@ class Answerer:
 
     # -- the steps, in order ------------------------------------------------------------------
 
-    def stored(self, prepared: Prepared) -> tuple[tuple[ReleasedBlock, ...], str] | None:
-        """Find the release given for this question, in any session, and when it was paid."""
-        kept = self.paying_ledger().stored(self.payer.analyst, prepared.fingerprint)
-        if kept is None:
-            return None
-        released = decode_release(self.tails.keys, prepared.blocks, kept.payload)
-        return None if released is None else (released, kept.settled)
+    def _together(self, prepared: Prepared, question: Question) -> Together | None:
+        """Find the releases that a new one will be put together with, before it is paid for."""
+        return self.releases.together(question, self.releases.before(prepared))
+
+    def _combined(
+        self, prepared: Prepared, release: _Release, together: Together | None
+    ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
+        """Put a new release together with earlier ones; show it alone where that cannot be done."""
+        if together is None or release.payload is None:
+            return prepared, release.blocks
+        drawn = decode_release(self.tails.keys, prepared.blocks, release.payload)
+        found = None if drawn is None else self.releases.combined(together.with_new(drawn))
+        return (prepared, release.blocks) if found is None else (together.prepared, found)
 
     def _known_looks(self, prepared: Prepared) -> dict[str, ReleasedLook]:
         """Find the releases that the account has of a question's looks, which cost nothing."""
@@ -264,11 +300,14 @@ class Answerer:
         amount = Amount.charge(loss)
         return self.paying_ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
 
-    def _read_and_release(self, prepared: Prepared, charges: _Charges) -> _Release | _Failure:
+    def _read_and_release(
+        self, prepared: Prepared, charges: _Charges, *, alone: bool
+    ) -> _Release | _Failure:
         """Read the private rows of all blocks and looks, and draw what comes out of them.
 
-        Whatever fails here may have failed because of what the rows hold, an error of ours too. So
-        nothing of it is told but a code. Raises what the listener to the progress raised.
+        ``alone`` is kept with it: that it is no part of the series before it. Whatever fails here
+        may have failed because of what the rows hold, an error of ours too. So nothing of it is
+        told but a code. Raises what the listener to the progress raised.
         """
         self._stopped = None
         run = self._run = self.engine.run(self.policy.limits.seconds)
@@ -282,7 +321,7 @@ class Answerer:
                 for look, _ in charges.looks:
                     counted = read_look(run, look)
                     looks[look.fingerprint] = release_look(look, counted, self.source)
-                payload = encode_release(self.tails.keys, released)
+                payload = encode_release(self.tails.keys, released, alone=alone)
                 return _Release(tuple(released), payload, looks)
         except Exception as error:
             if error is self._stopped:
@@ -303,11 +342,21 @@ class Answerer:
         return Cost(paid, loss, prepared.plan.conversion_delta)
 
     def present_stored(
-        self, prepared: Prepared, released: tuple[ReleasedBlock, ...], answered: str
+        self, prepared: Prepared, question: Question, stored: StoredRelease
     ) -> Result:
-        """Present the answer from a release that was paid for at some time."""
-        known = self._known_looks(prepared)
-        return self._present(prepared, released, replace(FREE, answered=answered), known)
+        """Present the answer from a release that was paid for at some time, as it was given then.
+
+        That is together with those before it.
+        """
+        cost, known = replace(FREE, answered=stored.settled), self._known_looks(prepared)
+        earlier = self.releases.before(prepared, stored)
+        together = self.releases.together(question, earlier)
+        found = (
+            None if together is None else self.releases.combined(together.with_new(stored.blocks))
+        )
+        if together is None or found is None:
+            return self._present(prepared, stored.blocks, cost, known)
+        return self._present(together.prepared, found, cost, known)
 
     def _present(
         self,
@@ -320,11 +369,13 @@ class Answerer:
         query = prepared.query
         answer = self.tails.runner.run(query, released, prepared.names)
         counts = tuple(each.rows.count for each in released)
+        plans = tuple(each.block.plan for each in released)
+        uniform = tuple(each.uniform for each in released)
         return Result(
             answer,
             lambda: self._explained(prepared),
             cost,
-            AnswerNoise(query.outputs, query.supports, prepared.plan.blocks, counts),
+            AnswerNoise(query.outputs, query.supports, plans, counts, uniform),
             _estimates(prepared, looks),
         )
 

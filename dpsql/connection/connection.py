@@ -94,12 +94,14 @@ class Connection(CursorConnection):
         ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
         and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
         max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
-        contribution_bounding; or max_error instead of epsilon), within the policy's range;
+        contribution_bounding, combine; or max_error instead of epsilon), within the policy's range;
         ``mechanism`` forces one by name.
 
         A statement that reads no private table is answered as it is, at no cost. So is a question
         that this account has asked before, from the ledger with the same release, as
-        ``cost.stored`` says; ``fresh`` draws, and pays for, a new one.
+        ``cost.stored`` says; ``fresh`` draws, and pays for, a new one that stands alone. Asked
+        otherwise at another epsilon, a question is answered from all releases of it together, as
+        ``combined`` says of the answer; ``combine`` decides which.
 
         Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
         spent.

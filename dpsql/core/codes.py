@@ -308,7 +308,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "nothing_to_draw": "An answer without a column of numbers.",
         "options_do_not_fit": "Options of `dpsql calibrate` that exclude one another, or lack one "
         "that they need.",
-        "parameter_not_a_choice": "contribution_bounding that is neither `sample` nor `weight`.",
+        "parameter_not_a_choice": "A word that contribution_bounding or combine does not know.",
         "parameter_not_finite": "A privacy parameter that is infinite or not a number.",
         "parameter_not_integer": "A privacy parameter that must be a whole number.",
         "parameter_not_number": "A privacy parameter that must be a number.",

@@ -72,7 +72,8 @@ class Block:
 
     ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
-    ``fresh`` asks for new noise even where the same was answered before.
+    ``fresh`` asks for new noise even where the same was answered before. ``combines`` says that its
+    values are put together from several releases, and that each row says from which.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Block:
     mechanism: str | None = None
     noise_columns: tuple[NoiseColumn, ...] = ()
     fresh: bool = False
+    combines: bool = False
 
     @property
     def known_domain(self) -> bool:
@@ -165,11 +167,12 @@ class Block:
         """List the released columns that the interval of an aggregate needs beside it, if any.
 
         Of one that is computed from several measures: these, in the units of the answer. Where
-        groups are named in rounds: the measures as they were counted, and the cap of that.
+        groups are named in rounds: the measures as they were counted, and the cap of that. Where
+        releases are combined: from which of them a row is, as the bits of a number.
         """
         aggregate = self.aggregates[index]
         parts = len(aggregate.measures) if aggregate.kind.composed or self.cascades else 0
-        if self.cascades and parts:
+        if (self.cascades and parts) or (self.combines and aggregate.measures):
             parts += 1
         return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in range(parts))
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger.backend import Backend
+from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import iso
 from dpsql.ledger.records import Stored
 
@@ -22,6 +23,8 @@ MAX_RELEASE = 8 * 2**20
 """The largest answer that is kept, and the largest part of what a step releases, in bytes."""
 MAX_STEP_RELEASE = 256 * 2**20
 """The most that is kept of one step of a stream, in bytes."""
+MAX_ALIKE_BYTES = 4 * MAX_RELEASE
+"""The most that is read at once of answers to questions that are alike, in bytes."""
 MAX_PARTS = 1024
 """How many parts the release of one step may have."""
 
@@ -34,6 +37,19 @@ SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, dige
 FROM releases JOIN events ON events.entry = releases.entry
 WHERE releases.query = ? AND (releases.account = ? OR substr(releases.account, 1, ?) = ?)
 ORDER BY releases.entry DESC LIMIT 1
+"""
+
+_ALIKE = """
+SELECT entry, size FROM releases
+WHERE query >= ? AND query < ? AND substr(query, 1, ?) = ?
+    AND (account = ? OR substr(account, 1, ?) = ?)
+ORDER BY entry DESC LIMIT ?
+"""
+
+_OF_ENTRY = """
+SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, digest, size, packed,
+    payload
+FROM releases JOIN events ON events.entry = releases.entry WHERE releases.entry = ?
 """
 
 
@@ -144,7 +160,29 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
     rows = sql.execute(_LATEST, (query, account, len(below), below))
     if not rows:
         return None
-    entry, payer, at, rho, epsilon, delta, gaussian, digest, *kept = rows[0]
+    return _sound(rows[0])
+
+
+def alike(sql: Backend, account: str, start: str, most: int) -> tuple[Stored, ...]:
+    """Return the kept answers to questions with this start of a fingerprint, the oldest first.
+
+    Of the account and those below it, the latest ``most``, and no more than make up
+    ``MAX_ALIKE_BYTES``. Raises :class:`LedgerError` if one is not what was stored.
+    """
+    below = account + "/"
+    after = start[:-1] + chr(ord(start[-1]) + 1)
+    place = (start, after, len(start), start, account, len(below), below, most)
+    sizes = sql.execute(_ALIKE, place)
+    totals = accumulate(size for _, size in sizes)
+    read = [
+        entry for (entry, _), all_ in zip(sizes, totals, strict=True) if all_ <= MAX_ALIKE_BYTES
+    ]
+    return tuple(_sound(sql.execute(_OF_ENTRY, (entry,))[0]) for entry in reversed(read))
+
+
+def _sound(row: LedgerRow) -> Stored:
+    """Unpack the answer in a row. Raises :class:`LedgerError` if it is not what was stored."""
+    entry, payer, at, rho, epsilon, delta, gaussian, digest, *kept = row
     payload = unpack(*kept)
     if payload is None or digest_of(payload) != digest:
         raise _altered()

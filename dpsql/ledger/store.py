@@ -50,6 +50,7 @@ from dpsql.ledger.records import (
     planned_steps,
 )
 from dpsql.ledger.releases import (
+    alike,
     check_parts,
     check_release,
     digest_of,
@@ -244,6 +245,17 @@ class Ledger:
         check_path(account)
         check_name("query's fingerprint", query)
         return self._link.read(lambda sql: latest(sql, account, query))
+
+    def stored_alike(self, account: str, start: str, most: int) -> tuple[Stored, ...]:
+        """List the kept answers to questions whose fingerprint starts so, the oldest first; free.
+
+        Of ``account`` and those below it, as in :meth:`stored`; the latest ``most`` of them, and
+        fewer if these are large.
+        """
+        check_path(account)
+        check_name("start of a fingerprint", start)
+        check_units("most", most)
+        return self._link.read(lambda sql: alike(sql, account, start, most))
 
     # -- streams ------------------------------------------------------------------------------
 

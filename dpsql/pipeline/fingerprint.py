@@ -28,9 +28,9 @@ from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.sql.syntax.text import put
 
 _LEFT_OUT: dict[type, frozenset[str]] = {
-    Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh"}),
+    Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh", "combines"}),
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
-    BlockPlan: frozenset({"candidates", "looks"}),
+    BlockPlan: frozenset({"candidates", "combined", "looks"}),
     Key: frozenset({"text"}),
     Source: frozenset({"table"}),  # its columns are among those of the rows
     Measure: frozenset({"text"}),
@@ -39,9 +39,25 @@ _LEFT_OUT: dict[type, frozenset[str]] = {
 _PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
 
 
+STATISTIC_DIGITS = 32
+"""How many digits of a fingerprint name the statistic that is released, the first ones."""
+
+
 def fingerprint(plans: Sequence[BlockPlan]) -> str:
-    """Digest what the release of these blocks depends on: SHA-256, in hexadecimal digits."""
-    return _digest(_canonical(tuple(plans)))
+    """Digest what the release of these blocks depends on: 64 hexadecimal digits.
+
+    The first half is of the statistic alone: of all but mechanism, noise and price. So releases of
+    one statistic are found by the start of their fingerprints. Each half is half a SHA-256.
+    """
+    statistic = _digest(_canonical(tuple(map(_statistic, plans))))
+    return statistic[:STATISTIC_DIGITS] + _digest(_canonical(tuple(plans)))[:STATISTIC_DIGITS]
+
+
+def _statistic(plan: BlockPlan) -> tuple[object, ...]:
+    """List what the exact values depend on: rows, keys, measures and how a unit is bounded."""
+    block = plan.block
+    measures = tuple(noisy.measure for noisy in plan.measures[: len(block.measures)])
+    return block, plan.bounding, measures
 
 
 def look_fingerprint(plan: BlockPlan, look: LeftOutLook) -> str:

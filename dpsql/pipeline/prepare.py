@@ -26,7 +26,7 @@ from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
-from dpsql.policy.parameters import EPSILON_LIMITS, Parameters
+from dpsql.policy.parameters import EPSILON_LIMITS, Combining, Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
@@ -42,18 +42,22 @@ from dpsql.sql.tail.bind_check import check_sql
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-_Key: TypeAlias = tuple[str, object, str | None, Parameters]
+_Key: TypeAlias = tuple[str, object, str | None, Parameters, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the text, its values, and how it is to be answered."""
+    """What is asked: the text, its values, and how it is to be answered.
+
+    ``combining``: it is prepared to show several releases of it put together.
+    """
 
     text: str
     values: PlaceholderValues
     mechanism: str | None
     parameters: Parameters
     fresh: bool
+    combining: bool = False
 
     @property
     def sound(self) -> bool:
@@ -63,7 +67,7 @@ class Question:
     @property
     def key(self) -> _Key:
         """The key of what is prepared for a question: equal for two that ask the same."""
-        return self.text, values_key(self.values), self.mechanism, self.parameters
+        return self.text, values_key(self.values), self.mechanism, self.parameters, self.combining
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,12 @@ class Prepared:
     def looks(self) -> tuple[PreparedLook, ...]:
         """The looks at what bounding leaves out, of all blocks."""
         return tuple(look for block in self.blocks for look in block.looks)
+
+    @property
+    def combine(self) -> Combining:
+        """Which earlier releases its answer is put together with: what a block refuses, none."""
+        asked = {block.plan.block.parameters.combine for block in self.blocks}
+        return next((c for c in (Combining.OFF, Combining.ALL) if c in asked), Combining.SERIES)
 
     def explain(self) -> Explanation:
         """Explain the plan in words and numbers."""
@@ -196,8 +206,8 @@ class Preparer:
         return prepared
 
     def _stages(self, question: Question) -> StatementTrace | None:
-        """Return what writes the stages of this question, if they are traced."""
-        if self._trace is None:
+        """Return what writes the stages of this question, if they are traced: once."""
+        if self._trace is None or question.combining:
             return None
         schema, hidden = self._engine.schema(), bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
@@ -220,6 +230,7 @@ class Preparer:
                 question.parameters,
                 self._engine.bind,
                 self._dialect,
+                combines=question.combining,
             )
         if stages is not None:
             stages.blocks(query, self._dialect)
@@ -231,7 +242,8 @@ class Preparer:
         )
         if stages is not None:
             stages.plans(plan.blocks)
-        refuse_unknown_noise(plan.blocks)
+        if not question.combining:  # what can be combined was prepared as a release alone before
+            refuse_unknown_noise(plan.blocks)
         blocks = tuple(self._block(block, text) for block in plan.blocks)
         self._tails.public.load(query.public_tables)
         if query.plain is not None and query.plain.sure:

@@ -1,6 +1,7 @@
 """Stored releases: a release as bytes and back, so that the same question again costs nothing.
 
-The bytes are JSON: the keys of the groups that came out, and the values that were drawn for them.
+The bytes are JSON: the keys of the groups that came out, the values that were drawn for them, and
+the law of the noise in them, by which releases under other parameters can be put together.
 What follows from those and the plan (intervals, noise columns, the tail) is computed again.
 """
 
@@ -16,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import ZERO
+from dpsql.accuracy.combination import release_noise
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
-from dpsql.errors import LedgerError, ParameterError
+from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ledger import MAX_RELEASE
 from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
+from dpsql.pipeline.damaged_release import corrupt_release, require_sound
 from dpsql.pipeline.key_spelling import KeySpelling
+from dpsql.pipeline.noise_codec import packed_noise, unpacked_noise
 from dpsql.pipeline.released import (
     NumericArray,
     ReleasedBlock,
@@ -32,12 +36,13 @@ from dpsql.pipeline.released import (
     with_noise_columns,
 )
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+_LOOK_VERSION: Final = 1
 STALE_PRICE: Final = 0.25
 """The part of a look's present price below which an older release of it is asked for anew."""
 _LOOK_PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 _LEAST_BYTES = 2  # that a row takes in JSON
-_PARTS: Final = frozenset({"types", "positions", "dtypes", "keys", "values"})
+_PARTS: Final = frozenset({"types", "positions", "dtypes", "keys", "values", "noise"})
 _DTYPES: Final = frozenset(
     {np.dtype(kind).str for kind in ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "d", "O")}
 )
@@ -46,8 +51,13 @@ _KEYS: Final = "biuO"
 _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers still
 
 
-def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> bytes | None:
-    """Pack a release into bytes, or None where it is too large or keys have no exact text."""
+def encode_release(
+    spelling: KeySpelling, released: Sequence[ReleasedBlock], *, alone: bool = False
+) -> bytes | None:
+    """Pack a release into bytes, or None where it is too large or keys have no exact text.
+
+    ``alone`` notes that it was asked for afresh, to stand alone.
+    """
     if sum(each.rows.count for each in released) * _LEAST_BYTES > MAX_RELEASE:
         return None
     blocks = []
@@ -55,7 +65,8 @@ def encode_release(spelling: KeySpelling, released: Sequence[ReleasedBlock]) -> 
         packed = _packed_block(spelling, each.block, each.rows)
         if packed is None:
             return None
-        blocks.append(packed)
+        noise = release_noise(each.block.plan, each.rows.count, alone=alone)
+        blocks.append(packed | {"noise": None if noise is None else packed_noise(noise)})
     document = {"release": _VERSION, "blocks": blocks}
     payload = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     encoded = payload.encode()
@@ -75,13 +86,17 @@ def decode_release(
         return None
     packed = _list(document.get("blocks"))
     for part in packed:
-        _require(isinstance(part, dict) and part.keys() == _PARTS)
+        require_sound(isinstance(part, dict) and part.keys() == _PARTS)
     types = [[column.type for column in block.keys] for block in blocks]
     if [part["types"] for part in packed] != types:
         return None
     with np.errstate(all="ignore"):  # of values that no noise has
         return tuple(
-            ReleasedBlock(block, _unpacked_rows(spelling, block, part))
+            ReleasedBlock(
+                block,
+                _unpacked_rows(spelling, block, part),
+                unpacked_noise(part["noise"], len(block.plan.block.measures)),
+            )
             for block, part in zip(blocks, packed, strict=True)
         )
 
@@ -90,7 +105,7 @@ def encode_look(found: ReleasedLook) -> bytes:
     """Pack what was released of a look into bytes, with the price that says how noisy it is."""
     noise, release = found.noise, found.release
     document = {
-        "look": _VERSION,
+        "look": _LOOK_VERSION,
         "rho": noise.rho,
         "epsilon": noise.epsilon,
         "kept": release.kept,
@@ -106,16 +121,16 @@ def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
     ``LedgerError`` (``ledger_corrupt``) for what no look was packed as.
     """
     document = _json_object(payload)
-    _require(document.keys() == _LOOK_PARTS)
-    if document["look"] != _VERSION:
+    require_sound(document.keys() == _LOOK_PARTS)
+    if document["look"] != _LOOK_VERSION:
         return None
     float64, rungs = np.dtype(np.float64), _list(document["rungs"])
     now = look.look.noise
-    _require(len(rungs) == now.ladder.rungs)
-    _require(all(_fits(document[part], float64) for part in ("rho", "epsilon", "kept")))
-    _require(all(_fits(rung, float64) for rung in rungs))
+    require_sound(len(rungs) == now.ladder.rungs)
+    require_sound(all(_fits(document[part], float64) for part in ("rho", "epsilon", "kept")))
+    require_sound(all(_fits(rung, float64) for rung in rungs))
     rho, epsilon = float(document["rho"]), float(document["epsilon"])
-    _require(0.0 <= min(rho, epsilon) == 0.0 < max(rho, epsilon))
+    require_sound(0.0 <= min(rho, epsilon) == 0.0 < max(rho, epsilon))
     if rho < STALE_PRICE * now.rho or epsilon < STALE_PRICE * now.epsilon:
         return None
     release = LeftOutRelease(float(document["kept"]), tuple(map(float, rungs)))
@@ -129,23 +144,23 @@ def _noise_at(noise: LeftOutNoise, rho: float, epsilon: float) -> LeftOutNoise:
     try:
         return left_out_noise(noise.most, noise.ladder, rho=rho, epsilon=epsilon)
     except ParameterError:
-        raise _corrupt() from None
+        raise corrupt_release() from None
 
 
 def _json_object(payload: object) -> dict[str, Any]:
     try:
-        _require(isinstance(payload, str | bytes))
+        require_sound(isinstance(payload, str | bytes))
         document = json.loads(payload, parse_constant=_no_constant)  # type: ignore[arg-type]
     except (ValueError, RecursionError, MemoryError):
-        raise _corrupt() from None
-    _require(isinstance(document, dict))
+        raise corrupt_release() from None
+    require_sound(isinstance(document, dict))
     found: dict[str, Any] = document
     return found
 
 
 def _document(payload: object) -> dict[str, Any]:
     found = _json_object(payload)
-    _require(type(found.get("release")) is int)
+    require_sound(type(found.get("release")) is int)
     return found
 
 
@@ -155,23 +170,9 @@ def _no_constant(name: str) -> None:
 
 
 def _list(value: object) -> list[Any]:
-    _require(isinstance(value, list))
+    require_sound(isinstance(value, list))
     found: list[Any] = value  # type: ignore[assignment]
     return found
-
-
-def _require(sound: bool) -> None:
-    if not sound:
-        raise _corrupt()
-
-
-def _corrupt() -> LedgerError:
-    return LedgerError(
-        "a stored release in the ledger is damaged",
-        code="ledger_corrupt",
-        hint="Run `dpsql budget verify`, and restore the ledger from a backup. Asked afresh, the "
-        "question is paid for again.",
-    )
 
 
 def _packed_block(
@@ -183,7 +184,7 @@ def _packed_block(
     true ranks of groups, or how many there are. Checked by ``tests/pipeline/test_stored.py``.
     """
     plan, columns = block.plan, block.keys
-    found, dtypes = _key_lists(spelling, columns, rows)
+    found, dtypes = key_lists(spelling, columns, rows)
     if found is None:
         return None
     places = sorted(
@@ -208,16 +209,16 @@ def _unpacked_rows(
     values = _unpacked_values(plan, packed["values"])
     if plan.declared:
         positions = _positions(plan, packed["positions"])
-        _require(packed["keys"] == [] and packed["dtypes"] is None)
+        require_sound(packed["keys"] == [] and packed["dtypes"] is None)
         keys: KeyArrays | ArrowStream | None = None
     else:
-        _require(packed["positions"] is None)
+        require_sound(packed["positions"] is None)
         lists = [_list(found) for found in _list(packed["keys"])]
-        _require(0 < len(lists) == len(columns))
+        require_sound(0 < len(lists) == len(columns))
         positions = list(range(1, len(lists[0]) + 1))
-        _require(all(len(found) == len(positions) for found in lists))
-        keys = _unpacked_keys(spelling, columns, packed["dtypes"], lists, positions)
-    _require(all(len(found) == len(positions) for found in values.values()))
+        require_sound(all(len(found) == len(positions) for found in lists))
+        keys = unpacked_keys(spelling, columns, packed["dtypes"], lists, positions)
+    require_sound(all(len(found) == len(positions) for found in values.values()))
     return ReleasedRows(
         row_ids=np.array(positions, dtype=np.int64),
         keys=keys,
@@ -229,39 +230,40 @@ def _unpacked_rows(
 def _positions(plan: BlockPlan, found: object) -> list[int]:
     """Read positions in the declared domain, each once and in order."""
     positions = _list(found)
-    _require(all(type(position) is int for position in positions))
-    _require(all(0 <= position < plan.block.domain_size for position in positions))
-    _require(all(one < other for one, other in pairwise(positions)))
+    require_sound(all(type(position) is int for position in positions))
+    require_sound(all(0 <= position < plan.block.domain_size for position in positions))
+    require_sound(all(one < other for one, other in pairwise(positions)))
     return positions
 
 
 def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, NumericArray]:
     """Read the values of each column that was drawn, and of no others, in the plan's order."""
-    _require(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
+    require_sound(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
     columns: dict[str, Any] = found  # type: ignore[assignment]
     for packed in columns.values():
-        _require(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})
+        require_sound(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})
     drawn = {name: _unpacked(_NUMBERS, **packed) for name, packed in columns.items()}
-    _require(all(type(column) is np.ndarray for column in drawn.values()))  # none is masked
+    require_sound(all(type(column) is np.ndarray for column in drawn.values()))  # none is masked
     return drawn
 
 
-def _unpacked_keys(
+def unpacked_keys(
     spelling: KeySpelling,
     columns: Sequence[Column],
     dtypes: object,
     lists: list[list[Any]],
     positions: list[int],
 ) -> KeyArrays | ArrowStream:
+    """Return keys from lists of :func:`key_lists`; raise ``LedgerError`` for what is no such."""
     if dtypes is None:
         for texts in lists:
-            _require(all(_is_text(text) for text in texts))
+            require_sound(all(_is_text(text) for text in texts))
         stream = spelling.keys_of_texts(columns, lists, positions)
-        _require(stream is not None)
+        require_sound(stream is not None)
         assert stream is not None
         return stream
     known = _list(dtypes)
-    _require(len(known) == len(columns))
+    require_sound(len(known) == len(columns))
     found = zip(columns, known, lists, strict=True)
     return {column.name: _unpacked(_KEYS, dtype, values) for column, dtype, values in found}
 
@@ -271,10 +273,13 @@ def _drawn(plan: BlockPlan, rows: ReleasedRows) -> list[str]:
     return [name for name in rows.values if name not in told]
 
 
-def _key_lists(
+def key_lists(
     spelling: KeySpelling, columns: Sequence[Column], rows: ReleasedRows
 ) -> tuple[list[list[Any]] | None, list[str] | None]:
-    """Return keys as values of plain types, with these, or as the engine's texts of others."""
+    """Return keys as values of plain types, with these, or as the engine's texts of others.
+
+    No lists where keys have no exact text, and empty ones where they are declared.
+    """
     if rows.keys is None:
         return [], None
     if isinstance(rows.keys, dict):
@@ -289,11 +294,13 @@ def _packed(column: NDArray[Any]) -> dict[str, Any]:
 
 def _unpacked(kinds: str, dtype: object, values: object) -> NDArray[Any]:
     """Read a column of one of these kinds of types, its values all of that type or missing."""
-    _require(isinstance(dtype, str) and dtype in _DTYPES)
+    require_sound(isinstance(dtype, str) and dtype in _DTYPES)
     type_, listed = np.dtype(str(dtype)), _list(values)
-    _require(type_.kind in kinds)
+    require_sound(type_.kind in kinds)
     missing = [value is None for value in listed]
-    _require(all(gone or _fits(value, type_) for value, gone in zip(listed, missing, strict=True)))
+    require_sound(
+        all(gone or _fits(value, type_) for value, gone in zip(listed, missing, strict=True))
+    )
     if not any(missing):
         return np.array(listed, dtype=type_)
     filler = None if type_.hasobject else 0

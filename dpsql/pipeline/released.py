@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.accuracy.combination import every_release
 from dpsql.accuracy.intervals import interval_of, noise_scales
 from dpsql.engines.base import ArrowStream, KeyArrays
-from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
 from dpsql.ir.query import Block, NoiseFigure
 from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease
 
@@ -42,10 +43,23 @@ class ReleasedRows:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedBlock:
-    """A block and what was released of it."""
+    """A block and what was released of it.
+
+    ``noise`` is that of a release that was stored, if it can be put together with others.
+    """
 
     block: PreparedBlock
     rows: ReleasedRows
+    noise: ReleaseNoise | None = None
+
+    @property
+    def uniform(self) -> bool:
+        """True if all rows came out of the same releases."""
+        plan = self.block.plan
+        if not plan.combined:
+            return True
+        masks = self.rows.values[plan.block.support_columns(0)[-1]]
+        return bool(np.all(masks == every_release(plan)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ from dpsql.policy.parameters import (
     AUTO,
     PARAMETERS,
     AutomaticGroups,
+    Combining,
     ContributionBounding,
     Maxima,
     Parameters,
@@ -144,6 +145,7 @@ class DefaultsSection(Section):
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
     max_error: float | None = _default("max_error")
     left_out_share: float = _default("left_out_share")
+    combine: Combining = _default("combine")
 
     _checked = field_validator("*", mode="plain")(checked_parameter)
 

@@ -80,6 +80,19 @@ class ContributionBounding(StrEnum):
     WEIGHT = "weight"
 
 
+class Combining(StrEnum):
+    """Which releases of one question that an account holds are put together into one answer.
+
+    SERIES: those since the question was last asked with ``fresh``, that one too. ALL: all there
+    are, and a fresh one with them. OFF: none, each answer is one release. It is post-processing of
+    what is paid for, so this is not a matter of privacy.
+    """
+
+    SERIES = "series"
+    ALL = "all"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
     """What there is to know of one privacy parameter, for checks and for every interface.
@@ -88,8 +101,8 @@ class ParameterSpec:
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
     ``unlimited``: no number is a value too, and so is ``auto``. ``optional``: None is a value, by
     which it says nothing. ``least``: a policy's default is the least that a query may use.
-    ``choices`` says what the words of a choice mean. ``in_plan``: all that it does shows in the
-    plan; any other is part of what tells one question from another.
+    ``choices`` says what the words of a choice mean. ``in_plan``: all that it does to a release
+    shows in the plan; any other is part of what tells one question from another.
     """
 
     name: str
@@ -191,6 +204,16 @@ _TABLE: Final = (
         limits=LEFT_OUT_LIMITS,
         in_plan=True,
     ),
+    ParameterSpec(
+        "combine",
+        Combining,
+        option="Which earlier releases of the question its answer is put together with.",
+        default="Which earlier releases of a question its answer is put together with: `series` "
+        "since it was last asked fresh, `all`, or `off`.",
+        choices="`series` takes all releases since the question was last asked fresh, `all` takes "
+        "all there are, `off` none.",
+        in_plan=True,
+    ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
 """Every privacy parameter, in the order in which they are listed."""
@@ -214,6 +237,7 @@ class Parameters:
     width that intervals of counts and sums may have, in the units of the answer; the query then
     costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
     ``left_out_share``: the part of the price that goes to telling what bounding leaves out.
+    ``combine``: which earlier releases of the question are put together with what it releases.
     """
 
     epsilon: float = 0.5
@@ -225,6 +249,7 @@ class Parameters:
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
     left_out_share: float = 0.0
+    combine: Combining = Combining.SERIES
 
     @property
     def automatic(self) -> bool:
@@ -250,6 +275,7 @@ class PrivacyParameters(TypedDict, total=False):
     contribution_bounding: ContributionBounding | Literal["sample", "weight"]
     max_error: float | None
     left_out_share: float
+    combine: Combining | Literal["series", "all", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +294,7 @@ class Overrides:
     contribution_bounding: object = NOT_GIVEN
     max_error: object = NOT_GIVEN
     left_out_share: object = NOT_GIVEN
+    combine: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -288,8 +315,9 @@ class Maxima:
     """The most a query may ask for; None is no maximum.
 
     There is none for ``min_units_per_group``, whose default is already the least a query may use,
-    nor for ``contribution_bounding``, which is a choice and not an amount, nor for ``max_error``:
-    the epsilon that it takes has one. Nor for ``left_out_share``, which is a part of that epsilon.
+    nor for ``contribution_bounding`` and ``combine``, which are choices and no amounts, nor for
+    ``max_error``: the epsilon that it takes has one. Nor for ``left_out_share``, which is a part of
+    that epsilon.
     """
 
     epsilon: float | None = None

@@ -68,9 +68,19 @@ def _prices(explanation: Explanation) -> Table:
     else:
         text = "all of it, whatever comes out"
     _row(grid, "Pays", text)
+    if explanation.earlier:
+        _row(grid, "Combines", _together(explanation))
     if explanation.limits is not None:
         _row(grid, "Limits", _limits(explanation.limits))
     return grid
+
+
+def _together(explanation: Explanation) -> str:
+    """Say what a new release would be put together with."""
+    how = "with fresh and combine = all, " if explanation.answered is not None else ""
+    earlier = explanation.earlier
+    which = "the earlier release" if earlier == 1 else f"{earlier} earlier releases"
+    return f"{how}with {which} of this question: then values are within what stands last"
 
 
 def _limits(limits: Limits) -> str:
@@ -153,8 +163,13 @@ def _utility(block: BlockExplanation, bound: UtilityBound, k: int) -> str:
 
 
 def _noise_table(block: BlockExplanation) -> Table:
-    table = titled("Noise on", "distribution", "scale", "std", "95% within", right=(2, 3, 4))
+    together = any(column.together95 is not None for column in block.columns)
+    last = ("together",) * together
+    table = titled(
+        "Noise on", "distribution", "scale", "std", "95% within", *last, right=(2, 3, 4, 5)
+    )
     for column in block.columns:
+        joined = "" if column.together95 is None else f"± {figure_above(column.together95)}"
         _row(
             table,
             column.aggregate,
@@ -162,6 +177,7 @@ def _noise_table(block: BlockExplanation) -> Table:
             significant(column.noise_scale),
             "" if column.noise_std is None else significant(column.noise_std),
             _margin(column),
+            *((joined,) * together),
         )
     return table
 

@@ -163,10 +163,11 @@ def result_footer(result: Result, confidence: float = 0.95) -> Text:
 def footer(result: Result) -> str:
     """Write the mechanism and what the answer cost."""
     cost = result.cost
+    joined = f" · combined from {result.combined} releases" if result.combined > 1 else ""
     mechanisms = " + ".join(dict.fromkeys(result.mechanisms))
     if cost.stored:
         when = printable(str(cost.answered))[:16].replace("T", " ")
-        return f"{mechanisms} · paid for before, at {when} UTC"
+        return f"{mechanisms} · paid for before, at {when} UTC{joined}"
     paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
     if cost.settled_epsilon < cost.reserved_epsilon:
         paid = f"{paid} of {reserved} reserved"
@@ -174,4 +175,4 @@ def footer(result: Result) -> str:
     text = f"{mechanisms} · paid ε {paid} at δ {delta}"
     if cost.conversion_delta:
         text += f" · ρ {significant(cost.settled.rho)}, δ {significant(cost.settled.delta)}"
-    return text
+    return text + joined

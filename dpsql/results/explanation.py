@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.accuracy.combination import combined_error, every_release, release_noise
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.core import display
 from dpsql.ir.measures import MeasureKind, Quantile
@@ -17,6 +18,7 @@ from dpsql.ir.plan import (
     PreparedBlock,
     PreparedLook,
     PrivacyPlan,
+    ReleaseNoise,
 )
 from dpsql.ir.query import Query
 from dpsql.mechanisms.cascade import (
@@ -43,6 +45,8 @@ class ColumnFigure:
     depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
     is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
     are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
+    ``together95`` is ``margin95`` after the answer is put together with earlier releases, for
+    groups that all of these have; None where there are none.
     """
 
     aggregate: str
@@ -51,6 +55,7 @@ class ColumnFigure:
     noise_std: float | None
     margin95: float | None
     resolution: float | None = None
+    together95: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,9 @@ class Explanation:
     ``answered`` is when the account paid for a release of these blocks that the ledger would give
     again at no cost (a UTC time in ISO 8601), if it did. ``limits`` are those of the policy on the
     work of reading private rows, if any are read. A statement that is no query has its text alone.
+    ``earlier`` is how many releases of the question the account holds that a new one would be put
+    together with; of a question that was ``answered``, a new one asked for with ``fresh`` and
+    ``combine`` ``all``.
     """
 
     query: str
@@ -153,6 +161,7 @@ class Explanation:
     conversion_delta: float = 0.0
     answered: str | None = None
     limits: Limits | None = None
+    earlier: int = 0
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
@@ -283,6 +292,37 @@ def explain(
         reserved_epsilon=plan.epsilon(reserved),
         conversion_delta=plan.conversion_delta,
     )
+
+
+def with_earlier(
+    explanation: Explanation,
+    plans: Sequence[BlockPlan],
+    earlier: Sequence[Sequence[ReleaseNoise]],
+) -> Explanation:
+    """Add to an explanation what its answer gains from ``earlier`` releases, each of all blocks."""
+    if not earlier:
+        return explanation
+    blocks = [
+        _block_with_earlier(block, plan, [release[index] for release in earlier])
+        for index, (block, plan) in enumerate(zip(explanation.blocks, plans, strict=True))
+    ]
+    return replace(explanation, blocks=tuple(blocks), earlier=len(earlier))
+
+
+def _block_with_earlier(
+    block: BlockExplanation, plan: BlockPlan, earlier: Sequence[ReleaseNoise]
+) -> BlockExplanation:
+    own = release_noise(plan, 1, alone=False)
+    assert own is not None
+    joined = replace(plan, combined=(*earlier, own))
+    figures = []
+    for figure, aggregate in zip(block.columns, plan.block.aggregates, strict=True):
+        if figure.margin95 is not None:
+            (index,) = aggregate.measures
+            error = combined_error(joined, aggregate, index, every_release(joined), 0.95)
+            figure = replace(figure, together95=error)
+        figures.append(figure)
+    return replace(block, columns=tuple(figures))
 
 
 def _utility_bound(plan: BlockPlan, step: float) -> UtilityBound | None:

@@ -80,13 +80,15 @@ class AnswerNoise:
     """What is known of the noise in an answer: of which plans, in which columns.
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
-    each plan's block. An answer without noise has none of these.
+    each plan's block, ``uniform`` whether all of them came out of the same releases. An answer
+    without noise has none of these.
     """
 
     outputs: tuple[OutputColumn | None, ...] = ()
     supports: tuple[OutputColumn, ...] = ()
     plans: tuple[BlockPlan, ...] = ()
     released: tuple[int, ...] = ()
+    uniform: tuple[bool, ...] = ()
 
 
 LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
@@ -128,6 +130,14 @@ class Result:
     def released(self) -> bool:
         """True if the rows were computed from private ones, by drawing noise."""
         return bool(self._noise.plans)
+
+    @property
+    def combined(self) -> int:
+        """From how many releases of the question its values are put together: 1 for one alone.
+
+        0 if nothing was released.
+        """
+        return max((max(1, len(plan.combined)) for plan in self._noise.plans), default=0)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -255,11 +265,11 @@ class Result:
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
-        rows = len(self)
+        rows, noise = len(self), self._noise
         parts = [
-            Part(plan, released, self._shown(block), rows)
-            for block, (plan, released) in enumerate(
-                zip(self._noise.plans, self._noise.released, strict=True)
+            Part(plan, released, self._shown(block), rows, uniform)
+            for block, (plan, released, uniform) in enumerate(
+                zip(noise.plans, noise.released, noise.uniform, strict=True)
             )
         ]
         said = summary(parts, confidence, self.cost.stored)

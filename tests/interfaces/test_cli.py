@@ -164,6 +164,7 @@ def test_privacy_parameters_reach_the_plan(world: Path) -> None:
         "max_rows_contributed": 1,
         "k_bar": 77,
         "min_units_per_group": 5,
+        "combine": "series",
         "contribution_bounding": "sample",
         "max_error": None,
         "left_out_share": 0.0,

@@ -194,6 +194,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "contribution_bounding": "weight",
         "max_error": 12.5,
         "left_out_share": 0.1,
+        "combine": "all",
         "mechanism": "gumbel_top_k",
     }
     assert set(values) == {setting.key for setting in settings()}

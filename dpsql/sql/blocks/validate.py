@@ -8,6 +8,7 @@ Names are resolved against the policy, so a table that it does not list does not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -44,8 +45,12 @@ def validate(
     parameters: Parameters,
     bind: Bind,
     dialect: Dialect,
+    *,
+    combines: bool = False,
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
+
+    ``combines`` makes room for saying of each row from which releases it is put together.
 
     A statement over public tables alone, or over none, is all tail and has no blocks.
     ``bind`` tells the columns that generated SQL would return, without reading a row; it is written
@@ -61,7 +66,8 @@ def validate(
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
-    blocks = place_noise_columns(tree, splitter.blocks, text)
+    found = [replace(block, combines=combines) for block in splitter.blocks]
+    blocks = place_noise_columns(tree, found, text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
     return Query(

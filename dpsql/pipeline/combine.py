@@ -1,0 +1,162 @@
+"""Puts the stored releases of one statistic together: post-processing, computed anew each time.
+
+What the ledger keeps is each release for itself; here their values become one estimate per key and
+measure, weighted by inverse variance (:mod:`dpsql.mechanisms.combination`). A key that a release
+does not have is estimated from those that have it. Nothing is read but what was released before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.zcdp import ZERO
+from dpsql.accuracy.combination import combined_values
+from dpsql.accuracy.estimates import estimate
+from dpsql.engines.base import ArrowStream, KeyArrays
+from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.mechanisms.combination import PublishedNoise
+from dpsql.pipeline.key_spelling import KeySpelling
+from dpsql.pipeline.release_codec import key_lists, unpacked_keys
+from dpsql.pipeline.released import (
+    NumericArray,
+    ReleasedBlock,
+    ReleasedRows,
+    with_noise_columns,
+)
+
+Release: TypeAlias = tuple[ReleasedBlock, ...]
+"""What was released of the blocks of one statement, at one time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _MergedKeys:
+    """The groups that any of some releases has, and where each release has them.
+
+    ``places`` has the shape (releases, groups): the row of the group in the release, -1 for none.
+    """
+
+    row_ids: NDArray[np.int64]
+    keys: KeyArrays | ArrowStream | None
+    places: NDArray[np.int64]
+
+
+def combine_releases(
+    spelling: KeySpelling, blocks: Sequence[PreparedBlock], releases: Sequence[Release]
+) -> Release | None:
+    """Put releases of the same statistics together, as blocks that say from which each row is.
+
+    ``blocks`` are prepared to say so (``Block.combines``); ``releases`` were unpacked from the
+    ledger, each with a block for each of these. None where that cannot be done: some noise is not
+    known, or keys have no exact text.
+    """
+    combined = []
+    for index, block in enumerate(blocks):
+        found = _combined_block(spelling, block, [release[index] for release in releases])
+        if found is None:
+            return None
+        combined.append(found)
+    return tuple(combined)
+
+
+def _combined_block(
+    spelling: KeySpelling, block: PreparedBlock, releases: Sequence[ReleasedBlock]
+) -> ReleasedBlock | None:
+    noises = [release.noise for release in releases if release.noise is not None]
+    if len(noises) < len(releases):
+        return None
+    declared = block.plan.declared
+    merged = _merged_positions(releases) if declared else _merged_keys(spelling, block, releases)
+    if merged is None:
+        return None
+    plan = replace(block.plan, combined=tuple(noises))
+    with np.errstate(all="ignore"):
+        values = with_noise_columns(plan, _combined_columns(plan, releases, merged.places))
+    rows = ReleasedRows(merged.row_ids, merged.keys, values, ZERO)
+    return ReleasedBlock(replace(block, plan=plan), rows)
+
+
+def _merged_positions(releases: Sequence[ReleasedBlock]) -> _MergedKeys:
+    """Merge declared groups, which releases name by their positions."""
+    found = [release.rows.row_ids for release in releases]
+    ids = np.unique(np.concatenate(found))
+    places = np.full((len(found), len(ids)), -1, dtype=np.int64)
+    for row, each in zip(places, found, strict=True):
+        row[np.searchsorted(ids, each)] = np.arange(len(each))
+    return _MergedKeys(ids, None, places)
+
+
+def _merged_keys(
+    spelling: KeySpelling, block: PreparedBlock, releases: Sequence[ReleasedBlock]
+) -> _MergedKeys | None:
+    """Merge groups that were found, by the values of their keys, in an order that these decide."""
+    known: dict[tuple[Any, ...], list[int]] = {}
+    spelled: list[list[str] | None] = []
+    for index, release in enumerate(releases):
+        lists, dtypes = key_lists(spelling, block.keys, release.rows)
+        if lists is None:
+            return None
+        spelled.append(dtypes)
+        for place, key in enumerate(zip(*lists, strict=True)):
+            known.setdefault(key, [-1] * len(releases))[index] = place
+    if any(dtypes != spelled[0] for dtypes in spelled):
+        return None
+    names = sorted(known, key=lambda key: [(part is None, str(part)) for part in key])
+    columns = [[name[i] for name in names] for i in range(len(block.keys))]
+    ids = list(range(1, len(names) + 1))
+    keys = unpacked_keys(spelling, block.keys, spelled[0], columns, ids)
+    places = np.array([known[name] for name in names], dtype=np.int64)
+    return _MergedKeys(
+        np.array(ids, dtype=np.int64), keys, places.reshape(len(names), len(releases)).T
+    )
+
+
+def _combined_columns(
+    plan: BlockPlan, releases: Sequence[ReleasedBlock], places: NDArray[np.int64]
+) -> dict[str, NumericArray]:
+    """Compute the released columns: each aggregate, its measures, and from which releases it is."""
+    block, found = plan.block, dict[str, NumericArray]()
+    held = places >= 0
+    masks = (held * (1 << np.arange(len(releases)))[:, np.newaxis]).sum(axis=0).astype(np.float64)
+    measures = [noisy.measure for noisy in plan.measures]
+    for index, aggregate in enumerate(block.aggregates):
+        # Drawn columns have the names that they have where nothing is combined.
+        name, supports = block.aggregate_column(index), block.support_columns(index)
+        drawn = supports[:-1] if aggregate.kind.composed else (name,)
+        parts = [
+            combined_values(
+                _aligned([release.rows.values[column] for release in releases], places),
+                held,
+                _noises(releases, measure),
+            )
+            for column, measure in zip(drawn, aggregate.measures, strict=True)
+        ]
+        if aggregate.kind.composed:
+            found[name] = estimate(aggregate, measures, parts)
+            found |= zip(drawn, parts, strict=True)
+        else:
+            found[name] = _whole(parts[0]) if plan.is_whole(aggregate) else parts[0]
+        found[supports[-1]] = masks
+    return found
+
+
+def _aligned(columns: Sequence[NumericArray], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Put the values of each release at its groups, as an array of shape (releases, groups)."""
+    aligned = np.zeros(places.shape, dtype=np.float64)
+    for row, column, place in zip(aligned, columns, places, strict=True):
+        there = place >= 0
+        row[there] = column[place[there]]
+    return aligned
+
+
+def _noises(releases: Sequence[ReleasedBlock], measure: int) -> list[PublishedNoise]:
+    return [release.noise.measures[measure] for release in releases if release.noise is not None]
+
+
+def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    most = 2.0**63 - 2.0**10
+    return np.rint(np.clip(values, -most, most)).astype(np.int64)

@@ -1,0 +1,150 @@
+"""Releases put together: intervals of counts that decided for themselves whether they appear."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from support import POLICY_TABLES, TABLES, policy
+from support import planned as statement
+
+from dpsql.accuracy.combination import (
+    combined_error,
+    combined_values,
+    deciding_measure,
+    every_release,
+    release_noise,
+    releases_in,
+)
+from dpsql.core.schema import Column, Schema, Table
+from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.mechanisms.sampling.noise import OSEntropy
+
+COUNTS = "SELECT k, count(DISTINCT uid) AS n, count(*) AS rows FROM visits GROUP BY k"
+DRAWS = 40_000
+
+
+def catalogue() -> Schema:
+    """The columns of the small world's tables, as a database that holds them says."""
+    database, found = duckdb.connect(":memory:"), {}
+    for name in POLICY_TABLES:
+        database.execute(TABLES[name])
+        rows = database.execute(f"DESCRIBE {name}").fetchall()
+        found[name] = Table(name, tuple(Column(str(row[0]), str(row[1])) for row in rows))
+    return found
+
+
+SCHEMA = catalogue()
+
+
+def planned(sql: str, **options: Any) -> BlockPlan:
+    (plan,) = statement(sql, SCHEMA, policy(), **options).plans
+    return plan
+
+
+def noise_of(sql: str, epsilon: float) -> ReleaseNoise:
+    found = release_noise(planned(sql, epsilon=epsilon), 5, alone=False)
+    assert found is not None
+    return found
+
+
+def joined(sql: str, *epsilons: float) -> BlockPlan:
+    releases = tuple(noise_of(sql, epsilon) for epsilon in epsilons)
+    return replace(planned(sql, epsilon=epsilons[-1]), combined=releases)
+
+
+def missed(plan: BlockPlan, size: int, error: float) -> tuple[float, int]:
+    """How often the mean of what came out of every release is further off, and how many did."""
+    source, drawn, out = OSEntropy(), [], np.ones(DRAWS, dtype=bool)
+    for release in plan.combined:
+        noise = release.measures[0].noise.add(np.zeros(DRAWS, dtype=np.int64), source)
+        assert release.appears_half is not None
+        out &= size + noise >= release.appears_half
+        drawn.append(noise)
+    mean = combined_values(
+        np.array(drawn), np.ones((len(drawn), DRAWS), bool), [r.measures[0] for r in plan.combined]
+    )
+    return float((np.abs(np.rint(mean[out])) > error).mean()), int(out.sum())
+
+
+@pytest.mark.parametrize("epsilons", [(1.0, 1.0), (0.5, 1.0), (1.0, 1.0, 1.0), (1.0, 1.1, 0.9, 1)])
+def test_selected_counts_at_the_threshold_are_within_their_intervals(
+    epsilons: tuple[float, ...],
+) -> None:
+    plan = joined(COUNTS, *epsilons)
+    assert [release.decided for release in plan.combined] == [0] * len(epsilons)
+    aggregate = plan.block.aggregates[0]
+    error = combined_error(plan, aggregate, 0, every_release(plan), 0.95)
+    assert error is not None
+    size = max(release.appears_half or 0 for release in plan.combined)
+    risk, appeared = missed(plan, int(size), error)
+    assert appeared > DRAWS / 2 ** len(epsilons)
+    assert risk < 0.05
+
+
+def test_a_twin_that_takes_selected_counts_for_others_is_caught() -> None:
+    """The interval of counts whose noise decided nothing does not cover at the threshold."""
+    plan = joined(COUNTS, 1.0, 1.0, 1.0)
+    careless = tuple(replace(release, decided=None) for release in plan.combined)
+    twin = replace(plan, combined=careless)
+    error = combined_error(twin, plan.block.aggregates[0], 0, every_release(plan), 0.95)
+    assert error is not None
+    size = max(release.appears_half or 0 for release in plan.combined)
+    assert missed(plan, int(size), error)[0] > 0.06
+
+
+def test_other_values_need_no_more_confidence() -> None:
+    plan = joined(COUNTS, 1.0, 1.0, 1.0)
+    careless = replace(
+        plan, combined=tuple(replace(release, decided=None) for release in plan.combined)
+    )
+    aggregate = plan.block.aggregates[1]
+    both = [combined_error(p, aggregate, 1, every_release(p), 0.95) for p in (plan, careless)]
+    assert both[0] == both[1]
+    selected = [
+        combined_error(p, plan.block.aggregates[0], 0, every_release(p), 0.95)
+        for p in (plan, careless)
+    ]
+    assert selected[0] is not None
+    assert selected[1] is not None
+    assert selected[0] > selected[1]
+
+
+def test_bits_name_releases() -> None:
+    plan = joined(COUNTS, 0.3, 0.5, 1.0)
+    assert releases_in(0b101, plan.combined) == [plan.combined[0], plan.combined[2]]
+    assert combined_error(plan, plan.block.aggregates[0], 0, 0b10, 0.95) is None
+
+
+def test_a_mean_leaves_out_what_a_release_does_not_have() -> None:
+    noises = [noise_of(COUNTS, epsilon).measures[0] for epsilon in (0.5, 1.0)]
+    values = np.array([[10.0, 20.0, 7.0], [40.0, 30.0, 9.0]])
+    held = np.array([[True, True, False], [True, False, True]])
+    first, second, third = combined_values(values, held, noises)
+    assert 25 < first < 40
+    assert (second, third) == (20.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n DESC LIMIT 3", {}),
+        ("SELECT c, median(x) FROM visits GROUP BY c", {}),
+        ("SELECT DISTINCT k FROM visits", {}),
+        ("SELECT k, count(*) FROM visits GROUP BY k", {"max_groups_contributed": "auto"}),
+    ],
+)
+def test_what_has_no_known_variance_is_not_put_together(
+    sql: str, options: dict[str, object]
+) -> None:
+    assert release_noise(planned(sql, **options), 3, alone=False) is None
+
+
+def test_what_decides_is_known() -> None:
+    declared = "SELECT c, count(DISTINCT uid), count(*) FROM visits GROUP BY c"
+    assert deciding_measure(planned(COUNTS)) == 0
+    assert deciding_measure(planned(declared)) is None
+    assert deciding_measure(planned(declared, min_units_per_group=5)) == 0
