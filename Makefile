@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check attack bench utility ledger-bench tpch pictures dist clean
+.PHONY: demo test lint types slow check attack bench utility ledger-bench tpch peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -47,6 +47,11 @@ ledger-bench: $(READY)
 tpch: $(READY)
 	$(BIN)/python benchmarks/tpch.py
 
+# The same two tasks asked of other systems, each installed from its pinned versions under .peers.
+# Needs Java for one of them. Writes benchmarks/results/.
+peers: $(READY)
+	$(BIN)/python benchmarks/peers.py
+
 # The pictures, tables and reference pages of docs that are made from the package itself.
 pictures: $(READY)
 	$(BIN)/python docs/packages.py
@@ -70,4 +75,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
