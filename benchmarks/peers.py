@@ -263,7 +263,7 @@ def _listen(process: subprocess.Popen[str], request: Request, limit: float) -> R
     while True:
         run = replace(run, peak_bytes=max(run.peak_bytes, _resident(process.pid)))
         try:
-            said = heard.get(timeout=0.1)
+            said = heard.get(timeout=0.25)
         except queue.Empty:
             if time.monotonic() > deadline:
                 return replace(run, failure=f"stopped after {limit / 60:g} minutes")
@@ -508,9 +508,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for a peer and a task")
     parser.add_argument("--peer", action="append", choices=[peer.name for peer in PEERS])
+    parser.add_argument("--task", action="append", choices=list(TRUTH))
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    peers = [peer for peer in PEERS if not options.peer or peer.name in options.peer]
+    wanted = options.task or list(TRUTH)
+    peers = [
+        replace(peer, tasks=tuple(task for task in peer.tasks if task in wanted))
+        for peer in PEERS
+        if not options.peer or peer.name in options.peer
+    ]
     with tempfile.TemporaryDirectory() as directory:
         data = Path(directory) / "visits.parquet"
         build(data, options.rows)

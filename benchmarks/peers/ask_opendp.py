@@ -2,7 +2,8 @@
 
 Users of unknown items are counted under zero-concentrated privacy, whose Gaussian noise and lower
 threshold fit ten items per user better than the Laplace noise of pure privacy; sums of declared
-regions under pure privacy, whose noise is the smaller one there.
+regions under pure privacy, with a user in all twenty of them, as what keeps users to ten regions
+does not work here (``truncate_num_groups`` with one column).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def users(request: Request, rows: pl.LazyFrame) -> Asking:
 
 def sums(request: Request, rows: pl.LazyFrame) -> Asking:
     keys = pl.LazyFrame({"region": list(request.regions)})
-    most = request.max_groups * request.rows_per_group  # as much noise as ten regions of ten rows
+    margin = dp.polars.Margin(by=["region"], max_length=MOST_ROWS, max_groups=len(request.regions))
 
     def ask() -> list[tuple[str, float]]:
         context = dp.Context.compositor(
@@ -64,20 +65,21 @@ def sums(request: Request, rows: pl.LazyFrame) -> Asking:
             privacy_unit=dp.unit_of(contributions=1, identifier="user_id"),
             privacy_loss=dp.loss_of(epsilon=request.epsilon),
             split_evenly_over=1,
-            margins=[dp.polars.Margin(by=["region"], max_length=MOST_ROWS)],
+            margins=[margin],
         )
         query = (
             context.query()
-            .truncate_per_group(most)
+            .group_by("user_id", "region")
+            .agg(pl.col.amount.sum())
             .group_by("region")
-            .agg(pl.col.amount.dp.sum((request.lower, request.upper)))
+            .agg(pl.col.amount.dp.sum((0, request.most_per_group)))
             .with_keys(keys)
         )
         return query.release().collect().rows()
 
     return Asking(
-        "`Context.compositor` (pure ε), `truncate_per_group(100)`, "
-        "`group_by(region).agg(amount.dp.sum((0, 100)))`, `with_keys` on Polars",
+        "`Context.compositor` (pure ε), `group_by(user, region).agg(sum)`, a margin of 20 regions, "
+        "`group_by(region).agg(amount.dp.sum((0, 1000)))`, `with_keys` on Polars",
         ask,
         ("opendp", "polars"),
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from typing import Any
 
 from protocol import Asking, Request, serve
 from pyspark.sql import DataFrame, SparkSession
 from tmlt.analytics import (
     AddRowsWithID,
     ApproxDPBudget,
+    ColumnType,
     KeySet,
     MaxGroupsPerID,
     MaxRowsPerGroupPerID,
@@ -57,23 +59,30 @@ def users(request: Request, rows: DataFrame) -> Asking:
 
 
 def sums(request: Request, rows: DataFrame) -> Asking:
-    keys = KeySet.from_dict({"region": list(request.regions)})
-    most = request.max_groups * request.rows_per_group
+    keys = KeySet.from_dict({"place": list(request.regions)})
+    most = request.most_per_group
+
+    def clamped(visits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        totals: dict[str, int] = {}
+        for visit in visits:
+            totals[visit["region"]] = totals.get(visit["region"], 0) + visit["amount"]
+        return [{"place": region, "total": min(total, most)} for region, total in totals.items()]
 
     def ask() -> list[tuple[str, float]]:
         query = (
             QueryBuilder("visits")
-            .enforce(MaxRowsPerID(most))
+            .flat_map_by_id(clamped, {"place": ColumnType.VARCHAR, "total": ColumnType.INTEGER})
+            .enforce(MaxRowsPerID(request.max_groups))
             .groupby(keys)
-            .sum("amount", request.lower, request.upper, "total")
+            .sum("total", request.lower, most, "sum")
         )
         budget = ApproxDPBudget(request.epsilon, request.delta)
         released = private(request, rows).evaluate(query, budget)
-        return [(row["region"], row["total"]) for row in released.collect()]
+        return [(row["place"], row["sum"]) for row in released.collect()]
 
     return Asking(
-        "`Session` on Spark with `AddRowsWithID`, `MaxRowsPerID(100)`, "
-        "`groupby(KeySet).sum(amount, 0, 100)`",
+        "`Session` on Spark with `AddRowsWithID`, `flat_map_by_id` into a user's clamped sums, "
+        "`MaxRowsPerID(10)`, `groupby(KeySet).sum(total, 0, 1000)`",
         ask,
         ("tmlt.analytics", "tmlt.core", "pyspark"),
     )
