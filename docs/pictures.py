@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from dpsql.accounting.composition import compare
@@ -155,10 +155,12 @@ def beside_peers(axes: Axes) -> None:
         label = row["peer"]
         axes.plot([times], [row["groups"]], marker, label=label, color=colour, markersize=9)
     axes.set_xscale("log")
+    axes.set_xlim(1, 1_000)
     axes.set_ylim(0)
     axes.set_xlabel("CPU time, as a multiple of the plain query's")
     axes.set_ylabel("items named")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     thousands(axes.yaxis)
     axes.set_title("Users per unknown item, 5,000,000 rows; ε = 1, δ = 10⁻⁶")
 
