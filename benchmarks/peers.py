@@ -6,8 +6,8 @@ region out of 20 and an amount from 0 to 100 besides. At (epsilon 1, delta 1e-6)
 for
 
 * users: the number of distinct users of each item, items unknown, a user counting in ten of them;
-* sums: the sum of amounts in each of 20 declared regions, a user adding to it about what ten rows
-  in each of ten regions can add.
+* sums: the sum of amounts in each of 20 declared regions, a user adding to each what ten rows can
+  add, clamped or in rows.
 
 Each peer has a virtual environment of its own under ``.peers/``, of the versions pinned in
 ``benchmarks/peers/requirements/``, and a program of its own, ``benchmarks/peers/ask_*.py``, that
@@ -169,7 +169,7 @@ def request_for(peer: Peer, task: str, data: Path, runs: int) -> Request:
         task=task,
         epsilon=EPSILON,
         delta=DELTA,
-        max_groups=10,
+        max_groups=10 if task == "users" else len(REGIONS),
         rows_per_group=10,
         lower=0,
         upper=100,

@@ -2,8 +2,7 @@
 
 Users of unknown items are counted under zero-concentrated privacy, whose Gaussian noise and lower
 threshold fit ten items per user better than the Laplace noise of pure privacy; sums of declared
-regions under pure privacy, with a user in all twenty of them, as what keeps users to ten regions
-does not work here (``truncate_num_groups`` with one column).
+regions are taken under pure privacy.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def prepare(request: Request) -> Asking:
         ),
         "sums": (
             "`DPEngine.aggregate` of `SUM` with Gaussian noise, `max_sum_per_partition=1000`, "
-            "`max_partitions_contributed=10`, public partitions; `LocalBackend`, one process"
+            "`max_partitions_contributed=20`, public partitions; `LocalBackend`, one process"
         ),
     }
     return Asking(asked[request.task], ask, ("pipeline-dp", "python-dp"))
