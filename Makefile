@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check attack bench utility ledger-bench tpch peers pictures dist clean
+.PHONY: demo test lint types slow check attack bench utility robust ledger-bench tpch peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -38,6 +38,10 @@ bench: $(READY)
 # What one publication is worth: groups released and their error, sampling against weighting.
 utility: $(READY)
 	$(BIN)/python benchmarks/utility.py
+
+# Whether max_groups_contributed = auto can be left alone: against the best number in hindsight.
+robust: $(READY)
+	$(BIN)/python benchmarks/robust.py
 
 # The ledger: entries per second with every commit on disk, and the same after a million entries.
 ledger-bench: $(READY)

@@ -12,7 +12,7 @@ from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE
+from dpsql.mechanisms.cascade import COUNTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,20 @@ def widest_margin(plan: BlockPlan, index: int, confidence: float) -> float:
 def _counted_interval(
     plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], confidence: float
 ) -> Interval:
-    """Compute intervals of what a cascade counted, by the cap of each row."""
-    *values, caps = columns
+    """Compute intervals of what a cascade counted, by how each row was."""
+    *values, countings = columns
     all_counted = values[-len(aggregate.measures) :]
     measures = [m.measure for m in plan.measures]
-    low, high = np.full_like(caps, np.nan), np.full_like(caps, np.nan)
+    low, high = np.full_like(countings, np.nan), np.full_like(countings, np.nan)
     each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
-    for cap in _caps_in(caps):
-        mine = caps == cap
+    for counting in _countings_in(countings):
+        mine = countings == counting
         parts = [
             PlausibleRange.around(
                 counted[mine],
-                _with_rounding(plan, aggregate, m, plan.noise_at(m, cap).margin(each, cap)),
+                _with_rounding(
+                    plan, aggregate, m, plan.noise_at(m, counting).margin(each, abs(counting))
+                ),
             )
             for counted, m in zip(all_counted, aggregate.measures, strict=True)
         ]
@@ -111,9 +113,9 @@ def _counted_interval(
     return Interval(low, high)
 
 
-def _caps_in(caps: FloatArray) -> list[int]:
-    """List the caps that rows were counted at, of those that there are."""
-    return [cap for cap in (NAMED_ALONE, *CAP_CHOICES) if (caps == cap).any()]
+def _countings_in(countings: FloatArray) -> list[int]:
+    """List the ways in which rows were counted, of those that there are."""
+    return [counting for counting in COUNTINGS if (countings == counting).any()]
 
 
 def noise_scales(plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
@@ -126,8 +128,8 @@ def noise_scales(plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> 
     if not plan.block.cascades:
         return np.full_like(columns[0], plan.noise_of(measure).scale * step)
     scales = np.full_like(columns[0], np.nan)
-    for cap in _caps_in(columns[-1]):
-        scales[columns[-1] == cap] = plan.noise_at(measure, cap).scale * step
+    for counting in _countings_in(columns[-1]):
+        scales[columns[-1] == counting] = plan.noise_at(measure, counting).scale * step
     return scales
 
 

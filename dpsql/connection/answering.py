@@ -11,12 +11,11 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import plan_record
-from dpsql.continual.prepare import ViewPreparer
-from dpsql.continual.views import Views
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
@@ -35,6 +34,9 @@ from dpsql.policy.model import Policy
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import FREE, AnswerNoise, Cost, Result
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
+
+if TYPE_CHECKING:
+    from dpsql.continual.views import Views
 
 _logger = logging.getLogger(__name__)
 
@@ -74,17 +76,10 @@ class Answerer:
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, composition, self.tails, trace)
         self.source: EntropySource = OSEntropy()
-        self.views = Views(
-            engine,
-            policy,
-            self.paying_ledger,
-            self.payer,
-            views_place,
-            ViewPreparer(engine, policy),
-            progress,
-        )
         if ledger is not None:
-            self.tails.public.views = self.views
+            self.tails.public.views = lambda: self.views
+        self._views: Views | None = None
+        self._views_place = views_place
         self._ledger = ledger
         self._analyst = analyst
         self._session = session
@@ -92,6 +87,25 @@ class Answerer:
         self._run: Run | None = None  # that reads private rows at this moment
         self._stopped: Exception | None = None  # what the listener to the progress raised
         self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
+
+    @property
+    def views(self) -> Views:
+        """The materialized views of the account."""
+        if self._views is None:
+            # Loaded when first asked for: most statements know no view.
+            from dpsql.continual.prepare import ViewPreparer
+            from dpsql.continual.views import Views
+
+            self._views = Views(
+                self.engine,
+                self.policy,
+                self.paying_ledger,
+                self.payer,
+                self._views_place,
+                ViewPreparer(self.engine, self.policy),
+                self._progress,
+            )
+        return self._views
 
     def answer(self, question: Question) -> Result:
         """Answer a question, from the ledger if it has the release, else with a new one.
@@ -150,7 +164,8 @@ class Answerer:
         run = self._run
         if run is not None:
             run.interrupt()
-        self.views.interrupt()
+        if self._views is not None:
+            self._views.interrupt()
         self.tails.interrupt()
 
     def close(self) -> None:

@@ -18,7 +18,6 @@ from dpsql.budget import BudgetReport, payer
 from dpsql.connection.answering import Answerer
 from dpsql.connection.cursor import CursorConnection
 from dpsql.connection.statements import Arguments, Statements, statement_text
-from dpsql.continual.views import place_beside
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
@@ -37,6 +36,7 @@ from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
+from dpsql.policy.views_place import place_beside
 from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result

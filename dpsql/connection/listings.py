@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
-from dpsql.continual.prepare import PreparedView
-from dpsql.continual.views import Refreshed, View
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Schema, fold
 from dpsql.errors import Place, UnknownName
@@ -24,6 +22,10 @@ from dpsql.policy.parameters import (
     suggestion,
 )
 from dpsql.policy.resolve import resolve
+
+if TYPE_CHECKING:
+    from dpsql.continual.prepare import PreparedView
+    from dpsql.continual.views import Refreshed, View
 
 
 def _columns(*names: str, numbers: Collection[str] = ()) -> tuple[Column, ...]:

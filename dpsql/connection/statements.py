@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from dpsql.connection import listings
 from dpsql.connection.answering import Answerer
 from dpsql.connection.listings import Layer, Listing
-from dpsql.continual.explain import explain_view
-from dpsql.continual.prepare import PreparedView
-from dpsql.continual.steps import read_wall_time
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
 from dpsql.core.schema import Column, fold
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
@@ -40,6 +38,9 @@ from dpsql.sql.syntax.statements import (
     ShowSubject,
     read_statement,
 )
+
+if TYPE_CHECKING:
+    from dpsql.continual.prepare import PreparedView
 
 _INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
 """What SET puts in the place of which: of the two, the later one holds."""
@@ -230,6 +231,8 @@ class Statements:
         """Create a view, or tell what it would be."""
         prepared = self._defined(statement)
         if statement.explained:
+            from dpsql.continual.explain import explain_view
+
             return listings.plan_listing(explain_view(prepared))
         with _at(statement.place):
             self._answerer.views.create(prepared)
@@ -260,7 +263,11 @@ def _at(place: Place) -> Iterator[None]:
 
 def _moment(text: str | None) -> datetime | None:
     """Read the wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
-    return None if text is None else read_wall_time("UNTIL", text)
+    if text is None:
+        return None
+    from dpsql.continual.steps import read_wall_time
+
+    return read_wall_time("UNTIL", text)
 
 
 @contextmanager

@@ -53,8 +53,6 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 
 _logger = logging.getLogger(__name__)
-_SUFFIX: Final = ".views"
-_DATABASES: Final = (".duckdb", ".db", ".ddb", ".parquet", ".csv")  # endings that name no database
 _AT_ONCE: Final = 32  # steps that are begun together: as many are lost if the process is killed
 
 
@@ -502,20 +500,6 @@ class Views:
                 "file names a directory: `views: {directory: …}`.",
             )
         return self._place / stream
-
-
-def place_beside(database: object, directory: str | None) -> Path | None:
-    """Name the directory of a database's private view states: the owner's, or one beside it.
-
-    None for a database without a path, where the owner names no directory.
-    """
-    if directory is not None:
-        return Path(directory)
-    if isinstance(database, str | Path):
-        path = Path(database).resolve()
-        stem = path.stem if path.suffix.lower() in _DATABASES else path.name
-        return path.with_name(f"{stem}{_SUFFIX}")
-    return None
 
 
 def _changed(view: View, why: str) -> QueryRefused:

@@ -198,7 +198,7 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
     cost = result.cost
     return {
         "confidence": confidence,
-        "mechanisms": [block.mechanism for block in result.plan.blocks],
+        "mechanisms": list(result.mechanisms),
         "cost": {
             "reserved": _loss(cost.reserved, cost.reserved_epsilon),
             "settled": _loss(cost.settled, cost.settled_epsilon),

@@ -179,17 +179,20 @@ class BlockPlan:
         assert noise is not None
         return noise
 
-    def noise_at(self, measure: int, cap: int) -> IndependentNoise:
-        """Build the noise on a measure that a cascade counted at a cap.
+    def noise_at(self, measure: int, counting: int) -> IndependentNoise:
+        """Build the noise on a measure that a cascade counted as one of ``COUNTINGS`` says.
 
-        ``NAMED_ALONE`` stands for the values of its only round.
+        ``NAMED_ALONE`` stands for the values of its only round, a negative cap for units that were
+        counted with what naming had left.
         """
         assert self.cascade is not None
-        if cap == NAMED_ALONE:
+        if counting == NAMED_ALONE:
             return self.cascade.only_round.score_noise
         noise = self.noise_of(measure)
+        if counting < 0 and measure == self.score:
+            noise = self.cascade.spared_counting
         assert isinstance(noise, IndependentNoise)
-        return spread_noise(noise, cap)
+        return spread_noise(noise, abs(counting))
 
     def spread_groups(self, released: int) -> int:
         """Tell how many groups share noise: those released, where they are the bound."""

@@ -18,7 +18,10 @@ depends on public parameters and on what earlier steps *released*, on nothing el
    both are averaged by their variances.
 
 Where the first look says that nearly all pairs of a unit and a key are those of units with one key,
-there is nothing to divide: one round at one key per unit takes all that is left.
+there is nothing to divide: one round at one key per unit takes all that is left. Where the first
+round names keys that are nearly all far above its threshold, as those of a column with few values
+are, small keys are unlikely: a brief second round looks for some, and if it finds few, what is left
+of the naming is spent on counting the named.
 
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
@@ -30,7 +33,8 @@ there is nothing to divide: one round at one key per unit takes all that is left
   of each round the groups in which too few units keep a row, and thresholds are as much higher.
 * Counting has a fixed set of groups and no threshold. The weights of a unit have l2 norm sqrt(C) at
   most, so each value costs rho = C Delta**2/(2 sigma**2) and no delta.
-* Choices of K and C, stopping after a look, and scaling are functions of what is released.
+* Choices of K and C, of what follows a look or a round, and scaling are functions of what is
+  released. Whatever is released, what follows has no more than the rest of rho and of delta.
 
 Adaptive composition of approximate zCDP adds both parts up (Bun & Steinke 2016, Lemma 8.2): rho is
 the sum of the steps', delta that of the rounds'. A key that one unit brings and that is not named
@@ -58,6 +62,7 @@ from dpsql.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.weighted_histogram import (
+    WEIGHT_STEPS,
     WeightedPositiveCounts,
     Weights,
     weighted_positive_counts,
@@ -71,6 +76,8 @@ CAP_CHOICES: Final[tuple[int, ...]] = tuple(
 """How many keys of a unit the counting may count in full."""
 NAMED_ALONE = 0
 """Stands for a cap where a value is that of the only round, and was not counted again."""
+COUNTINGS: Final[tuple[int, ...]] = (NAMED_ALONE, *CAP_CHOICES, *(-cap for cap in CAP_CHOICES))
+"""How a value may have been counted: at a cap, which is negative where naming left some budget."""
 
 _USUAL_KEPT = 10  # where the look shows nothing
 _BUCKETS = 14  # by powers of two; the last has all units with 2**13 keys or more
@@ -78,6 +85,9 @@ _CUT_OFF = (
     4.0  # in standard deviations: a false bucket of many keys misleads (at 3, one in 50 runs)
 )
 _ALONE = 0.9  # the part of the pairs in units with one key from which one round is enough
+_NEAR = 2.0  # times the threshold: keys below are near it
+_FEW = 0.05  # the part of the named keys up to which those near the threshold are few
+_FEW_MORE = 0.1  # the part of the keys of the first round up to which a second one has named few
 _LEAST_RATIO = 0.5
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _SLACK = 2.0**-40
@@ -133,6 +143,7 @@ class CascadeShares:
     second_look: float
     counting: float
     rounds: tuple[float, ...]
+    brief: float | None = None  # of the naming: a second round that expects little
 
     @property
     def naming(self) -> float:
@@ -141,7 +152,7 @@ class CascadeShares:
 
 
 _SHARES = {
-    CascadeGoal.COUNTS: CascadeShares(0.01, 0.01, 0.04, (0.05, 0.95)),
+    CascadeGoal.COUNTS: CascadeShares(0.01, 0.01, 0.04, (0.05, 0.95), brief=0.2),
     CascadeGoal.VALUES: CascadeShares(0.01, 0.01, 0.0, (0.05, 0.95)),
     CascadeGoal.KEYS: CascadeShares(0.01, 0.0, 0.0, (0.01, 0.04, 0.15, 0.8)),
 }
@@ -181,7 +192,7 @@ class NamedGroups:
 
     ``ids``, ``rounds`` (from 0) and ``weights`` (noisy, in steps) are of shape (groups,).
     ``scales`` are the standard deviations of the rounds' noise, in steps. ``alone`` is True where
-    there was only one round, at one key per unit.
+    there was only one round, at one key per unit, ``spared`` where naming ended before its budget.
     """
 
     ids: Integers64
@@ -189,6 +200,7 @@ class NamedGroups:
     weights: Steps
     scales: tuple[float, ...]
     alone: bool
+    spared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +242,13 @@ class Cascade(Usual):
         """The ρ of counting units in the named groups; 0 where that is not asked for."""
         return self._part(self.shares.counting)
 
+    @property
+    def spared_counting(self) -> IndependentNoise:
+        """The noise of counting units, in steps, at a cap of 1, with what a brief naming left."""
+        assert self.shares.brief is not None
+        left = self.shares.naming * (1 - self.shares.rounds[0] - self.shares.brief)
+        return gaussian(self._part(self.shares.counting + left), WEIGHT_STEPS, 1)
+
     def rho(self, released: int | None) -> float:
         """Compute the zCDP cost of looks and rounds: all of the budget but the counting's."""
         return self.budget * (1 - self.shares.counting)
@@ -253,6 +272,15 @@ class Cascade(Usual):
         return tuple(
             self._round(shares.naming * share, self.delta * share * (1 - _SLACK), kept)
             for share in shares.rounds
+        )
+
+    def brief_rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+        """Build the rounds after a first that left little to name: a brief one, and the rest."""
+        brief, shares = self.shares.brief, self.shares
+        assert brief is not None
+        return tuple(
+            self._round(shares.naming * share, self.delta * share * (1 - _SLACK), kept)
+            for share in (brief, 1 - shares.rounds[0] - brief)
         )
 
     def naming_rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
@@ -290,24 +318,42 @@ class Cascade(Usual):
         """Look, and name groups round by round: the first two steps of the module."""
         kept = 1 if self.single else self._kept(rows, source)
         alone = kept is None or self.single
-        mechanisms = (self.only_round,) if alone else self.rounds(kept or 1)
-        ids, weights, numbers = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.intp)]
-        for number, mechanism in enumerate(mechanisms):
+        ids, weights, scales = [np.zeros(0, np.int64)], [np.zeros(0)], []
+        mechanism = self.only_round if alone else self._round_after(kept or 1, [])
+        while mechanism is not None:
             left = rows.unnamed_weights(np.concatenate(ids), mechanism.weights.kept)
             chosen = mechanism.select(left.weights, source)
             assert chosen.noisy is not None
             ids.append(left.ids[chosen.indices])
             weights.append(chosen.noisy)
-            numbers.append(np.full(len(chosen.indices), number, np.intp))
-        named = np.concatenate(ids)
+            scales.append(mechanism.noise.std)
+            mechanism = None if alone else self._round_after(kept or 1, weights[1:])
+        named, rounds = np.concatenate(ids), np.arange(len(scales))
         order = np.argsort(named, kind="stable")
         return NamedGroups(
             named[order],
-            np.concatenate(numbers)[order],
+            np.repeat(rounds, [len(found) for found in ids[1:]])[order],
             np.concatenate(weights)[order],
-            tuple(mechanism.noise.std for mechanism in mechanisms),
+            tuple(scales),
             alone,
+            not alone and self._settled(kept or 1, weights[1]) and len(scales) == 2,
         )
+
+    def _round_after(self, kept: int, weights: Sequence[Steps]) -> WeightedPositiveCounts | None:
+        """Choose the next round by what the rounds before have released; None ends the naming."""
+        rounds, done = self.rounds(kept), len(weights)
+        if done and self._settled(kept, weights[0]):
+            rounds = (rounds[0], *self.brief_rounds(kept))
+            if done == 2 and len(weights[1]) <= _FEW_MORE * len(weights[0]):
+                return None
+        return rounds[done] if done < len(rounds) else None
+
+    def _settled(self, kept: int, weights: Steps) -> bool:
+        """Tell whether the first round's keys are nearly all far above its threshold."""
+        if self.shares.brief is None:
+            return False
+        near = np.count_nonzero(weights < _NEAR * self.rounds(kept)[0].threshold)
+        return len(weights) > 0 and bool(near <= _FEW * len(weights))
 
     def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
         """Choose how many keys of a unit to keep, or None if one round at one key is enough.

@@ -116,13 +116,13 @@ class CascadeValues:
     """What a cascade released of the measures of the groups that it named, in steps.
 
     ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
-    and what it was counted as. ``caps`` are those that measures were counted at.
+    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.
     """
 
     named: NamedGroups
     released: list[Steps]
     counted: list[Steps]
-    caps: list[int]
+    countings: list[int]
 
 
 def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) -> CascadeValues:
@@ -135,25 +135,26 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
     assert plan.score is not None
     named = cascade.name_groups(exact.rows, source)
     groups = len(named.ids)
-    released, caps = [named.weights for _ in plan.measures], [NAMED_ALONE for _ in plan.measures]
+    released, countings = [named.weights] * len(plan.measures), [NAMED_ALONE] * len(plan.measures)
     counting = [i for i, noisy in enumerate(plan.measures) if noisy.noise is not None]
     if groups == 0 or not counting or (named.alone and counting == [plan.score]):
-        return CascadeValues(named, released, released, caps)
-    scales = [_relative_noise(plan, index) for index in counting]
+        return CascadeValues(named, released, released, countings)
+    signs = [-1 if named.spared and index == plan.score else 1 for index in counting]
+    scales = [_relative_noise(plan, *one) for one in zip(counting, signs, strict=True)]
     cap = cascade.choose_cap(exact.rows, named, scales, source)
     counted = list(released)
-    for index, column in zip(counting, exact.totals(named.ids, cap), strict=True):
+    for index, sign, column in zip(counting, signs, exact.totals(named.ids, cap), strict=True):
         if named.alone and index == plan.score:
             continue  # the only round has spent the price of this
-        noise = plan.noise_at(index, cap)
+        noise = plan.noise_at(index, sign * cap)
         released[index] = counted[index] = noise.add(column, source)
-        caps[index] = cap
+        countings[index] = sign * cap
         if index == plan.score:
             released[index] = scaled_counts(named, counted[index], noise.noise.std)
-    return CascadeValues(named, released, counted, caps)
+    return CascadeValues(named, released, counted, countings)
 
 
-def _relative_noise(plan: BlockPlan, index: int) -> float:
+def _relative_noise(plan: BlockPlan, index: int, sign: int) -> float:
     """Measure the noise at a cap of 1, in what a unit adds to a group at most."""
-    noise = plan.noise_at(index, 1)
+    noise = plan.noise_at(index, sign)
     return noise.noise.std / noise.sensitivity

@@ -206,7 +206,7 @@ class Preparer:
             tree = bind_values(tree, question.values, text)
             views = self._views(tree)
             if views:
-                place_view_intervals(tree, views, self._tails.public.views.figures, text)
+                place_view_intervals(tree, views, self._tails.public.views().figures, text)
             query = validate(
                 tree,
                 text,
@@ -251,7 +251,8 @@ class Preparer:
         unknown = names - self._policy.tables.keys()
         if not unknown:
             return {}
-        return {n: table for n, table in self._tails.public.views.tables().items() if n in unknown}
+        views = self._tails.public.views().tables()
+        return {name: table for name, table in views.items() if name in unknown}
 
     def _statement(self, plan: BlockPlan) -> str:
         """Write a block's SQL, to be shown and bound: every read has a salt of its own."""

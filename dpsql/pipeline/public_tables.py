@@ -5,7 +5,7 @@ Materialized views are public too, once they are published; a room has them as o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import duckdb
@@ -53,7 +53,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
-        self.views: PublishedViews = NoViews()
+        self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
     def load(self, tables: Iterable[str]) -> None:
         """Copy tables into the room, once each. Raises ``EngineError`` if one cannot be."""
@@ -83,12 +83,12 @@ class PublicTables:
 
     def _known(self, table: str) -> Table:
         found = self._engine.schema().get(table)
-        return self.views.tables()[table] if found is None else found
+        return self.views().tables()[table] if found is None else found
 
     def _load(self, table: str) -> None:
         stay, known = self._tenant.stay(), self._engine.schema().get(table)
         if known is None:
-            self.views.load(table, stay)
+            self.views().load(table, stay)
             return
         # A view may have other rows tomorrow, and must have the same ones for one connection.
         kept = stay.own if known.is_view else stay.room.public

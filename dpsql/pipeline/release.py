@@ -19,7 +19,7 @@ from dpsql.ir.measures import Measure, Quantile
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Steps
-from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE
+from dpsql.mechanisms.cascade import COUNTINGS, NAMED_ALONE
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.cascade import CascadeValues, draw_cascade
@@ -188,7 +188,7 @@ def _supports(
     counted = noisy if cascade is None else cascade.counted
     columns: list[NumericArray] = [counted[m] * plan.measures[m].measure.step for m in used]
     if cascade is not None:
-        columns.append(np.full(len(cascade.named.ids), float(cascade.caps[used[0]])))
+        columns.append(np.full(len(cascade.named.ids), float(cascade.countings[used[0]])))
     return dict(zip(plan.block.support_columns(index), columns, strict=False))
 
 
@@ -201,9 +201,9 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
     for plan, groups in product(asking, (0, 1)):
         try:
             with np.errstate(all="ignore"):
-                for cap in (NAMED_ALONE, *CAP_CHOICES) if plan.block.cascades else (NAMED_ALONE,):
+                for counting in COUNTINGS if plan.block.cascades else (NAMED_ALONE,):
                     answers: dict[str, NumericArray] = dict.fromkeys(
-                        drawn_columns(plan.block), np.full(groups, float(cap))
+                        drawn_columns(plan.block), np.full(groups, float(counting))
                     )
                     with_noise_columns(plan, answers)
         except (ArithmeticError, ParameterError, ValueError):

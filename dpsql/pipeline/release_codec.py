@@ -185,7 +185,7 @@ def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, NumericArray]:
     for packed in columns.values():
         _require(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})
     drawn = {name: _unpacked(_NUMBERS, **packed) for name, packed in columns.items()}
-    _require(not any(np.ma.isMaskedArray(column) for column in drawn.values()))
+    _require(all(type(column) is np.ndarray for column in drawn.values()))  # none is masked
     return drawn
 
 

@@ -106,7 +106,7 @@ _DELTA: Final = _json(PARAMETERS["delta"])
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def _default(name: str) -> Any:

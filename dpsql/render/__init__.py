@@ -7,6 +7,7 @@ escapes what a terminal would obey, and reaches rich as text, never as markup.
 from __future__ import annotations
 
 import io
+import sys
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +128,11 @@ def _console(**options: Any) -> Console:
 
 def width_of(console: Console, renderable: RenderableType) -> int:
     """Return the width at which no table of a renderable loses text, within reason."""
-    from rich.syntax import Syntax
-
+    # Where nothing has loaded the module of coloured SQL, nothing is coloured SQL.
+    coloured_sql = sys.modules.get("rich.syntax")
+    kinds = (Table,) if coloured_sql is None else (Table, coloured_sql.Syntax)
     options = console.options.update(width=MAX_WIDTH)
-    rigid = [part for part in _parts(renderable) if isinstance(part, Table | Syntax)]
+    rigid = [part for part in _parts(renderable) if isinstance(part, kinds)]
     widths = [Measurement.get(console, options, part).maximum + 2 * INDENT for part in rigid]
     return min(MAX_WIDTH, max([TEXT_WIDTH, *widths]))
 

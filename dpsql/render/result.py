@@ -163,7 +163,7 @@ def result_footer(result: Result, confidence: float = 0.95) -> Text:
 def footer(result: Result) -> str:
     """Write the mechanism and what the answer cost."""
     cost = result.cost
-    mechanisms = " + ".join(dict.fromkeys(block.mechanism for block in result.plan.blocks))
+    mechanisms = " + ".join(dict.fromkeys(result.mechanisms))
     if cost.stored:
         when = printable(str(cost.answered))[:16].replace("T", " ")
         return f"{mechanisms} · paid for before, at {when} UTC"

@@ -264,6 +264,8 @@ def _bounding(plan: BlockPlan) -> str:
 def _cascade_bounding(cascade: Cascade, rows: str) -> str:
     """Tell what a unit may contribute to each step."""
     naming = "its keys weigh at most 1 together in l2 in each round"
+    if cascade.shares.brief is not None:
+        naming += ", of which the last is cut short where the first leaves little to name"
     if cascade.single:
         return f"at most 1 group per unit (sampled by a salted hash), {rows}"
     kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"

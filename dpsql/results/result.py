@@ -112,6 +112,11 @@ class Result:
         return bool(self._noise.plans)
 
     @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The names of the mechanisms that released its blocks, in their order."""
+        return tuple(plan.selection.name for plan in self._noise.plans)
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns, in order."""
         return self._answer.names[: self._width]

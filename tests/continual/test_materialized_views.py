@@ -22,7 +22,6 @@ from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
 from dpsql.continual.state import Totals, ViewState
-from dpsql.continual.views import place_beside
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
@@ -35,6 +34,7 @@ from dpsql.policy.model import (
     ViewsPolicy,
 )
 from dpsql.policy.parameters import Parameters
+from dpsql.policy.views_place import place_beside
 
 ROWS = """
 CREATE TABLE plays AS SELECT (range * 7919 % 400) AS user_id, 'a' || (range * 31 % 6) AS artist,

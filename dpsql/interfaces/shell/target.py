@@ -10,7 +10,6 @@ from pathlib import Path
 from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
 from dpsql.connection.connection import Connection, connect
-from dpsql.continual.views import place_beside
 from dpsql.core.schema import Schema
 from dpsql.engines.duckdb import open_database
 from dpsql.interfaces.shell.cancel import Work
@@ -18,6 +17,7 @@ from dpsql.ledger import Ledger
 from dpsql.pipeline.set_union import Percent
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
+from dpsql.policy.views_place import place_beside
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -178,17 +179,16 @@ PINNED = [-12, -9, -20, -32, -33, -10, 37, -58]
 
 @pytest.mark.parametrize("further", [0, 60])
 @pytest.mark.parametrize(
-    "factorisation",
+    ("made", "sizes"),
     [
-        *(optimal_buffers(60, buffers, bits) for buffers in (2, 4) for bits in (24, 40)),
-        *(SquareRoot(60, bits) for bits in (24, 40)),
+        *((optimal_buffers, (60, buffers, bits)) for buffers in (2, 4) for bits in (24, 40)),
+        *((SquareRoot, (60, bits)) for bits in (24, 40)),
     ],
-    ids=lambda f: f"{f.name}_{f.bits}",
 )
 def test_noise_from_step_to_step_is_the_same_to_the_bit(
-    factorisation: Factorisation, further: int
+    made: Callable[..., Factorisation], sizes: tuple[int, ...], further: int
 ) -> None:
-    noise = KeyedNoise(KEY, "units", 700.0, factorisation)
+    noise = KeyedNoise(KEY, "units", 700.0, made(*sizes))
     steps = BufferedNoise(noise)
     state = steps.at(0, GROUPS)
     for step in range(1, 61):
