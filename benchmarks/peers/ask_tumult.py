@@ -74,7 +74,7 @@ def sums(request: Request, rows: DataFrame) -> Asking:
             .flat_map_by_id(clamped, {"place": ColumnType.VARCHAR, "total": ColumnType.INTEGER})
             .enforce(MaxRowsPerID(request.max_groups))
             .groupby(keys)
-            .sum("total", request.lower, most, "sum", mechanism="gaussian")
+            .sum("total", request.lower, most, "sum")
         )
         budget = ApproxDPBudget(request.epsilon, request.delta)
         released = private(request, rows).evaluate(query, budget)
@@ -82,7 +82,7 @@ def sums(request: Request, rows: DataFrame) -> Asking:
 
     return Asking(
         "`Session` on Spark with `AddRowsWithID`, `flat_map_by_id` into a user's clamped sums, "
-        "`MaxRowsPerID(20)`, `groupby(KeySet).sum(total, 0, 1000)` with Gaussian noise",
+        "`MaxRowsPerID(20)`, `groupby(KeySet).sum(total, 0, 1000)`",
         ask,
         ("tmlt.analytics", "tmlt.core", "pyspark"),
     )
