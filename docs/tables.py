@@ -30,6 +30,7 @@ HERE = Path(__file__).parent
 PAGES = [*sorted((HERE / "mechanisms").glob("*.md")), HERE / "peers.md"]
 RESULTS = HERE.parent / "benchmarks" / "results"
 MEASURED = RESULTS / "utility.json"
+ROBUST = RESULTS / "robust.json"
 
 ACCOUNT = PrivacyLoss(0.0, 1e-6, 1.0)
 QUERY = Amount.limit(PrivacyLoss(0.0, 1e-10, 0.1)).loss  # in whole ledger units, as planned
@@ -215,6 +216,21 @@ def cascade_table() -> str:
     )
 
 
+def robust_table() -> str:
+    """What a cascade came to beside the best number in hindsight, in benchmarks/robust.py."""
+    verdicts = json.loads(ROBUST.read_text(encoding="utf-8"))["verdicts"]
+    heads = ["data", "best number", "groups", "error", "groups with auto", "error with auto"]
+    rows = []
+    for verdict in verdicts:
+        best, auto = verdict["best"], verdict["auto"]
+        number = f"{best['max_groups_contributed']}, {best['bounding']}"
+        figures = [
+            f"{way[x]:,.{d}f}" for way in (best, auto) for x, d in (("groups", 0), ("error", 1))
+        ]
+        rows.append([verdict["words"], number, *figures])
+    return _table(heads, rows)
+
+
 def peers_users_table() -> str:
     """What benchmarks/peers.py saw of users per unknown item."""
     heads = ["", "times plain", "CPU, times plain", "seconds", "groups named", "mean error"]
@@ -285,6 +301,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "set_union": set_union_table,
     "weighting": weighting_table,
     "cascade": cascade_table,
+    "robust": robust_table,
     "peers_users": peers_users_table,
     "peers_sums": peers_sums_table,
     "peers_asked": peers_asked_table,

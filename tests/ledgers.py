@@ -21,13 +21,13 @@ LIMIT = 10**12
 
 @dataclass(frozen=True)
 class Currency:
-    """What an account is charged in beside delta: ``rho`` or ``epsilon``."""
+    """What an account is charged in beside delta: ``rho``, ``epsilon`` or ``gaussian``."""
 
     name: str
 
     @property
     def other(self) -> Currency:
-        return EPSILON if self == RHO else RHO
+        return {"rho": EPSILON, "epsilon": GAUSSIAN, "gaussian": RHO}[self.name]
 
     def amount(self, units: int, delta: int) -> Amount:
         return Amount(**{self.name: units}, delta=delta)
@@ -56,7 +56,7 @@ class Currency:
         )
 
 
-RHO, EPSILON = Currency("rho"), Currency("epsilon")
+RHO, EPSILON, GAUSSIAN = Currency("rho"), Currency("epsilon"), Currency("gaussian")
 
 # The start of every script run in another process.
 SCRIPT = f"""

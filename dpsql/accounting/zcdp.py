@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from functools import lru_cache
 
+from dpsql.accounting.gdp import epsilon_from_gaussian, gaussian_rho_from_epsilon
 from dpsql.errors import ParameterError
 
 RHO_BITS = 40
@@ -28,6 +31,8 @@ DELTA_UNIT = 2.0**-DELTA_BITS
 """One ledger unit of delta."""
 MAX_LEDGER_UNITS = 2**63 - 1
 """The largest count of units a ledger column holds."""
+CONVERSION_SHARE = 0.5
+"""The part of an account's delta that turns rho into epsilon, where nothing else is said."""
 
 _SLACK = 2.0**-48
 """Relative allowance for the rounding of a few correctly rounded operations (each 2**-52)."""
@@ -67,10 +72,13 @@ class Composition(StrEnum):
     ZCDP: rho and delta add; the tight conversion to epsilon comes last. Best for a session.
     BASIC: the epsilon and delta of each query add, and each query may use the exact analysis of its
     mechanism. Best for a single publication.
+    GDP: mu**2/2 and delta add; the exact conversion of a Gaussian comes last
+    (:mod:`dpsql.accounting.gdp`). Best for a session of noisy counts and sums.
     """
 
     ZCDP = "zcdp"
     BASIC = "basic"
+    GDP = "gdp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +88,14 @@ class PrivacyLoss:
     ``delta``-approximate ``rho``-zCDP composed with pure ``epsilon``-DP. Under zCDP composition
     epsilon is 0; under basic composition rho is 0, and this is (epsilon, delta)-DP. All are finite
     and non-negative, else :class:`ParameterError`.
+
+    If ``gaussian``, rho is more than that: it is mu**2/2 of mu-GDP, which implies zCDP of that rho.
     """
 
     rho: float
     delta: float
     epsilon: float = 0.0
+    gaussian: bool = False
 
     def __post_init__(self) -> None:
         _require_cost("rho", self.rho)
@@ -92,9 +103,16 @@ class PrivacyLoss:
         _require_cost("epsilon", self.epsilon)
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        """Compose adaptively in sequence (Bun & Steinke 2016, Lemma 8.2; basic for epsilon)."""
+        """Compose adaptively in sequence (Bun & Steinke 2016, Lemma 8.2; basic for epsilon).
+
+        For GDP Smith & Thakurta 2022; with what is not Gaussian it is zCDP and no more.
+        """
+        gaussian = (self.gaussian or not self.rho) and (other.gaussian or not other.rho)
         return PrivacyLoss(
-            self.rho + other.rho, self.delta + other.delta, self.epsilon + other.epsilon
+            self.rho + other.rho,
+            self.delta + other.delta,
+            self.epsilon + other.epsilon,
+            gaussian and (self.gaussian or other.gaussian),
         )
 
     def epsilon_at(self, delta_conversion: float) -> float:
@@ -104,7 +122,15 @@ class PrivacyLoss:
         """
         if self.rho == 0.0:
             return self.epsilon
-        return self.epsilon + epsilon_from_zcdp(self.rho, delta_conversion)
+        return self.epsilon + self.converted(self.rho, delta_conversion)
+
+    def converted(self, rho: float, delta_conversion: float) -> float:
+        """Find the epsilon of a cost of ``rho`` of the kind that this loss has, rounded up."""
+        if not self.gaussian:
+            return epsilon_from_zcdp(rho, delta_conversion)
+        _require_cost("rho", rho)
+        _log_inverse(delta_conversion)
+        return epsilon_from_gaussian(rho, delta_conversion)
 
 
 ZERO = PrivacyLoss(0.0, 0.0)
@@ -115,15 +141,17 @@ ZERO = PrivacyLoss(0.0, 0.0)
 class Amount:
     """A cost or a limit in whole ledger units, because sums of floats depend on their order.
 
-    ``rho`` and ``epsilon`` count 2**-40, ``delta`` counts 2**-62. Raises :class:`ParameterError`
-    unless each is an int from 0 to 2**63 - 1.
+    ``rho``, ``epsilon`` and ``gaussian``, which is mu**2/2 of mu-GDP, count 2**-40, ``delta``
+    counts 2**-62. Raises :class:`ParameterError` unless each is an int from 0 to 2**63 - 1.
     """
 
     rho: int = 0
     epsilon: int = 0
     delta: int = 0
+    gaussian: int = 0
 
     def __post_init__(self) -> None:
+        check_units("gaussian", self.gaussian)
         check_units("rho", self.rho)
         check_units("epsilon", self.epsilon)
         check_units("delta", self.delta)
@@ -131,33 +159,44 @@ class Amount:
     @classmethod
     def charge(cls, loss: PrivacyLoss) -> Amount:
         """Compute what to charge for ``loss``: each part rounded up, exactly."""
-        return cls(
-            _units_up(loss.rho, RHO_BITS),
-            _units_up(loss.epsilon, EPSILON_BITS),
-            _units_up(loss.delta, DELTA_BITS),
-        )
+        return cls._of(loss, _units_up)
 
     @classmethod
     def limit(cls, loss: PrivacyLoss) -> Amount:
         """Compute what may be charged where ``loss`` is permitted: each part rounded down."""
+        return cls._of(loss, _units_down)
+
+    @classmethod
+    def _of(cls, loss: PrivacyLoss, units: Callable[[float, int], int]) -> Amount:
+        rho = units(loss.rho, RHO_BITS)
         return cls(
-            _units_down(loss.rho, RHO_BITS),
-            _units_down(loss.epsilon, EPSILON_BITS),
-            _units_down(loss.delta, DELTA_BITS),
+            0 if loss.gaussian else rho,
+            units(loss.epsilon, EPSILON_BITS),
+            units(loss.delta, DELTA_BITS),
+            rho if loss.gaussian else 0,
         )
 
     @property
-    def units(self) -> tuple[int, int, int]:
-        """``(rho, epsilon, delta)``."""
-        return self.rho, self.epsilon, self.delta
+    def units(self) -> tuple[int, int, int, int]:
+        """``(rho, epsilon, delta, gaussian)``."""
+        return self.rho, self.epsilon, self.delta, self.gaussian
+
+    @property
+    def currencies(self) -> int:
+        """How many of rho, epsilon and ``gaussian`` there is anything of: no charge mixes them."""
+        return sum(units > 0 for units in (self.rho, self.epsilon, self.gaussian))
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The privacy loss this amounts to, each part rounded up to a float."""
+        """The privacy loss this amounts to, each part rounded up to a float.
+
+        What is Gaussian is zCDP as well, and with other rho no more than that.
+        """
         return PrivacyLoss(
-            rho=_float_up(self.rho, RHO_BITS),
+            rho=_float_up(self.rho + self.gaussian, RHO_BITS),
             delta=_float_up(self.delta, DELTA_BITS),
             epsilon=_float_up(self.epsilon, EPSILON_BITS),
+            gaussian=self.gaussian > 0 and self.rho == 0,
         )
 
 
@@ -244,26 +283,50 @@ class Budget:
     most: PrivacyLoss
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, composition: Composition) -> Budget:
+    def of(
+        cls,
+        epsilon: float,
+        delta: float,
+        composition: Composition,
+        delta_for_conversion: float = CONVERSION_SHARE,
+    ) -> Budget:
         """Build the budget (``epsilon``, ``delta``), spent by the rules of ``composition``.
 
-        Raises :class:`ParameterError` unless epsilon is finite and > 0 and 0 < delta < 1, or when
-        either is too small or too large for the ledger to count.
+        ``delta_for_conversion`` is the part of delta, between 0 and 1, that turns rho into epsilon;
+        basic composition converts nothing. Raises :class:`ParameterError` unless epsilon is finite
+        and > 0 and 0 < delta < 1, or when a part is too small or too large for the ledger to count.
         """
-        build = {Composition.ZCDP: cls.zcdp, Composition.BASIC: cls.basic}
-        return build[composition](epsilon, delta)
+        if composition is Composition.BASIC:
+            return cls.basic(epsilon, delta)
+        build = cls.zcdp if composition is Composition.ZCDP else cls.gdp
+        return build(epsilon, delta, delta_for_conversion)
 
     @classmethod
-    def zcdp(cls, epsilon: float, delta: float) -> Budget:
-        """Limit by zCDP: half of delta converts, half pays for what mechanisms charge beside rho.
+    def zcdp(
+        cls, epsilon: float, delta: float, delta_for_conversion: float = CONVERSION_SHARE
+    ) -> Budget:
+        """Limit by zCDP: a part of delta converts, the rest is what mechanisms charge beside rho.
 
         Raises as :meth:`of`.
         """
         _require_positive("epsilon", epsilon)
-        _require_delta_of_units(delta, 2)
-        half = delta / 2.0
-        most = PrivacyLoss(rho_from_epsilon(epsilon, half), delta - half)
-        return cls(epsilon, delta, Composition.ZCDP, half, most)._countable()
+        conversion, own = _countable_parts(delta, delta_for_conversion)
+        most = PrivacyLoss(rho_from_epsilon(epsilon, conversion), own)
+        return cls(epsilon, delta, Composition.ZCDP, conversion, most)._countable()
+
+    @classmethod
+    def gdp(
+        cls, epsilon: float, delta: float, delta_for_conversion: float = CONVERSION_SHARE
+    ) -> Budget:
+        """Limit by Gaussian DP: delta is divided as for zCDP, the conversion is exact.
+
+        Raises as :meth:`of`.
+        """
+        _require_positive("epsilon", epsilon)
+        conversion, own = _countable_parts(delta, delta_for_conversion)
+        rho = gaussian_rho_from_epsilon(epsilon, conversion)
+        most = PrivacyLoss(rho, own, gaussian=True)
+        return cls(epsilon, delta, Composition.GDP, conversion, most)._countable()
 
     @classmethod
     def basic(cls, epsilon: float, delta: float) -> Budget:
@@ -286,9 +349,33 @@ class Budget:
         return min(worth, self.epsilon) if inside else worth
 
     def _countable(self) -> Budget:
-        if self.limit.rho == 0 == self.limit.epsilon:
+        if not self.limit.currencies:
             raise _bad_parameter("epsilon", "is too small to pay for any query", self.epsilon)
         return self
+
+
+def divided_delta(delta: float, share: float) -> tuple[float, float]:
+    """Divide delta into ``share`` of it, for the conversion, and the rest; never more together.
+
+    Raises :class:`ParameterError` unless 0 < share < 1.
+    """
+    if not _is_number(share) or not 0.0 < share < 1.0:
+        raise _bad_parameter("delta_for_conversion", "must be between 0 and 1", share)
+    conversion = delta * share
+    own = delta - conversion
+    # Exact from a half of delta on; below that, the difference may have been rounded up.
+    if Fraction(conversion) + Fraction(own) > Fraction(delta):
+        own = math.nextafter(own, 0.0)
+    return conversion, own
+
+
+def _countable_parts(delta: float, share: float) -> tuple[float, float]:
+    """Divide delta into parts that the ledger can count."""
+    _require_delta_of_units(delta, 2)
+    conversion, own = divided_delta(delta, share)
+    if min(conversion, own) < DELTA_UNIT:
+        raise _bad_parameter("delta_for_conversion", "leaves a part too small", share)
+    return conversion, own
 
 
 def _require_delta_of_units(delta: float, units: int) -> None:

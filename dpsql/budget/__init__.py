@@ -221,7 +221,9 @@ def budget_report(
     accounts = _reports(account, standing, budgets)
     asked = [entry for entry in account.history(RECENT) if entry.stream is None]
     own, entries = accounts[-1], [(entry, read_record(entry.plan)) for entry in asked]
-    questions = [question_at(policy.defaults, budgets[own.path].composition)]
+    paying = policy.account(analyst)
+    usual = question_at(policy.defaults, paying.composition, paying.delta_for_conversion)
+    questions = [usual]
     questions += [question_again(*asked) for asked in _last(entries, account.payer.path)]
     return BudgetReport(
         own.path,

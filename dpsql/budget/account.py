@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
+from dpsql.accounting.zcdp import CONVERSION_SHARE, Amount, Budget, Composition, PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.ledger import Account, Ledger, Spent, Standing, StreamRecord, Window
 
@@ -29,8 +29,8 @@ class Limit:
 class Spending:
     """What questions have spent.
 
-    ``loss`` is what they were charged, all added up: rho and delta under zCDP, epsilon and delta
-    under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.
+    ``loss`` is what they were charged, all added up: rho and delta under zCDP and GDP, epsilon and
+    delta under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.
     ``queries`` counts them, ``unsettled`` those that are running, or failed after reserving, and
     hold their whole reservation.
     """
@@ -180,13 +180,14 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
 def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:
     """Tell what a limit in ledger units amounts to, of which no more is known.
 
-    A policy keeps as much delta for converting rho as it gives to questions; so does this.
+    A policy usually keeps as much delta for converting rho as it gives to questions; so does this.
     """
     most = limit.loss
-    if not limit.rho and (limit.epsilon or composition is Composition.BASIC):
+    if not most.rho and (limit.epsilon or composition is Composition.BASIC):
         return Budget(most.epsilon, most.delta, Composition.BASIC, 0.0, most)
     aside = most.delta if 0.0 < most.delta < 1.0 else conversion
-    return Budget(most.epsilon_at(aside), most.delta + aside, Composition.ZCDP, aside, most)
+    kind = Composition.GDP if most.gaussian else Composition.ZCDP
+    return Budget(most.epsilon_at(aside), most.delta + aside, kind, aside, most)
 
 
 def _limits(
@@ -207,7 +208,8 @@ def _written(terms: str, limit: Amount) -> Budget | None:
     try:
         record = json.loads(terms)
         epsilon, delta = float(record["epsilon"]), float(record["delta"])
-        budget = Budget.of(epsilon, delta, Composition(record["composition"]))
+        share = float(record.get("delta_for_conversion", CONVERSION_SHARE))
+        budget = Budget.of(epsilon, delta, Composition(record["composition"]), share)
     except (ValueError, TypeError, KeyError, OverflowError, ParameterError):
         return None
     return budget if budget.limit == limit else None
@@ -216,8 +218,18 @@ def _written(terms: str, limit: Amount) -> Budget | None:
 def _composition(standing: Standing) -> Composition:
     """Tell how costs add up in an account, by its charges or else its limits; zCDP by default."""
     amounts = (standing.total.amount, *standing.limits)
-    basic = any(amount.epsilon for amount in amounts) and not any(a.rho for a in amounts)
-    return Composition.BASIC if basic else Composition.ZCDP
+    found = {kind for amount in amounts for kind in _currencies(amount)}
+    return found.pop() if len(found) == 1 else Composition.ZCDP
+
+
+def _currencies(amount: Amount) -> Iterator[Composition]:
+    """Yield by which compositions an amount adds up."""
+    if amount.rho:
+        yield Composition.ZCDP
+    if amount.epsilon:
+        yield Composition.BASIC
+    if amount.gaussian:
+        yield Composition.GDP
 
 
 def _begun(windows: Sequence[Window]) -> set[str]:

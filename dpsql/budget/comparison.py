@@ -191,5 +191,6 @@ def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> 
 def counted(spent: PrivacyLoss, epsilon: float, delta: float) -> Analysis:
     """Return the ledger's own figure: what it has charged, of which refunds are a part."""
     if spent.rho > 0.0:
-        return Analysis("ledger", epsilon, delta, "zCDP of what was charged", promised=True)
+        theorem = "Gaussian DP" if spent.gaussian else "zCDP"
+        return Analysis("ledger", epsilon, delta, f"{theorem} of what was charged", promised=True)
     return Analysis("ledger", epsilon, delta, "sum of what was charged", promised=True)

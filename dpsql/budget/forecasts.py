@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss
+from dpsql.accounting.zcdp import CONVERSION_SHARE, Amount, Composition, PrivacyLoss
 from dpsql.budget.question import LoggedQuery
 from dpsql.ledger import Entry, Standing
 from dpsql.planner.budget import QueryBudget
@@ -22,6 +22,9 @@ from dpsql.results.explanation import Explanation
 
 RECENT = 1000
 """How many of the latest entries are looked at for what questions have cost."""
+
+_ANY_NUMBER = 10**9
+"""What delta leaves room for beyond this is any number: nobody asks so often."""
 
 DEFAULTS, AGAIN, GIVEN = "defaults", "again", "given"
 
@@ -59,15 +62,18 @@ class ForecastQuestion:
     resembles: Callable[[Entry, LoggedQuery], bool]
 
 
-def question_at(parameters: Parameters, composition: Composition) -> ForecastQuestion:
+def question_at(
+    parameters: Parameters, composition: Composition, delta_for_conversion: float = CONVERSION_SHARE
+) -> ForecastQuestion:
     """Find the dearest question of one private block with these parameters.
 
     Under zCDP, one whose keys are declared spends no delta. A statement of several private blocks
     pays for each.
     """
-    budget = QueryBudget.of(parameters, composition)
+    share = delta_for_conversion
+    budget = QueryBudget.of(parameters, composition, delta_for_conversion=share)
     split = budget.whole()
-    dearest = budget.loss if budget.basic else PrivacyLoss(split.rho, split.delta)
+    dearest = budget.loss if budget.basic else split.loss
     setting = ((parameters.epsilon, parameters.delta),)
     return ForecastQuestion(
         DEFAULTS, "", setting, Amount.charge(dearest), lambda _, asked: asked.settings == setting
@@ -111,6 +117,8 @@ def forecast(
     usual = _mean(alike)
     left = [standing.left for standing in standings if standing.left is not None]
     by_delta = _least(_that_fit(a.delta, question.reserved.delta) for a in left)
+    if by_delta is not None and by_delta > _ANY_NUMBER:
+        by_delta = None
     return Forecast(
         question.which,
         question.kind,

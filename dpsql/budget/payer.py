@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Budget
+from dpsql.accounting.zcdp import Budget, Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account
@@ -37,7 +37,10 @@ def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
     cannot be part of a path, and ``PolicyError`` for a total that adds up otherwise than accounts.
     """
     budgets = policy_budgets(policy, analyst)
-    limits = tuple(Account(path, budget.limit) for path, budget in budgets.items())
+    limits = tuple(
+        Account(path, budget.limit, _share(policy, analyst, path))
+        for path, budget in budgets.items()
+    )
     path = f"{policy.dataset}/{analyst}"
     return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
 
@@ -47,7 +50,7 @@ def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
 
     Raises as :func:`payer` does.
     """
-    own = _budget(policy.account(analyst))
+    own = policy_budget(policy.account(analyst))
     path = f"{policy.dataset}/{_part('analyst', analyst)}"
     if policy.total is None:
         return {path: own}
@@ -57,11 +60,21 @@ def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
             code="policy_invalid",
             hint="Give all accounts and the total the same composition: else they do not add up.",
         )
-    return {policy.dataset: _budget(policy.total), path: own}
+    return {policy.dataset: policy_budget(policy.total), path: own}
 
 
-def _budget(account: AccountPolicy) -> Budget:
-    return Budget.of(account.epsilon, account.delta, account.composition)
+def _share(policy: Policy, analyst: str, path: str) -> float | None:
+    """Return the part of delta that an account keeps for conversion; None if it keeps none."""
+    total = policy.total if path == policy.dataset else None
+    account = total or policy.account(analyst)
+    basic = account.composition is Composition.BASIC
+    return None if basic else account.delta_for_conversion
+
+
+def policy_budget(account: AccountPolicy) -> Budget:
+    """Return the budget of one account of the policy."""
+    share = account.delta_for_conversion
+    return Budget.of(account.epsilon, account.delta, account.composition, share)
 
 
 def _part(what: str, name: object) -> str:

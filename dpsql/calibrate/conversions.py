@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.accounting.composition import Comparison, compare
+from dpsql.accounting.gdp import epsilon_from_gaussian
 from dpsql.accounting.zcdp import epsilon_from_zcdp, epsilon_simple, rho_from_epsilon
 from dpsql.calibrate.request import Request, check_one_budget, check_options
 
@@ -13,13 +14,15 @@ from dpsql.calibrate.request import Request, check_one_budget, check_options
 class Conversion:
     """``rho``-zCDP implies (``epsilon``, ``delta``)-DP.
 
-    ``epsilon_simple`` is what the looser formula rho + 2 sqrt(rho ln(1/delta)) says instead.
+    ``epsilon_simple`` is what the looser formula rho + 2 sqrt(rho ln(1/delta)) says instead, and
+    ``epsilon_gaussian`` what rho is worth where it is mu**2/2 of Gaussian DP.
     """
 
     rho: float
     epsilon: float
     delta: float
     epsilon_simple: float
+    epsilon_gaussian: float
     source: str
 
 
@@ -37,6 +40,7 @@ def convert(request: Request) -> Conversion:
         epsilon=epsilon_from_zcdp(rho, request.delta) if epsilon is None else epsilon,
         delta=request.delta,
         epsilon_simple=epsilon_simple(rho, request.delta),
+        epsilon_gaussian=epsilon_from_gaussian(rho, request.delta),
         source="Canonne, Kamath & Steinke 2020, Proposition 12",
     )
 

@@ -72,9 +72,9 @@ class Answerer:
         self.engine = engine
         self.policy = policy
         self.payer = payer(policy, analyst, session)
-        trace, composition = trace_from(os.environ), policy.account(analyst).composition
+        trace, account = trace_from(os.environ), policy.account(analyst)
         self.tails = Tails.of(engine, policy)
-        self.preparer = Preparer(engine, policy, composition, self.tails, trace)
+        self.preparer = Preparer(engine, policy, account, self.tails, trace)
         self.source: EntropySource = OSEntropy()
         if ledger is not None:
             self.tails.public.views = lambda: self.views

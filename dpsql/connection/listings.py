@@ -106,7 +106,7 @@ def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
     loss, bound = account.spent.loss, account.binding
     limit = None if bound is None else bound.budget.limit.loss.rho
     yield _row("epsilon", account.spent.epsilon, None if bound is None else bound.budget.epsilon)
-    if account.composition is Composition.ZCDP:
+    if account.composition is not Composition.BASIC:
         yield _row("rho", loss.rho, limit)
     yield _row("delta", loss.delta, account.delta_limit)
     yield "queries", float(account.spent.queries), None, None

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.continual.definition import (
     ChoiceOptions,
     ContinualMechanism,
@@ -28,6 +28,7 @@ from dpsql.continual.plan import (
     plan_view,
     refuse_no_running_answer,
     stream_reach,
+    view_budget,
 )
 from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
@@ -50,7 +51,8 @@ from dpsql.mechanisms.continual.topk import (
 )
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
-from dpsql.planner.budget import BudgetSplit, QueryBudget
+from dpsql.planner.budget import BudgetSplit
+from dpsql.policy.model import AccountPolicy
 from dpsql.sql.blocks.time_bounds import no_view
 
 ChoosingMechanism: TypeAlias = ScheduledTopK | SparseTopK | MetaHistogram
@@ -231,7 +233,7 @@ class ListingPlan:
 
 
 def plan_continual(
-    definition: ViewDefinition, block: Block, composition: Composition, *, short_lived: bool
+    definition: ViewDefinition, block: Block, account: AccountPolicy, *, short_lived: bool
 ) -> ViewPlan | ListingPlan:
     """Plan a view by the mechanism it names, or by the one its query asks for.
 
@@ -242,8 +244,8 @@ def plan_continual(
     """
     kind = _kind(definition, block)
     if kind not in _LISTINGS:
-        return plan_view(definition, block, composition)
-    return _Listing(definition, block, composition, kind, short_lived=short_lived).plan()
+        return plan_view(definition, block, account)
+    return _Listing(definition, block, account, kind, short_lived=short_lived).plan()
 
 
 def _kind(definition: ViewDefinition, block: Block) -> ContinualMechanism | None:
@@ -262,13 +264,13 @@ class _Listing:
         self,
         definition: ViewDefinition,
         block: Block,
-        composition: Composition,
+        account: AccountPolicy,
         kind: ContinualMechanism,
         *,
         short_lived: bool,
     ) -> None:
         self.definition, self.block, self.kind = definition, block, kind
-        self.budget = QueryBudget.of(definition.parameters, composition)
+        self.budget = view_budget(definition, account)
         asked = definition.choices.unit_steps
         self.one_step = short_lived if asked is None else asked is UnitSteps.FIRST
         self.steps = definition.steps.count

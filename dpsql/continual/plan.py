@@ -38,6 +38,7 @@ from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
+from dpsql.policy.model import AccountPolicy
 from dpsql.sql.blocks.time_bounds import no_view
 
 _BUFFERS: Final = 4
@@ -210,7 +211,18 @@ class ViewPlan:
         )
 
 
-def plan_view(definition: ViewDefinition, block: Block, composition: Composition) -> ViewPlan:
+def view_budget(definition: ViewDefinition, account: AccountPolicy) -> QueryBudget:
+    """Return the (epsilon, delta) that a view may spend, by the rules of the account that pays."""
+    if account.composition is Composition.GDP:
+        raise no_view(
+            "the cost of a view in Gaussian DP is not proved",
+            "Create it from an account of another composition.",
+        )
+    share = account.delta_for_conversion
+    return QueryBudget.of(definition.parameters, account.composition, delta_for_conversion=share)
+
+
+def plan_view(definition: ViewDefinition, block: Block, account: AccountPolicy) -> ViewPlan:
     """Spread the noise of a view over its steps, within its epsilon and delta.
 
     The measures of the view share them equally. Raises ``QueryRefused`` (``no_view``) for a query
@@ -225,7 +237,7 @@ def plan_view(definition: ViewDefinition, block: Block, composition: Composition
     needs_units = deciding if known else deciding or not counted
     measures = tuple(map(fine_measure, with_units(block) if needs_units else block.measures))
     score = min(range(len(measures)), key=lambda i: _rank(measures[i], units=needs_units))
-    budget = QueryBudget.of(definition.parameters, composition)
+    budget = view_budget(definition, account)
     split = budget.whole() if known else budget.halved()
     rows = block.parameters.max_rows_contributed
     factorisation = factorisation_of(definition)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.continual.definition import ViewDefinition
 from dpsql.continual.listing_plan import ListingPlan, plan_continual
 from dpsql.continual.plan import ViewPlan
@@ -21,7 +20,7 @@ from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
-from dpsql.policy.model import Policy, TablePolicy, TimeColumn
+from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
@@ -110,8 +109,8 @@ class ViewPreparer:
         assert table.time is not None
         return table.time
 
-    def prepare(self, definition: ViewDefinition, composition: Composition) -> PreparedView:
-        """Plan a view for an account of this composition.
+    def prepare(self, definition: ViewDefinition, account: AccountPolicy) -> PreparedView:
+        """Plan a view for the account that pays for it.
 
         Raises what a query is refused with, and ``QueryRefused`` (``no_view``).
         """
@@ -120,7 +119,7 @@ class ViewPreparer:
         tail = query.plain
         assert tail is not None
         short_lived = self._short_lived(definition)
-        plan = plan_continual(definition, block, composition, short_lived=short_lived)
+        plan = plan_continual(definition, block, account, short_lived=short_lived)
         self._examine(block, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from dpsql.accounting.zcdp import Amount, Composition
+from dpsql.accounting.zcdp import Amount
 from dpsql.budget.payer import Payer
 from dpsql.continual.definition import (
     Factoring,
@@ -47,7 +47,7 @@ from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.rooms import Stay
 from dpsql.pipeline.set_union import Percent
-from dpsql.policy.model import Policy
+from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve
 from dpsql.sql.rewrite.rewrite import SteppedSQL
@@ -196,7 +196,7 @@ class Views:
             found.mechanism,
             found.choices,
         )
-        return self._preparer.prepare(definition, self._composition(self._payer.analyst))
+        return self._preparer.prepare(definition, self._account(self._payer.analyst))
 
     def create(self, view: PreparedView) -> View:
         """Pay for a view, and make its private state. Nothing of the rows is read yet.
@@ -477,9 +477,9 @@ class Views:
         """
         stream = view.record.stream
         if stream not in self._prepared:
-            composition = self._composition(view.record.account)
+            account = self._account(view.record.account)
             try:
-                found = self._preparer.prepare(view.definition, composition)
+                found = self._preparer.prepare(view.definition, account)
             except QueryRefused as refusal:  # it could be created then, and cannot now
                 raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
             if found.fingerprint != view.fingerprint:
@@ -487,9 +487,9 @@ class Views:
             self._prepared[stream] = found
         return self._prepared[stream]
 
-    def _composition(self, account: str) -> Composition:
-        """Tell how the costs of an account add up, by its path: dataset, analyst, session."""
-        return self._policy.account(account.split("/")[1]).composition
+    def _account(self, path: str) -> AccountPolicy:
+        """Return the account that a path belongs to: dataset, analyst, session."""
+        return self._policy.account(path.split("/")[1])
 
     def _state_of(self, stream: str) -> Path:
         if self._place is None:

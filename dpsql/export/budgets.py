@@ -235,7 +235,7 @@ def _loss(loss: PrivacyLoss) -> dict[str, float]:
 
 def _amount(amount: Amount) -> dict[str, Any]:
     """Return a cost as numbers, and exactly: in ledger units."""
-    units = dict(zip(("rho", "epsilon", "delta"), amount.units, strict=True))
+    units = dict(zip(("rho", "epsilon", "delta", "gaussian"), amount.units, strict=True))
     return _loss(amount.loss) | {"units": units}
 
 

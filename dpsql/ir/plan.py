@@ -6,6 +6,7 @@ it and nothing in it can leak.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dpsql.accounting.zcdp import PrivacyLoss
@@ -14,6 +15,12 @@ from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive, IndependentNoise
 from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
+from dpsql.mechanisms.gaussian_cost import (
+    SMOOTHING_DELTA,
+    gaussian_price_of_noise,
+    gaussian_price_of_quantile,
+    gaussian_price_of_selection,
+)
 from dpsql.mechanisms.quantiles import ExponentialQuantile
 from dpsql.mechanisms.selection import Selection
 
@@ -83,7 +90,8 @@ class BlockPlan:
     per unit, or None where nothing is needed. ``score`` indexes the measure that selection reads,
     or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
     turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
-    then (epsilon, delta)-DP as a whole, whatever comes out.
+    then (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
+    Gaussian DP costs, and the block is charged so.
     """
 
     block: Block
@@ -95,6 +103,7 @@ class BlockPlan:
     conversion_delta: float
     quantiles: tuple[NoisyQuantile, ...] = ()
     one_shot: PrivacyLoss | None = None
+    gaussian: bool = False
     candidates: tuple[Candidate, ...] = ()
 
     @property
@@ -163,9 +172,22 @@ class BlockPlan:
         if groups is None:
             groups = self.max_released if released is None else released
             assert groups is not None
+        if self.gaussian:
+            return self._gaussian_loss(groups, released)
         values = sum(m.noise.rho(groups) for m in self.measures if m.noise is not None)
         values += sum(q.mechanism.rho(groups) for q in self.quantiles)
         return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+
+    def _gaussian_loss(self, groups: int, released: int | None) -> PrivacyLoss:
+        """Return the cost in Gaussian DP. Raises ``ParameterError`` where there is none."""
+        price = gaussian_price_of_selection(self.selection, released)
+        noises = (m.noise for m in self.measures if m.noise is not None)
+        price += sum(gaussian_price_of_noise(noise, groups) for noise in noises)
+        price += sum(gaussian_price_of_quantile(q.mechanism, groups) for q in self.quantiles)
+        delta = self.selection.delta + SMOOTHING_DELTA
+        if delta - self.selection.delta < SMOOTHING_DELTA:
+            delta = math.nextafter(delta, 1.0)
+        return PrivacyLoss(price, delta, gaussian=True)
 
     def is_whole(self, aggregate: Aggregate) -> bool:
         """Tell whether an answer is an integer: a count, or a sum or quantile of integers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,23 +16,26 @@ from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.schema import ACCOUNT_CHANGES
-from dpsql.ledger.ties import require_tied, untied
+from dpsql.ledger.ties import require_hashed, require_tied, untied
 from dpsql.ledger.windows import Renewal, is_over, period
 
-_NOTHING = (0, 0, 0, 0, 0)
+_NOTHING = (0, 0, 0, 0, 0, 0)
+
+_PARTS = ("rho", "epsilon", "delta", "gaussian")
 
 # The latest events of an account are read along with it: it must be what these have made of it.
 _NODES = f"""
-SELECT path, accounts.opened, period, rho, epsilon, delta, queries, unsettled, windows.last,
-    windows.tie, suspended, reopened, renews, terms, limit_rho, limit_epsilon, limit_delta,
-    policy_rho, policy_epsilon, policy_delta, accounts.last, accounts.tie,
+SELECT path, accounts.opened, period, rho, epsilon, delta, gaussian, queries, unsettled,
+    windows.last, windows.tie, suspended, reopened, renews, terms, limit_rho, limit_epsilon,
+    limit_delta, limit_gaussian, policy_rho, policy_epsilon, policy_delta, policy_gaussian,
+    accounts.last, accounts.tie,
     (SELECT max(seq) FROM events WHERE account = path AND {ACCOUNT_CHANGES}),
     (SELECT max(seq) FROM events WHERE account = path AND kind = 'reserve')
 FROM accounts JOIN windows USING (path)
 WHERE windows.opened = accounts.opened AND path IN ({{}})
 """
 _PANES = """
-SELECT path, opened, period, rho, epsilon, delta, queries, unsettled, last, tie,
+SELECT path, opened, period, rho, epsilon, delta, gaussian, queries, unsettled, last, tie,
     EXISTS (SELECT 1 FROM accounts WHERE path = windows.path AND suspended > reopened)
 FROM windows
 WHERE opened IN (SELECT max(opened) FROM windows WHERE path IN ({}) AND opened < ? GROUP BY path)
@@ -41,8 +45,8 @@ WHERE opened IN (SELECT max(opened) FROM windows WHERE path IN ({}) AND opened <
 class Pane(NamedTuple):
     """A window as it is stored.
 
-    ``sums`` are rho, epsilon, delta, queries and unsettled ones; ``last`` is the event that changed
-    it last, ``tie`` that event's hash.
+    ``sums`` are those of the amounts, of queries and of unsettled ones; ``last`` is the event that
+    changed it last, ``tie`` that event's hash.
     """
 
     path: str
@@ -153,7 +157,7 @@ def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[Ac
         node = known.get(each) or create(journal, each)
         node = _renewed(journal, node)
         given = limits.get(each)
-        found.append(_told(journal, node, None if given is None else given.limit))
+        found.append(_told(journal, node, given))
     if not any(node.limits for node in found):
         raise _unknown(path)
     return found
@@ -300,7 +304,10 @@ def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | Non
     if len(panes) < len(line):
         raise untied(charge.account)
     require_tied(sql, panes)
-    freed = (actual.rho - reserved.rho, actual.epsilon - reserved.epsilon, 0, 0, -1)
+    freed = (
+        *(actual.rho - reserved.rho, actual.epsilon - reserved.epsilon, 0),
+        *(actual.gaussian - reserved.gaussian, 0, -1),
+    )
     panes = [_moved(pane, freed) for pane in panes]
     states = [pane.state for pane in panes]
     journal.append(
@@ -319,8 +326,8 @@ def _move(journal: Journal, panes: Sequence[Pane], by: Sequence[int]) -> None:
     """Move the sums of windows, by the last event."""
     journal.sql.execute(
         "UPDATE windows SET rho = rho + ?, epsilon = epsilon + ?, delta = delta + ?, "
-        "queries = queries + ?, unsettled = unsettled + ?, last = ?, tie = ? "
-        f"WHERE opened IN ({_marks(panes)})",
+        "gaussian = gaussian + ?, queries = queries + ?, unsettled = unsettled + ?, "
+        f"last = ?, tie = ? WHERE opened IN ({_marks(panes)})",
         (*by, *journal.last, *(pane.opened for pane in panes)),
     )
 
@@ -374,13 +381,11 @@ def set_limit(journal: Journal, node: AccountNode, most: Amount | None, terms: A
     amount, limited = most or Amount(), most is not None
     states = [node._replace(limit=most).state]
     journal.note(Kind.LIMITS, node.path, amount, states=states, limited=limited, terms=terms)
-    rho, epsilon, delta = units_of(most)
-    columns = {"limit_rho": rho, "limit_epsilon": epsilon, "limit_delta": delta}
-    _change(journal, node.path, **columns, terms=in_order(terms))
+    _change(journal, node.path, **_columns("limit", most), terms=in_order(terms))
 
 
 def _empty(path: str, opened: int, label: str) -> Pane:
-    return Pane(path, opened, label, (0, 0, 0, 0, 0), opened, None)
+    return Pane(path, opened, label, _NOTHING, opened, None)
 
 
 def _insert(journal: Journal, pane: Pane) -> None:
@@ -405,8 +410,9 @@ def standings(
 def windows_of(sql: Backend, path: str) -> tuple[Window, ...]:
     """Collect all windows of an account, oldest first."""
     rows = sql.execute(
-        "SELECT at, period, windows.rho, windows.epsilon, windows.delta, queries, unsettled "
-        "FROM windows JOIN events ON seq = opened WHERE path = ? ORDER BY opened",
+        "SELECT at, period, windows.rho, windows.epsilon, windows.delta, windows.gaussian, "
+        "queries, unsettled FROM windows JOIN events ON seq = opened WHERE path = ? "
+        "ORDER BY opened",
         (path,),
     )
     return tuple(Window(iso(at), label, _spent(spent)) for at, label, *spent in rows)
@@ -459,34 +465,74 @@ def _renewed(journal: Journal, node: AccountNode) -> AccountNode:
     return open_window(journal, node, "calendar")
 
 
-def _told(journal: Journal, node: AccountNode, policy: Amount | None) -> AccountNode:
+def _told(journal: Journal, node: AccountNode, given: Account | None) -> AccountNode:
     """Put the node under the policy's limit, which is recorded if it is not what it was."""
+    policy = None if given is None else given.limit
     if policy == node.policy:
         return node
+    detail: dict[str, bool | float] = {"limited": policy is not None}
+    if given is not None and given.conversion_share is not None:
+        _require_same_share(journal.sql, node, given.conversion_share)
+        detail["conversion_share"] = given.conversion_share
     node = node._replace(policy=policy)
-    amount, limited = policy or Amount(), policy is not None
-    journal.note(Kind.POLICY, node.path, amount, states=[node.state], limited=limited)
-    rho, epsilon, delta = units_of(policy)
-    _change(journal, node.path, policy_rho=rho, policy_epsilon=epsilon, policy_delta=delta)
+    journal.note(Kind.POLICY, node.path, policy or Amount(), states=[node.state], **detail)
+    _change(journal, node.path, **_columns("policy", policy))
     return node
+
+
+def _require_same_share(sql: Backend, node: AccountNode, share: float) -> None:
+    """Refuse another part of delta for conversion than what was spent in the window fits into.
+
+    Limits before and after would each be kept, and what they promise together would not. Events
+    decide by themselves here, so they must have their hashes.
+    """
+    if not node.window.spent.queries:
+        return
+    told = sql.execute(
+        "SELECT seq, detail FROM events WHERE account = ? AND kind = 'policy' ORDER BY seq DESC",
+        (node.path,),
+    )
+    for seq, detail in told:
+        require_hashed(sql, node.path, [seq])
+        former = json.loads(detail).get("conversion_share")
+        if former is not None:
+            if former != share:
+                raise _other_share(node.path, former)
+            return
+
+
+def _other_share(path: str, former: float) -> LedgerError:
+    return LedgerError(
+        f"the account {path} was charged with `delta_for_conversion: {former:g}`, and the policy "
+        "now gives it another",
+        code="ledger_other_composition",
+        hint=f"restore `delta_for_conversion: {former:g}` in the policies file, or give the "
+        "analyst an account of another name",
+    )
 
 
 def units_of(limit: Amount | None) -> tuple[int | None, ...]:
     """Return the columns of a limit, which are NULL without one."""
-    return (None, None, None) if limit is None else limit.units
+    return (None,) * len(_PARTS) if limit is None else limit.units
+
+
+def _columns(whose: str, limit: Amount | None) -> dict[str, int | None]:
+    """Return what to write of a limit: the ``policy``'s, or the owner's ``limit``."""
+    names = (f"{whose}_{part}" for part in _PARTS)
+    return dict(zip(names, units_of(limit), strict=True))
 
 
 def _node(row: LedgerRow) -> AccountNode:
-    suspended, reopened, renews, terms, *limits, last, digest, changed, charged = row[10:]
+    suspended, reopened, renews, terms, *limits, last, digest, changed, charged = row[11:]
     return AccountNode(
         row[0],
-        _pane(row[:10]),
+        _pane(row[:11]),
         suspended,
         reopened,
         Renewal(renews) if renews else None,
         terms,
-        _limit(*limits[:3]),
-        _limit(*limits[3:]),
+        _limit(*limits[:4]),
+        _limit(*limits[4:]),
         last,
         digest,
         changed,
@@ -500,14 +546,13 @@ def _pane(row: LedgerRow) -> Pane:
 
 
 @lru_cache
-def _limit(rho: int | None, epsilon: int | None, delta: int | None) -> Amount | None:
-    if rho is None or epsilon is None or delta is None:
-        return None
-    return Amount(rho, epsilon, delta)
+def _limit(*units: int | None) -> Amount | None:
+    known = [part for part in units if part is not None]
+    return Amount(*known) if len(known) == len(_PARTS) else None
 
 
 def _spent(numbers: Sequence[int]) -> Spent:
-    return Spent(Amount(*numbers[:3]), *numbers[3:])
+    return Spent(Amount(*numbers[:4]), *numbers[4:])
 
 
 @lru_cache

@@ -22,8 +22,8 @@ NOTHING = bytes(32)
 """What comes before the first event."""
 
 FIELDS = (
-    "seq, at, who, kind, account, entry, stream, step, query, detail, rho, epsilon, delta, digest, "
-    "state"
+    "seq, at, who, kind, account, entry, stream, step, query, detail, rho, epsilon, delta, "
+    "gaussian, digest, state"
 )
 """The hashed columns of an event, in the order in which they are hashed."""
 
@@ -89,8 +89,8 @@ class Event:
         Raises ParameterError for impossible amounts.
         """
         seq, at, who, kind, account, entry, stream, step, query, detail, *rest = row
-        rho, epsilon, delta, digest, state, own = rest
-        amount, whose = Amount(rho, epsilon, delta), (account, entry, stream, step)
+        *units, digest, state, own = rest
+        amount, whose = Amount(*units), (account, entry, stream, step)
         return cls(seq, at, who, kind, *whose, query, detail, amount, digest, state, own)
 
     @property

@@ -18,7 +18,8 @@ CLOCK_TOLERANCE = 2_000_000
 """By how many microseconds a clock may seem to go back: small steps are part of keeping time."""
 
 _ZERO = Amount()
-_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({', '.join('?' * 16)})"
+_MARKS = ", ".join("?" * (len(FIELDS.split(", ")) + 1))
+_INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({_MARKS})"
 
 
 class Journal:
@@ -112,7 +113,7 @@ def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:
     """Write the first event and the head of a new ledger, which is named ``ledger``."""
     detail = in_order({"ledger": ledger, "version": SCHEMA_VERSION})
     beginning = (1, at, who, Kind.LEDGER.value, "", None, None, 0, "", detail)
-    fields = (*beginning, 0, 0, 0, None, text_of(()))
+    fields = (*beginning, *Amount().units, None, text_of(()))
     digest = hash_of(NOTHING, fields)
     sql.execute(_INSERT, (*fields, digest))
     sql.execute(

@@ -36,15 +36,17 @@ class Cause(StrEnum):
 class Account:
     """The limits that the policy gives an account.
 
-    ``path`` names it, from the dataset down, as in ``sales/alice``. ``limit`` allows rho or
-    epsilon, never both, and delta. A later call may bring higher or lower limits, and what was
-    spent stays spent.
+    ``path`` names it, from the dataset down, as in ``sales/alice``. ``limit`` allows rho,
+    epsilon or ``gaussian``, one of them, and delta. A later call may bring higher or lower limits,
+    and what was spent stays spent. ``conversion_share`` is the part of the account's delta that was
+    kept for turning rho into epsilon, None where nothing says so; it stays while anything is spent.
 
-    Raises :class:`ParameterError` for a malformed path or a limit of both rho and epsilon.
+    Raises :class:`ParameterError` for a malformed path or a limit in several of them.
     """
 
     path: str
     limit: Amount
+    conversion_share: float | None = None
 
     def __post_init__(self) -> None:
         check_path(self.path)
@@ -61,13 +63,14 @@ class Account:
         return Amount(*(max(0, most - paid) for most, paid in pairs))
 
     def require_same_composition(self, spent: Amount) -> None:
-        """Refuse an account limited in rho that was charged in epsilon, or the other way round.
+        """Refuse an account limited in rho that was charged in epsilon, and the like.
 
         What was spent of the one says nothing of how much is left of the other. Raises
         :class:`LedgerError` (``ledger_other_composition``).
         """
-        if (self.limit.rho and spent.epsilon) or (self.limit.epsilon and spent.rho):
-            former = Composition.BASIC if spent.epsilon else Composition.ZCDP
+        of_limit, of_spent = _compositions(self.limit), _compositions(spent)
+        if of_limit and not of_spent <= of_limit:
+            former = min(of_spent - of_limit)
             raise LedgerError(
                 f"the account {self.path} was charged under `composition: {former}`, and the "
                 "policy now gives it another",
@@ -87,10 +90,13 @@ class Charge:
 
     def lowered_to(self, actual: Amount) -> Amount:
         """Return what to settle for a query that cost ``actual``: never more, all its delta."""
+        if not _compositions(actual) <= _compositions(self.amount):
+            return self.amount  # of another currency, it says nothing of what may be given back
         return Amount(
             rho=min(actual.rho, self.amount.rho),
             epsilon=min(actual.epsilon, self.amount.epsilon),
             delta=self.amount.delta,
+            gaussian=min(actual.gaussian, self.amount.gaussian),
         )
 
 
@@ -325,17 +331,27 @@ def check_limits(path: str, limits: Sequence[Account]) -> dict[str, Account]:
 
 
 def check_limit(limit: Amount) -> None:
-    """Refuse a limit of both rho and epsilon."""
-    if limit.rho and limit.epsilon:
-        _refuse("an account is limited in rho or in epsilon, not in both")
+    """Refuse a limit in more than one currency."""
+    if limit.currencies > 1:
+        _refuse("an account is limited in one of rho, epsilon and mu, not in several")
 
 
 def check_charge(amount: Amount) -> None:
-    """Refuse a charge of nothing, or of both rho and epsilon."""
+    """Refuse a charge of nothing, or in more than one currency."""
     if not any(amount.units):
         _refuse("a charge of nothing is not recorded")
-    if amount.rho and amount.epsilon:
-        _refuse("a charge is made in rho or in epsilon, not in both")
+    if amount.currencies > 1:
+        _refuse("a charge is made in one of rho, epsilon and mu, not in several")
+
+
+def _compositions(amount: Amount) -> set[Composition]:
+    """Tell by which compositions an amount adds up: one for a charge, several for some sums."""
+    parts = {
+        Composition.ZCDP: amount.rho,
+        Composition.BASIC: amount.epsilon,
+        Composition.GDP: amount.gaussian,
+    }
+    return {composition for composition, units in parts.items() if units}
 
 
 def check_cause(cause: str) -> None:

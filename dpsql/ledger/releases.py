@@ -29,7 +29,8 @@ Packed: TypeAlias = tuple[int, int, bytes]
 """A release as it is stored: its size in bytes, 1 if it is compressed, and what is stored."""
 
 _LATEST = """
-SELECT releases.entry, releases.account, at, rho, epsilon, delta, digest, size, packed, payload
+SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, digest, size, packed,
+    payload
 FROM releases JOIN events ON events.entry = releases.entry
 WHERE releases.query = ? AND (releases.account = ? OR substr(releases.account, 1, ?) = ?)
 ORDER BY releases.entry DESC LIMIT 1
@@ -143,11 +144,11 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
     rows = sql.execute(_LATEST, (query, account, len(below), below))
     if not rows:
         return None
-    entry, payer, at, rho, epsilon, delta, digest, *kept = rows[0]
+    entry, payer, at, rho, epsilon, delta, gaussian, digest, *kept = rows[0]
     payload = unpack(*kept)
     if payload is None or digest_of(payload) != digest:
         raise _altered()
-    return Stored(entry, payer, iso(at), Amount(rho, epsilon, delta), payload)
+    return Stored(entry, payer, iso(at), Amount(rho, epsilon, delta, gaussian), payload)
 
 
 def unpack(size: int, packed: int, payload: bytes) -> bytes | None:

@@ -23,7 +23,7 @@ _OF_ENTRIES = {Kind.SETTLE, Kind.FAILURE}
 _OF_STREAMS = {Kind.STREAM, Kind.STEP, Kind.PUBLISH, Kind.DROP, Kind.FAILURE}
 _OF_STEPS = {Kind.STEP, Kind.PUBLISH, Kind.FAILURE}
 
-Units = tuple[int, int, int]
+Units = tuple[int, int, int, int]
 
 
 class BrokenError(Exception):
@@ -32,12 +32,12 @@ class BrokenError(Exception):
 
 @dataclass(slots=True)
 class WindowState:
-    """A window: whose, for what period, and its sums (rho, epsilon, delta, queries, unsettled)."""
+    """A window: whose, for what period, and its sums: of amounts, of queries, unsettled ones."""
 
     path: str
     period: str
     opened: int
-    sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
+    sums: list[int] = field(default_factory=lambda: [0] * 6)
     last: tuple[int, bytes | None] = (0, None)
 
     @property
@@ -61,6 +61,7 @@ class AccountState:
     terms: str = "{}"
     limit: Units | None = None
     policy: Units | None = None
+    share: float | None = None
     suspended: int = 0
     reopened: int = 0
     last: tuple[int, bytes | None] = (0, None)
@@ -79,7 +80,7 @@ class AccountState:
 
     @property
     def _limits(self) -> tuple[int | None, ...]:
-        nothing = (None, None, None)
+        nothing = (None,) * 4
         return (*(self.limit or nothing), *(self.policy or nothing))
 
 
@@ -189,6 +190,11 @@ class Replay:
 
     def _policy(self, event: Event, detail: dict[str, Any]) -> None:
         account = self._known(event.account)
+        share = detail.get("conversion_share")
+        spent = self.windows[account.opened[-1]].sums[-2]  # how many questions
+        if share is not None and account.share not in (None, share) and spent:
+            raise BrokenError("it keeps another part of delta for conversion, after charges")
+        account.share = account.share if share is None else share
         account.policy = self._limit(event, detail)
         self._touched.append(account)
 
@@ -225,8 +231,8 @@ class Replay:
 
     def _reserve(self, event: Event, detail: dict[str, Any]) -> None:
         amount = event.amount
-        if not any(amount.units) or (amount.rho and amount.epsilon):
-            raise BrokenError("it charges nothing, or both rho and epsilon")
+        if not any(amount.units) or amount.currencies > 1:
+            raise BrokenError("it charges nothing, or in more than one of rho, epsilon and mu")
         for path in line_of(event.account):
             account = self._answering(path)
             window = self.windows[account.opened[-1]]

@@ -14,7 +14,7 @@ from dpsql.errors import LedgerError
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """In ``head``, and in SQLite's ``user_version``. Ledgers of any other version are refused."""
 
 # Lists would be slower: SQLite makes a table of one for each event.
@@ -47,6 +47,7 @@ CREATE TABLE events (
     rho     {int} NOT NULL CHECK (rho >= 0),
     epsilon {int} NOT NULL CHECK (epsilon >= 0),
     delta   {int} NOT NULL CHECK (delta >= 0),
+    gaussian {int} NOT NULL CHECK (gaussian >= 0),
     digest  {bytes} CHECK (length(digest) = 32),
     state   TEXT,
     hash    {bytes} NOT NULL CHECK (length(hash) = 32),
@@ -73,6 +74,7 @@ CREATE TABLE windows (
     rho       {int} NOT NULL DEFAULT 0 CHECK (rho >= 0),
     epsilon   {int} NOT NULL DEFAULT 0 CHECK (epsilon >= 0),
     delta     {int} NOT NULL DEFAULT 0 CHECK (delta >= 0),
+    gaussian  {int} NOT NULL DEFAULT 0 CHECK (gaussian >= 0),
     queries   {int} NOT NULL DEFAULT 0 CHECK (queries >= 0),
     unsettled {int} NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries),
     last      {int} NOT NULL DEFAULT 0,
@@ -87,15 +89,19 @@ CREATE TABLE accounts (
     limit_rho      {int} CHECK (limit_rho >= 0),
     limit_epsilon  {int} CHECK (limit_epsilon >= 0),
     limit_delta    {int} CHECK (limit_delta >= 0),
+    limit_gaussian {int} CHECK (limit_gaussian >= 0),
     policy_rho     {int} CHECK (policy_rho >= 0),
     policy_epsilon {int} CHECK (policy_epsilon >= 0),
     policy_delta   {int} CHECK (policy_delta >= 0),
+    policy_gaussian {int} CHECK (policy_gaussian >= 0),
     suspended      {int} NOT NULL DEFAULT 0,
     reopened       {int} NOT NULL DEFAULT 0,
     last           {int} NOT NULL DEFAULT 0,
     tie            {bytes},
     CHECK ((limit_rho IS NULL) = (limit_delta IS NULL)),
     CHECK ((limit_rho IS NULL) = (limit_epsilon IS NULL)),
+    CHECK ((limit_rho IS NULL) = (limit_gaussian IS NULL)),
+    CHECK ((policy_rho IS NULL) = (policy_gaussian IS NULL)),
     CHECK ((policy_rho IS NULL) = (policy_delta IS NULL)),
     CHECK ((policy_rho IS NULL) = (policy_epsilon IS NULL))
 ){strict};
@@ -190,7 +196,7 @@ _RULES = (
         "window_starts_at_zero",
         "windows",
         "INSERT",
-        "NEW.rho + NEW.epsilon + NEW.delta + NEW.queries > 0",
+        "NEW.rho + NEW.epsilon + NEW.delta + NEW.gaussian + NEW.queries > 0",
         "a window is new and nothing was spent in it",
     ),
     _Rule(
@@ -198,7 +204,8 @@ _RULES = (
         "windows",
         "UPDATE",
         "NEW.opened <> OLD.opened OR NEW.path <> OLD.path OR NEW.delta < OLD.delta"
-        " OR NEW.queries < OLD.queries OR ((NEW.rho < OLD.rho OR NEW.epsilon < OLD.epsilon)"
+        " OR NEW.queries < OLD.queries OR ((NEW.rho < OLD.rho OR NEW.epsilon < OLD.epsilon"
+        " OR NEW.gaussian < OLD.gaussian)"
         " AND NEW.unsettled <> OLD.unsettled - 1) OR NEW.last < OLD.last",
         "what was spent is lowered by settling only",
     ),

@@ -153,8 +153,8 @@ class Ledger:
         """Charge a query's worst case to ``account`` and all above it, durably, or change nothing.
 
         It must fit ``limits``, which are the policy's for the account and those above it, and the
-        limits that the owner has set in the ledger. ``amount`` is in rho or in epsilon, not in
-        both, and not nothing; ``query`` is the query's fingerprint, of all that its answer depends
+        limits that the owner has set in the ledger. ``amount`` is in rho, epsilon or mu, in one of
+        them, and not nothing; ``query`` is the query's fingerprint, of all that its answer depends
         on beside the data (the policy's version too), and ``plan`` the JSON text of its mechanism
         and parameters.
 
@@ -531,8 +531,8 @@ def _events_after(sql: Backend, after: int) -> list[LedgerRow]:
 # The inner question is answered from an index alone, so that only what is told is read.
 _HISTORY = """
 SELECT asked.seq, asked.at, asked.who, asked.account, asked.query, asked.detail,
-    ended.kind, asked.rho, asked.epsilon, asked.delta, ended.at, ended.rho, ended.epsilon,
-    ended.delta, releases.entry, made.detail,
+    ended.kind, asked.rho, asked.epsilon, asked.delta, asked.gaussian, ended.at, ended.rho,
+    ended.epsilon, ended.delta, ended.gaussian, releases.entry, made.detail,
     (SELECT max(step) FROM events WHERE stream = made.stream AND kind = 'step'),
     (SELECT count(*) FROM events WHERE stream = made.stream AND kind = 'publish'),
     (SELECT count(*) FROM events WHERE stream = made.stream AND kind = 'drop')
@@ -569,8 +569,8 @@ def _entry(
     ended: str | None,
     *rest: Any,
 ) -> Entry:
-    numbers, terms, steps = rest[:8], rest[8], rest[9:]
-    then, stored = numbers[3], numbers[7]
+    numbers, terms, steps = rest[:10], rest[10], rest[11:]
+    then, stored = numbers[4], numbers[9]
     time = None if then is None else iso(then)
     paid = ended == Kind.SETTLE
     return Entry(
@@ -580,9 +580,9 @@ def _entry(
         account,
         query,
         plan,
-        reserved=_amount(numbers[:3]),
+        reserved=_amount(numbers[:4]),
         settled=time if paid else None,
-        charged=_amount(numbers[4:7]) if paid else None,
+        charged=_amount(numbers[5:9]) if paid else None,
         stored=stored is not None,
         failed=None if paid else time,
         stream=None if terms is None else _progress(terms, *steps),
@@ -615,14 +615,15 @@ def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
 def _asked(sql: Backend, charge: Charge) -> tuple[str, str | None]:
     """Read the query's fingerprint, and the kind of the event that ended it, if one did."""
     rows = sql.execute(
-        "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.query, ended.kind "
+        "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.gaussian, asked.query, "
+        "ended.kind "
         "FROM events AS asked LEFT JOIN events AS ended ON ended.entry = asked.seq "
         "WHERE asked.seq = ? AND asked.kind = 'reserve'",
         (charge.entry,),
     )
-    if not rows or rows[0][:4] != (charge.account, *charge.amount.units):
+    if not rows or rows[0][:5] != (charge.account, *charge.amount.units):
         raise _cannot_settle("ledger_unknown_entry", "this ledger holds no such reservation")
-    query, ended = rows[0][4:]
+    query, ended = rows[0][5:]
     return query, ended
 
 

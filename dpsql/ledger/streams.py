@@ -53,7 +53,7 @@ SELECT detail FROM events AS made WHERE kind = 'stream' AND account = ? AND NOT 
 """
 _LIVE = """
 SELECT made.stream, made.account, made.query, made.detail, asked.detail, asked.at, asked.rho,
-    asked.epsilon, asked.delta,
+    asked.epsilon, asked.delta, asked.gaussian,
     (SELECT max(step) FROM events WHERE stream = made.stream AND kind = 'step')
 FROM events AS made JOIN events AS asked ON asked.seq = made.stream
 WHERE made.kind = 'stream' AND {} NOT EXISTS

@@ -16,11 +16,13 @@ from dpsql.ledger.schema import SCHEMA_VERSION
 
 _CHUNK = 10_000
 _WINDOWS = (
-    "SELECT opened, path, period, rho, epsilon, delta, queries, unsettled, last, tie FROM windows"
+    "SELECT opened, path, period, rho, epsilon, delta, gaussian, queries, unsettled, "
+    "last, tie FROM windows"
 )
 _ACCOUNTS = (
-    "SELECT path, opened, renews, terms, limit_rho, limit_epsilon, limit_delta, "
-    "policy_rho, policy_epsilon, policy_delta, suspended, reopened, last, tie FROM accounts"
+    "SELECT path, opened, renews, terms, limit_rho, limit_epsilon, limit_delta, limit_gaussian, "
+    "policy_rho, policy_epsilon, policy_delta, policy_gaussian, suspended, reopened, last, tie "
+    "FROM accounts"
 )
 
 

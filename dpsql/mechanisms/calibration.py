@@ -16,32 +16,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.sampling.numeric import checked_positive, mills_ratio
+from dpsql.mechanisms.sampling.numeric import checked_positive
 
 SMOOTHING_VARIANCE = 4.0
 """What a discrete Gaussian needs on top of sigma**2 to be as private as a continuous one."""
-
-_MILLS_ERROR = 4e-13  # of the terms below, relative to the larger one
-
-
-def gaussian_delta(epsilon: float, distance: float) -> float:
-    """Bound the smallest delta for which N(0, 1) and N(distance, 1) are (epsilon, delta)-close.
-
-    For any real epsilon and positive distance: of noise, its sensitivity in l2 over its sigma.
-    Tight to about 1e-12 of the probability that N(0, 1) exceeds epsilon/distance - distance/2.
-    """
-    near, far = epsilon / distance - distance / 2, epsilon / distance + distance / 2
-    # exp(epsilon)*density(far) = density(near), so the two tails differ by their Mills ratios only.
-    density = math.exp(-0.5 * near * near) / math.sqrt(2 * math.pi)
-    if far >= 0:
-        second = density * mills_ratio(far)
-    else:
-        second = math.exp(epsilon) * 0.5 * math.erfc(far / math.sqrt(2))
-    first = density * mills_ratio(near) if near >= 0 else 0.5 * math.erfc(near / math.sqrt(2))
-    # exp() amplifies the rounding of its argument.
-    error = _MILLS_ERROR + 4e-16 * near * near
-    return min(1.0, max(0.0, first - second) + error * first)
 
 
 _each = np.frompyfunc(gaussian_delta, 2, 1)

@@ -79,7 +79,7 @@ NAMED_ALONE = 0
 COUNTINGS: Final[tuple[int, ...]] = (NAMED_ALONE, *CAP_CHOICES, *(-cap for cap in CAP_CHOICES))
 """How a value may have been counted: at a cap, which is negative where naming left some budget."""
 
-_USUAL_KEPT = 10  # where the look shows nothing
+_USUAL_KEPT = 100  # where the look shows nothing: too few cost names, too many a tenth of threshold
 _BUCKETS = 14  # by powers of two; the last has all units with 2**13 keys or more
 _CUT_OFF = (
     4.0  # in standard deviations: a false bucket of many keys misleads (at 3, one in 50 runs)

@@ -17,7 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsql.mechanisms.calibration import analytic_gaussian_sigma, gaussian_delta, gaussian_deltas
+from dpsql.accounting.gdp import gaussian_delta
+from dpsql.mechanisms.calibration import analytic_gaussian_sigma, gaussian_deltas
 from dpsql.mechanisms.sampling.numeric import checked_positive, normal_quantile_sf
 from dpsql.mechanisms.sparse_histogram import (
     Floats,

@@ -14,18 +14,33 @@ from enum import StrEnum
 from functools import partial
 from typing import Generic, TypeVar
 
-from dpsql.mechanisms.additive import IndependentNoise, gaussian, laplace, one_shot_laplace
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.additive import (
+    IndependentNoise,
+    gaussian,
+    laplace,
+    one_shot_gaussian,
+    one_shot_laplace,
+)
 from dpsql.mechanisms.cascade import Cascade, CascadeGoal
 from dpsql.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
 from dpsql.mechanisms.correlated_topk import correlated_top_k, one_shot_top_k
+from dpsql.mechanisms.gaussian_cost import (
+    laplace_for_gaussian_rho,
+    set_union_for_gaussian_rho,
+    zcdp_of_picks,
+)
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.mechanisms.known_topk import known_domain_top_k
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.selection import Selection
 from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_for_rho, set_union_one_shot
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k, moved_scores
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, fixed_threshold
 from dpsql.mechanisms.weighted_histogram import (
+    WEIGHT_STEPS,
+    WeightedPositiveCounts,
     WeightedSparseHistogram,
     Weights,
     kept_groups,
@@ -76,8 +91,9 @@ class MechanismEntry(Generic[_S]):
 
     ``composed`` builds it from (rho, delta); None for a *one-shot* mechanism, which states no zCDP.
     ``once`` builds it from the (epsilon, delta) of a single publication, where it has an analysis
-    of that. Either may find no noise in range and return None. ``planned``: queries may be answered
-    by it.
+    of that. ``gaussian`` builds it from (mu**2/2, delta), where it has a cost in Gaussian DP
+    (``mechanisms/gaussian_cost.py``). Each may find no noise in range and return None. ``planned``:
+    queries may be answered by it.
     """
 
     name: str
@@ -86,6 +102,7 @@ class MechanismEntry(Generic[_S]):
     composed: Callable[[Sizes, float, float], _S | None] | None = None
     once: Callable[[Sizes, float, float], _S] | None = None
     planned: bool = True
+    gaussian: Callable[[Sizes, float, float], _S | None] | None = None
 
     @property
     def one_shot(self) -> bool:
@@ -103,6 +120,19 @@ class MechanismEntry(Generic[_S]):
         assert found is not None
         return found
 
+    def within_gaussian_rho(self, sizes: Sizes, rho: float, delta: float) -> _S | None:
+        """Build it in Gaussian DP; None if there is no noise for such a cost.
+
+        Raises ``ParameterError`` where it has no cost in Gaussian DP.
+        """
+        if self.gaussian is None:
+            raise ParameterError(
+                "its cost in Gaussian DP is not proved",
+                code="bad_parameter",
+                hint="Accounts of another composition can ask for it.",
+            )
+        return self.gaussian(sizes, rho, delta)
+
     def published_once(self, sizes: Sizes, epsilon: float, delta: float) -> _S:
         """Build it for a single publication."""
         assert self.once is not None
@@ -116,6 +146,7 @@ KNOWN_DOMAIN = MechanismEntry(
     Family.KNOWN_DOMAIN,
     "every declared group",
     composed=lambda sizes, rho, delta: KnownDomain(sizes.domain),
+    gaussian=lambda sizes, rho, delta: KnownDomain(sizes.domain),
     once=lambda sizes, epsilon, delta: KnownDomain(sizes.domain),
 )
 KNOWN_DOMAIN_TOP_K = MechanismEntry(
@@ -124,6 +155,12 @@ KNOWN_DOMAIN_TOP_K = MechanismEntry(
     "the names of the k largest declared groups in order",
     composed=lambda sizes, rho, delta: known_domain_top_k(
         rho, sensitivity=sizes.sensitivity, k=sizes.k, size=sizes.domain
+    ),
+    gaussian=lambda sizes, rho, delta: known_domain_top_k(
+        zcdp_of_picks(rho, min(sizes.k, sizes.domain)),
+        sensitivity=sizes.sensitivity,
+        k=sizes.k,
+        size=sizes.domain,
     ),
 )
 
@@ -154,6 +191,9 @@ GAUSSIAN_POSITIVE_COUNTS = MechanismEntry(
     composed=lambda sizes, rho, delta: _positive_counts(
         gaussian(rho, 1, sizes.groups), sizes, delta
     ),
+    gaussian=lambda sizes, rho, delta: _positive_counts(
+        one_shot_gaussian(2 * rho, 1, sizes.groups), sizes, delta
+    ),
 )
 LAPLACE_POSITIVE_COUNTS = MechanismEntry(
     "laplace_positive_counts",
@@ -163,6 +203,9 @@ LAPLACE_POSITIVE_COUNTS = MechanismEntry(
         laplace(rho, 1, sizes.groups), sizes, delta
     ),
     once=_laplace_positive_counts_once,
+    gaussian=lambda sizes, rho, delta: _positive_counts(
+        laplace_for_gaussian_rho(rho, 1, sizes.groups), sizes, delta
+    ),
 )
 GAUSSIAN_SPARSE_HISTOGRAM: MechanismEntry[SparseHistogram] = MechanismEntry(
     "gaussian_sparse_histogram",
@@ -179,6 +222,12 @@ def weights(sizes: Sizes) -> Weights:
     return Weights(sizes.groups, kept_groups(sizes.groups))
 
 
+def _weighted_for_gaussian_rho(sizes: Sizes, rho: float, delta: float) -> WeightedPositiveCounts:
+    noise = one_shot_gaussian(2 * rho, WEIGHT_STEPS, sizes.groups).noise
+    assert isinstance(noise, DiscreteGaussian)
+    return WeightedPositiveCounts(noise, weights(sizes), delta, sizes.floor)
+
+
 WEIGHTED_POSITIVE_COUNTS = MechanismEntry(
     "weighted_gaussian_positive_counts",
     Family.WEIGHTED,
@@ -186,6 +235,7 @@ WEIGHTED_POSITIVE_COUNTS = MechanismEntry(
     composed=lambda sizes, rho, delta: weighted_positive_counts(
         rho, delta, weights(sizes), sizes.floor
     ),
+    gaussian=lambda sizes, rho, delta: _weighted_for_gaussian_rho(sizes, rho, delta),
 )
 WEIGHTED_SPARSE_HISTOGRAM: MechanismEntry[WeightedSparseHistogram] = MechanismEntry(
     "weighted_gaussian_sparse_histogram",
@@ -221,6 +271,12 @@ def _gumbel_top_k(sizes: Sizes, rho: float, delta: float) -> GumbelTopK | None:
     return _ranked(partial(gumbel_top_k, groups=groups))(sizes, rho, delta)
 
 
+def _gaussian_top_k_for_gaussian_rho(sizes: Sizes, rho: float, delta: float) -> GaussianTopK:
+    moved = moved_scores(sizes.groups, sizes.k_bar)
+    noise = one_shot_gaussian(2 * rho, sizes.sensitivity, moved)
+    return GaussianTopK(noise, sizes.groups, sizes.k_bar, delta, sizes.floor)
+
+
 def _laplace_top_k(sizes: Sizes, epsilon: float, delta: float) -> LaplaceTopK:
     each = epsilon / moved_scores(sizes.groups, sizes.k_bar) * (1 - 1e-12)
     return LaplaceTopK(each, sizes.groups, sizes.k_bar, delta, sizes.floor)
@@ -231,12 +287,14 @@ GUMBEL_TOP_K = MechanismEntry(
     Family.TOP_K,
     "the names of the k largest groups in order, any number of groups per unit",
     composed=_gumbel_top_k,
+    gaussian=lambda sizes, rho, delta: _gumbel_top_k(sizes, zcdp_of_picks(rho, sizes.k), delta),
 )
 GAUSSIAN_TOP_K = MechanismEntry(
     "gaussian_top_k",
     Family.TOP_K,
     "the largest groups with counts, a limited number of groups per unit",
     composed=_gaussian_top_k,
+    gaussian=_gaussian_top_k_for_gaussian_rho,
 )
 CORRELATED_TOP_K = MechanismEntry(
     "correlated_top_k",
@@ -250,6 +308,9 @@ GUMBEL_TOP_K_CHOSEN_K_BAR = MechanismEntry(
     Family.TOP_K,
     "gumbel-top-k that spends one more pick on choosing k_bar",
     composed=_ranked(gumbel_top_k_chosen_k_bar),
+    gaussian=lambda sizes, rho, delta: _ranked(gumbel_top_k_chosen_k_bar)(
+        sizes, zcdp_of_picks(rho, sizes.k + 1), delta
+    ),
 )
 LAPLACE_TOP_K: MechanismEntry[LaplaceTopK] = MechanismEntry(
     "laplace_top_k", Family.TOP_K, GAUSSIAN_TOP_K.answers, once=_laplace_top_k
@@ -279,6 +340,9 @@ def _set_union(weighting: Weighting, norm: int, noise: str) -> MechanismEntry[Se
     def once(sizes: Sizes, epsilon: float, delta: float) -> SetUnion:
         return set_union_one_shot(weighting, norm, epsilon, groups=sizes.groups, delta=delta)
 
+    def for_gaussian_rho(sizes: Sizes, rho: float, delta: float) -> SetUnion | None:
+        return set_union_for_gaussian_rho(weighting, norm, rho, groups=sizes.groups, delta=delta)
+
     return MechanismEntry(
         f"{weighting.value}_{noise}_set_union",
         Family.SET_UNION,
@@ -286,6 +350,7 @@ def _set_union(weighting: Weighting, norm: int, noise: str) -> MechanismEntry[Se
         composed,
         once,
         planned=weighting is not Weighting.COUNT,  # counting units is what positive counts do
+        gaussian=for_gaussian_rho,
     )
 
 

@@ -64,12 +64,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, gaussian
 from dpsql.mechanisms.calibration import (
     SMOOTHING_VARIANCE,
     analytic_gaussian_sigma,
-    gaussian_delta,
     gaussian_deltas,
 )
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource

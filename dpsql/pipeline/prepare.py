@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Table, fold
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
@@ -26,7 +25,7 @@ from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
-from dpsql.policy.model import Policy, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
 from dpsql.policy.parameters import EPSILON_LIMITS, Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
@@ -159,14 +158,14 @@ class Preparer:
         self,
         engine: Engine,
         policy: Policy,
-        composition: Composition,
+        account: AccountPolicy,
         tails: Tails,
         trace: Trace | None = None,
     ) -> None:
         self._engine = engine
         self._dialect = dialect_named(engine.dialect)
         self._policy = policy
-        self._composition = composition
+        self._account = account
         self._tails = tails
         self._trace = trace
         self._remembered: dict[_Key, Prepared] = {}
@@ -220,7 +219,10 @@ class Preparer:
             stages.blocks(query, self._dialect)
         _refuse_views(query.blocks, views)
         most = self._policy.maxima.epsilon or EPSILON_LIMITS[1]
-        plan = plan_query(query, question.mechanism, self._composition, most)
+        account = self._account
+        plan = plan_query(
+            query, question.mechanism, account.composition, most, account.delta_for_conversion
+        )
         if stages is not None:
             stages.plans(plan.blocks)
         refuse_unknown_noise(plan.blocks)
@@ -233,7 +235,10 @@ class Preparer:
             # All types are checked here, where there are no rows.
             columns = self._engine.bind(check_sql(query, blocks, tuple(views.values())))
         replan = partial(
-            plan_within_epsilon, mechanism=question.mechanism, composition=self._composition
+            plan_within_epsilon,
+            mechanism=question.mechanism,
+            composition=account.composition,
+            delta_for_conversion=account.delta_for_conversion,
         )
         return Prepared(
             query,

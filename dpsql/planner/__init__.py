@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from dpsql.accounting.zcdp import ZERO, Composition
+from dpsql.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
@@ -50,15 +50,18 @@ def plan_query(
     mechanism: str | None = None,
     composition: Composition = Composition.ZCDP,
     most_epsilon: float = EPSILON_LIMITS[1],
+    delta_for_conversion: float = CONVERSION_SHARE,
 ) -> PrivacyPlan:
     """Plan every block of a query; the reservation is the sum of their worst cases.
 
-    ``mechanism`` forces a mechanism by name; ``composition`` is that of the account that pays.
+    ``mechanism`` forces a mechanism by name; ``composition`` is that of the account that pays,
+    and ``delta_for_conversion`` the part of delta that it keeps for converting rho.
     ``most_epsilon`` is the most that a block may spend if it asks for a maximum error. Raises
     ``QueryRefused`` or ``ParameterError`` where no mechanism can answer within the parameters.
     """
     blocks = tuple(
-        plan_block(block, mechanism, composition, most_epsilon) for block in query.blocks
+        plan_block(block, mechanism, composition, most_epsilon, delta_for_conversion)
+        for block in query.blocks
     )
     return PrivacyPlan(blocks, sum((block.loss(None) for block in blocks), ZERO))
 
@@ -68,19 +71,30 @@ def plan_block(
     mechanism: str | None = None,
     composition: Composition = Composition.ZCDP,
     most_epsilon: float = EPSILON_LIMITS[1],
+    delta_for_conversion: float = CONVERSION_SHARE,
 ) -> BlockPlan:
     """Find the best plan for one block, with the candidates it was chosen from.
 
     The block's own ``mechanism`` goes before that of the statement. Where the block asks for a
     maximum error, its epsilon is the least that keeps it, and its parameters then say so.
     """
-    replan = partial(plan_within_epsilon, mechanism=mechanism, composition=composition)
+    replan = partial(
+        plan_within_epsilon,
+        mechanism=mechanism,
+        composition=composition,
+        delta_for_conversion=delta_for_conversion,
+    )
     if not error_targets(block):
         return replan(block)
     return plan_with_least_epsilon(block, replan, most_epsilon)
 
 
-def plan_within_epsilon(block: Block, mechanism: str | None, composition: Composition) -> BlockPlan:
+def plan_within_epsilon(
+    block: Block,
+    mechanism: str | None,
+    composition: Composition,
+    delta_for_conversion: float = CONVERSION_SHARE,
+) -> BlockPlan:
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
     Of those that keep a maximum error, if any does and the block asks for one.
@@ -92,7 +106,8 @@ def plan_within_epsilon(block: Block, mechanism: str | None, composition: Compos
             code="unknown_mechanism",
             hint=f"Mechanisms: {', '.join(MECHANISM_NAMES)}.",
         )
-    budget = QueryBudget.of(block.parameters, composition, share_without_quantiles(block))
+    share = share_without_quantiles(block)
+    budget = QueryBudget.of(block.parameters, composition, share, delta_for_conversion)
     options = _options(block, budget)
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:
@@ -121,7 +136,9 @@ def _candidate(
 
 
 def _priced(plan: BlockPlan, budget: QueryBudget) -> BlockPlan:
-    """Charge all of a block its (epsilon, delta) under basic composition."""
+    """Charge a block as its account adds costs up: all its (epsilon, delta) where that is basic."""
+    if budget.gaussian:
+        return replace(plan, gaussian=True)
     if not budget.basic:
         return plan
     return replace(plan, one_shot=budget.loss, conversion_delta=0.0)

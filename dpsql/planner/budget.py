@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
-from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.accounting.gdp import gaussian_rho_from_epsilon
+from dpsql.accounting.zcdp import (
+    CONVERSION_SHARE,
+    Amount,
+    Composition,
+    PrivacyLoss,
+    divided_delta,
+    rho_from_epsilon,
+)
+from dpsql.errors import ParameterError
+from dpsql.mechanisms.gaussian_cost import SMOOTHING_DELTA
+from dpsql.mechanisms.registry import MechanismEntry, Sizes
+from dpsql.mechanisms.selection import Selection
 from dpsql.planner.option import Option, attempted
 from dpsql.policy.parameters import Parameters
 
-SHARES = (0.5, 0.4, 0.6)
+_S = TypeVar("_S", bound=Selection)
+
+SHARES = (CONVERSION_SHARE, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat
 there: half is within 0.3% of the least, for any epsilon, delta and number of groups."""
 
@@ -19,12 +35,34 @@ there: half is within 0.3% of the least, for any epsilon, delta and number of gr
 class BudgetSplit:
     """zCDP to spend on noise, delta to spend on naming a group that should have stayed unnamed.
 
-    ``conversion`` is the rest of the query's delta, which turns ``rho`` into its epsilon.
+    ``conversion`` is the rest of the query's delta, which turns ``rho`` into its epsilon. If
+    ``gaussian``, rho is mu**2/2 of Gaussian DP, and only what has such a cost may spend it.
     """
 
     rho: float
     delta: float
     conversion: float
+    gaussian: bool = False
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """All of it, as a block is charged."""
+        lattice = SMOOTHING_DELTA if self.gaussian else 0.0
+        return PrivacyLoss(self.rho, self.delta + lattice, gaussian=self.gaussian)
+
+    def built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S | None:
+        """Build a mechanism for ``rho`` and all of delta; None if it has no noise for so little.
+
+        Raises ``ParameterError``, also where it has no cost in Gaussian DP.
+        """
+        build = entry.within_gaussian_rho if self.gaussian else entry.within_rho
+        return build(sizes, rho, self.delta)
+
+    def certainly_built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S:
+        """Build a mechanism that has noise for every rho. Raises ``ParameterError``."""
+        found = self.built(entry, sizes, rho)
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +70,34 @@ class QueryBudget:
     """A block's (epsilon, delta), and how its account adds costs up.
 
     ``share`` is the part of the rho that a ``BudgetSplit`` has to spend; the rest is held back.
+    ``delta_for_conversion`` is the part of delta that the account keeps for its conversion.
     """
 
     epsilon: float
     delta: float
     composition: Composition
     share: float = 1.0
+    delta_for_conversion: float = CONVERSION_SHARE
 
     @classmethod
     def of(
-        cls, parameters: Parameters, composition: Composition, share: float = 1.0
+        cls,
+        parameters: Parameters,
+        composition: Composition,
+        share: float = 1.0,
+        delta_for_conversion: float = CONVERSION_SHARE,
     ) -> QueryBudget:
         """Return the budget that a query's parameters give each of its blocks."""
-        if composition is Composition.ZCDP:
-            return cls(parameters.epsilon, parameters.delta, composition, share)
+        if composition is not Composition.BASIC:
+            epsilon, delta = parameters.epsilon, parameters.delta
+            return cls(epsilon, delta, composition, share, delta_for_conversion)
         whole = _in_units(PrivacyLoss(0.0, parameters.delta, parameters.epsilon))
         return cls(whole.epsilon, whole.delta, composition, share)
+
+    @property
+    def gaussian(self) -> bool:
+        """True if costs are those of Gaussian DP."""
+        return self.composition is Composition.GDP
 
     @property
     def basic(self) -> bool:
@@ -66,8 +116,8 @@ class QueryBudget:
     @property
     def held_back(self) -> float:
         """The rho that no ``BudgetSplit`` has: together they are the whole, in the same units."""
-        whole = replace(self, share=1.0)._split(SHARES[0]).rho
-        return (whole - self._split(SHARES[0]).rho) * (1 - 2.0**-40)
+        whole = replace(self, share=1.0).halved().rho
+        return (whole - self.halved().rho) * (1 - 2.0**-40)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -76,19 +126,19 @@ class QueryBudget:
 
     def whole(self) -> BudgetSplit:
         """Return the split for mechanisms that need no delta of their own."""
-        return self._split(1.0 if self.one_shot else SHARES[0])
+        return self._split(1.0) if self.one_shot else self.halved()
 
     def halved(self) -> BudgetSplit:
-        """Return the split of a mechanism that spends delta of its own, half of all there is."""
-        return self._split(SHARES[0])
+        """Return the split of a mechanism that spends delta of its own: usually half of it."""
+        return self._split(self.delta_for_conversion)
 
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
         """Find the best of the options that the possible divisions of delta lead to.
 
-        An account under zCDP has divided its delta in half, once and for good, and a query that
-        asks for all of it must fit.
+        An account under zCDP has divided its delta, once and for good, and a query that asks for
+        all of it must fit.
         """
-        usual, *others = SHARES if self.one_shot else SHARES[:1]
+        usual, *others = SHARES if self.one_shot else (self.delta_for_conversion,)
         best = build(self._split(usual))
         for share in others:
             option = attempted(best.mechanism, partial(build, self._split(share)))
@@ -96,10 +146,25 @@ class QueryBudget:
         return best
 
     def _split(self, share: float) -> BudgetSplit:
-        conversion = self.delta * share
+        conversion, own = (self.delta, 0.0) if share == 1.0 else divided_delta(self.delta, share)
+        if self.gaussian:
+            return self._gaussian_split(conversion, own)
         rho = self.share * rho_from_epsilon(self.epsilon, conversion)
-        spent = _in_units(PrivacyLoss(rho, self.delta - conversion))
+        spent = _in_units(PrivacyLoss(rho, own))
         return BudgetSplit(spent.rho, spent.delta, conversion)
+
+    def _gaussian_split(self, conversion: float, own: float) -> BudgetSplit:
+        """Set aside what every block pays for the lattice of its noise, and split the rest."""
+        rest = own - max(SMOOTHING_DELTA, math.ulp(own))
+        if rest < SMOOTHING_DELTA:
+            raise ParameterError(
+                "delta is too small for an account with `composition: gdp`",
+                code="bad_parameter",
+                hint="Raise delta.",
+            )
+        rho = self.share * gaussian_rho_from_epsilon(self.epsilon, conversion)
+        spent = _in_units(PrivacyLoss(rho, rest))
+        return BudgetSplit(spent.rho, spent.delta, conversion, gaussian=True)
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:

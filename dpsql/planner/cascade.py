@@ -28,6 +28,9 @@ _HINT = "Set max_groups_contributed to a number: its one round can."
 
 def cascade_options(block: Block, budget: QueryBudget) -> list[Option]:
     """List the cascade, with what it cannot answer yet."""
+    if budget.gaussian:
+        reason = "the cost of auto in Gaussian DP is not proved"
+        return [impossible(Cascade.name, reason, _HINT)]
     if block.quantiles:
         return [impossible(Cascade.name, "auto cannot draw quantiles of its groups yet", _HINT)]
     if any(measure.kind is MeasureKind.DISTINCT for measure in block.measures):

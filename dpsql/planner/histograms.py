@@ -97,8 +97,10 @@ class _Histogram:
     def positive_counts(self, entry: MechanismEntry[_Counts], split: BudgetSplit) -> Option:
         rho = split.rho / len(self.measures)
         # Weights bound how far a unit moves a measure in l2, not in l1.
-        others = (gaussian_noise if self.block.weighted else composed_noise)(self.block, rho)
-        return self._option(entry.at_rho(self.sizes, rho, split.delta), others, split.conversion)
+        kind = gaussian_noise if self.block.weighted else composed_noise
+        others = kind(self.block, rho, gaussian_dp=split.gaussian)
+        selection = split.certainly_built(entry, self.sizes, rho)
+        return self._option(selection, others, split.conversion)
 
     def sparse_histogram(self, entry: MechanismEntry[_Sparse]) -> Option:
         """Offer one publication: the exact delta of Gaussian noise and threshold together."""

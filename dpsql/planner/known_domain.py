@@ -63,7 +63,7 @@ def _every_group(block: Block, budget: QueryBudget, size: int, cap: int | None) 
         return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), max(1, len(measured(block)))
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
-    composed = composed_noise(block, split.rho / share)
+    composed = composed_noise(block, split.rho / share, gaussian_dp=split.gaussian)
     every = KNOWN_DOMAIN.at_rho(Sizes(domain=size), split.rho, split.delta)
     make = partial(_option, block, every, size, cap)
     options = [attempted(every.name, partial(make, composed, split.conversion, reach))]
@@ -84,7 +84,7 @@ def _every_weighted_group(block: Block, budget: QueryBudget, cap: int) -> list[O
     Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
     """
     split, share, reach = budget.whole(), len(measured(block)), f"units weigh {cap} groups"
-    composed = gaussian_noise(block, split.rho / share)
+    composed = gaussian_noise(block, split.rho / share, gaussian_dp=split.gaussian)
     options = [_weighted_option(block, cap, composed, split.conversion, reach)]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
@@ -115,8 +115,8 @@ def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[
     score = block.measures[position]
     sensitivity = score.sensitivity(block.parameters.max_rows_contributed)
     sizes = Sizes(sensitivity=sensitivity, k=top_k.limit, domain=size)
-    selection = KNOWN_DOMAIN_TOP_K.at_rho(sizes, rho, split.delta)
-    composed = composed_noise(block, rho)
+    selection = split.certainly_built(KNOWN_DOMAIN_TOP_K, sizes, rho)
+    composed = composed_noise(block, rho, gaussian_dp=split.gaussian)
 
     def option(cap: int | None) -> Option:
         reach = "any number of groups" if cap is None else f"at most {cap} groups per unit"

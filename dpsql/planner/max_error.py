@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from dpsql.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp
+from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.accuracy.intervals import widest_margin
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, level, significant
 from dpsql.errors import ParameterError, QueryRefused
@@ -176,7 +176,7 @@ def error_within(plan: BlockPlan, share: float, replan: Replan) -> str | None:
     loss = plan.loss(None)
     epsilon = loss.epsilon * share
     if loss.rho > 0:
-        epsilon = epsilon_from_zcdp(loss.rho * share, plan.conversion_delta)
+        epsilon = loss.converted(loss.rho * share, plan.conversion_delta)
     if epsilon < EPSILON_LIMITS[0]:
         return None
     index = _index(epsilon, _RATE_DIGITS)

@@ -20,6 +20,7 @@ from dpsql.mechanisms.additive import (
     one_shot_gaussian,
     one_shot_laplace,
 )
+from dpsql.mechanisms.gaussian_cost import laplace_for_gaussian_rho
 
 NoiseOf = Callable[[Measure, int, bool], Additive]
 _Priced = Callable[[float, int, int], Additive]  # of a price, a sensitivity, a number of groups
@@ -37,14 +38,25 @@ def measured(block: Block) -> tuple[Measure, ...]:
     return with_units(block) if block.hides_small_groups else block.measures
 
 
-def composed_noise(block: Block, rho: float) -> NoiseOf:
-    """Build noise that costs ``rho`` under zCDP, of whichever kind is smallest."""
+def composed_noise(block: Block, rho: float, *, gaussian_dp: bool = False) -> NoiseOf:
+    """Build noise that costs ``rho`` under zCDP, or in GDP, of whichever kind is smallest."""
+    if gaussian_dp:
+        kinds = _gaussian_for_gaussian_rho, laplace_for_gaussian_rho
+        return _smallest(block, rho, *kinds, shared=_shared_for_gaussian_rho)
     return _smallest(block, rho, gaussian, laplace, shared=correlated_gaussian)
 
 
-def gaussian_noise(block: Block, rho: float) -> NoiseOf:
-    """Build independent Gaussian noise of ``rho`` under zCDP, whose price is one of l2 alone."""
-    return _smallest(block, rho, gaussian)
+def gaussian_noise(block: Block, rho: float, *, gaussian_dp: bool = False) -> NoiseOf:
+    """Build independent Gaussian noise of ``rho``, in zCDP or in GDP: its price is one of l2."""
+    return _smallest(block, rho, _gaussian_for_gaussian_rho if gaussian_dp else gaussian)
+
+
+def _gaussian_for_gaussian_rho(rho: float, sensitivity: int, groups: int) -> Additive:
+    return one_shot_gaussian(2 * rho, sensitivity, groups)
+
+
+def _shared_for_gaussian_rho(rho: float, sensitivity: int, groups: int) -> Additive:
+    return one_shot_correlated_gaussian(2 * rho * (1 - 1e-12), sensitivity, groups)
 
 
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:

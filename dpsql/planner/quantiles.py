@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import BlockPlan, NoisyQuantile
 from dpsql.ir.query import Block
+from dpsql.mechanisms.gaussian_cost import quantile_for_gaussian_rho
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import measured, with_units
@@ -34,9 +35,8 @@ def _priced(
     """Price a quantile by zCDP or, in a single publication of only quantiles, by epsilon."""
     fraction, size = quantile.fraction, quantile.ranked.points
     rows, part = block.parameters.max_rows_contributed, 1 / len(block.quantiles)
-    composed = exponential_quantile(
-        budget.held_back * part, fraction, rows=rows, groups=groups, size=size
-    )
+    price = quantile_for_gaussian_rho if budget.gaussian else exponential_quantile
+    composed = price(budget.held_back * part, fraction, rows=rows, groups=groups, size=size)
     if not (budget.basic and budget.share == 0.0):
         return composed
     pure = pure_quantile(budget.epsilon * part, fraction, rows=rows, groups=groups, size=size)

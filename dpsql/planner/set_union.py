@@ -54,7 +54,7 @@ def _option(block: Block, budget: QueryBudget, cap: int, entry: MechanismEntry[S
     sizes = Sizes(groups=cap)
 
     def composed(split: BudgetSplit) -> Option:
-        union = entry.at_rho(sizes, split.rho, split.delta)
+        union = split.certainly_built(entry, sizes, split.rho)
         return _planned(block, cap, union, split.conversion)
 
     if not budget.one_shot:

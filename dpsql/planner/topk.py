@@ -102,21 +102,21 @@ class _TopK:
         """Offer Gumbel noise for any number of groups per unit; with a cap, ⊥ is lower."""
         rho = split.rho / (self.share + 1)
         sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
-        selection = GUMBEL_TOP_K.within_rho(sizes, rho, split.delta)
+        selection = split.built(GUMBEL_TOP_K, sizes, rho)
         if selection is None:
             return _epsilon_too_small(GUMBEL_TOP_K)
-        return self._named(selection, composed_noise(self.block, rho), cap, split.conversion)
+        return self._named(selection, self._noise(split, rho), cap, split.conversion)
 
     def chosen_k_bar(self, split: BudgetSplit) -> Option:
         """Offer k_bar chosen on the data, for whoever asks: only the data say if that is better."""
         rho = split.rho / (self.share + 1)
         try:
-            selection = GUMBEL_TOP_K_CHOSEN_K_BAR.within_rho(self.sizes, rho, split.delta)
+            selection = split.built(GUMBEL_TOP_K_CHOSEN_K_BAR, self.sizes, rho)
         except ParameterError as error:
             return impossible(GUMBEL_TOP_K_CHOSEN_K_BAR.name, str(error), "Lower k_bar.")
         if selection is None:
             return _epsilon_too_small(GUMBEL_TOP_K_CHOSEN_K_BAR)
-        option = self._named(selection, composed_noise(self.block, rho), None, split.conversion)
+        option = self._named(selection, self._noise(split, rho), None, split.conversion)
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
 
     def _named(
@@ -137,17 +137,19 @@ class _TopK:
         if cap is None:
             return _unlimited(GAUSSIAN_TOP_K)
         rho = split.rho / self.share
-        selection = GAUSSIAN_TOP_K.at_rho(replace(self.sizes, groups=cap), rho, split.delta)
-        values = self._values(composed_noise(self.block, rho), cap, scored=True)
+        selection = split.certainly_built(GAUSSIAN_TOP_K, replace(self.sizes, groups=cap), rho)
+        values = self._values(self._noise(split, rho), cap, scored=True)
         return self._option(selection, values, cap, cap, split.conversion)
 
     def correlated(self, split: BudgetSplit) -> Option:
         """Offer shared noise, however many groups a unit touches: for a small k_bar."""
+        if split.gaussian:
+            return impossible(CORRELATED_TOP_K.name, "its cost in Gaussian DP is not proved")
         rho = split.rho / self.share
-        selection = CORRELATED_TOP_K.within_rho(self.sizes, rho, split.delta)
+        selection = split.built(CORRELATED_TOP_K, self.sizes, rho)
         if selection is None:
             return _epsilon_too_large(CORRELATED_TOP_K)
-        values = self._values(composed_noise(self.block, rho), self.k, all_groups=True, scored=True)
+        values = self._values(self._noise(split, rho), self.k, all_groups=True, scored=True)
         return self._option(selection, values, None, None, split.conversion)
 
     def exact_correlated(self, others: Sequence[Option]) -> list[Option]:
@@ -200,6 +202,9 @@ class _TopK:
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
 
     # -- plans --------------------------------------------------------------------------------
+
+    def _noise(self, split: BudgetSplit, rho: float) -> NoiseOf:
+        return composed_noise(self.block, rho, gaussian_dp=split.gaussian)
 
     def _values(
         self, noise_of: NoiseOf, groups: int, *, all_groups: bool = False, scored: bool = False

@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.core.periods import Period, zone_named
 from dpsql.errors import ParameterError
@@ -64,6 +65,25 @@ def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
             "must be a number, or `unlimited`", "`auto` is a default; a maximum limits it, too."
         )
     return checked
+
+
+CONVERSION_LIMITS: Final = (0.01, 0.99)
+"""The least and the most part of an account's delta that may be for its conversion."""
+
+
+def checked_conversion_share(value: object, info: ValidationInfo) -> float:
+    """Check the part of an account's delta that turns what queries add up to into epsilon."""
+    low, high = CONVERSION_LIMITS
+    if not (isinstance(value, float) and low <= value <= high):
+        raise problem_with(
+            f"must be a number from {low} to {high}",
+            "It is a part of delta: 0.5 is half of it, 0.95 suits accounts with declared keys.",
+        )
+    if info.data.get("composition") is Composition.BASIC:
+        raise problem_with(
+            "means nothing under `composition: basic`, which converts nothing", "Remove it."
+        )
+    return value
 
 
 def checked_limit(value: object, info: ValidationInfo) -> object:

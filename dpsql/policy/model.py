@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from dpsql.accounting.zcdp import Composition
+from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import fold
@@ -116,12 +116,17 @@ class TablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class AccountPolicy:
-    """A budget over all queries, an analyst's or everybody's, and how queries add up to it."""
+    """A budget over all queries, an analyst's or everybody's, and how queries add up to it.
+
+    ``delta_for_conversion`` is the part of delta, between 0 and 1, that turns what queries add up
+    to into epsilon; under basic composition it means nothing.
+    """
 
     name: str
     epsilon: float
     delta: float
     composition: Composition = Composition.ZCDP
+    delta_for_conversion: float = CONVERSION_SHARE
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,9 +69,10 @@ _CONSTRAINTS: Final[Mapping[str, tuple[str, str]]] = {
     "string_too_short": ("is empty", "Name a column of the table."),
     "too_short": ("lists no values", "List every possible value, or remove the line."),
     "enum": (
-        "must be zcdp or basic",
-        "Write `composition: zcdp` (rho adds up: best for a session) or `composition: basic` "
-        "(epsilon and delta add up: best for a single publication), or remove it.",
+        "must be zcdp, basic or gdp",
+        "Write `composition: zcdp` (rho adds up: best for a session), `composition: basic` "
+        "(epsilon and delta add up: best for a single publication) or `composition: gdp` (mu adds "
+        "up: best for a session of counts and sums), or remove it.",
     ),
 }
 """The words for the constraints that only one field has."""

@@ -214,7 +214,7 @@ def _quantities(account: AccountReport) -> Iterator[tuple[str, float, float]]:
         return
     loss = account.spent.loss
     yield "ε", account.spent.epsilon, bound.budget.epsilon
-    if bound.budget.composition is Composition.ZCDP:
+    if bound.budget.composition is not Composition.BASIC:
         yield "ρ", loss.rho, bound.budget.limit.loss.rho
     yield "δ", loss.delta, delta
 
@@ -230,7 +230,7 @@ def _remarks(account: AccountReport) -> Iterator[str]:
     bound, spent = account.binding, account.spent
     if bound is None:
         yield f"no limit of its own · {_worth(spent)} so far"
-    elif bound.budget.composition is Composition.ZCDP:
+    elif bound.budget.composition is not Composition.BASIC:
         yield f"ε is at δ {significant(spent.delta)}, over all queries; ρ and δ add up"
     else:
         yield "ε and δ add up query by query"

@@ -95,10 +95,12 @@ def _(answer: ListingCalibration) -> RenderableType:
 @answer_panel.register
 def _(answer: Conversion) -> RenderableType:
     simple = significant(answer.epsilon_simple)
+    gaussian = significant(answer.epsilon_gaussian)
     return _facts(
         [
             ("zCDP", f"ρ {significant(answer.rho)}"),
             ("Implies", f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}"),
+            ("Gaussian", f"ε {gaussian} where ρ is μ²/2 of Gaussian DP, exactly"),
             ("Textbook", f"ε {simple}, by ρ + 2√(ρ ln 1/δ)"),
             ("Source", answer.source),
         ]

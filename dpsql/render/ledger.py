@@ -139,15 +139,16 @@ def _price(entry: Entry, asked: LoggedQuery) -> Text:
         if entry.stream is not None:
             return text.append(" for all steps")
     else:
-        units = (charged.rho, reserved.rho) if reserved.rho else (charged.epsilon, reserved.epsilon)
-        text.append(f" · paid {_cost(charged, asked)} ({percent(*units)})")
+        paid, held = charged.loss, reserved.loss
+        parts = (paid.rho, held.rho) if held.rho else (paid.epsilon, held.epsilon)
+        text.append(f" · paid {_cost(charged, asked)} ({percent(*parts)})")
     return text.append(" · stored" if entry.stored else " · not stored", style="dim")
 
 
 def _cost(amount: Amount, asked: LoggedQuery) -> str:
     """Write a cost as it is charged, and what rho is worth where the record says at what delta."""
     loss = amount.loss
-    if not amount.rho:
+    if not loss.rho:
         return f"ε {significant(loss.epsilon)}, δ {significant(loss.delta)}"
     text = f"ρ {significant(loss.rho)}, δ {significant(loss.delta)}"
     aside = sum(block.conversion_delta for block in asked.blocks)

@@ -338,7 +338,9 @@ def test_queries_that_fit_are_those_a_session_affords(
     part: str, limit: float, share: float, refund: float, delta: float
 ) -> None:
     def loss(amount: float, rest: float) -> PrivacyLoss:
-        return PrivacyLoss(**{"rho": 0.0, part: amount, "delta": rest})
+        if part == "rho":
+            return PrivacyLoss(amount, rest)
+        return PrivacyLoss(0.0, rest, amount)
 
     account, reserved = loss(limit, 1e-6), loss(limit * share, delta)
     settled = loss(getattr(reserved, part) * refund, delta)

@@ -54,7 +54,7 @@ def limit(epsilon: float, composition: Composition = Composition.ZCDP) -> Amount
 def test_an_analyst_pays_from_an_account_named_after_the_dataset() -> None:
     found = payer(Policy("sales", accounts={"ana": account("ana")}), "ana")
     assert found.path == "sales/ana"
-    assert found.limits == (Account("sales/ana", limit(1.0)),)
+    assert found.limits == (Account("sales/ana", limit(1.0), 0.5),)
 
 
 @pytest.mark.parametrize("composition", Composition)
@@ -66,9 +66,10 @@ def test_a_session_pays_below_its_analyst_and_a_total_binds_them_all(
         accounts={"ana": account("ana", composition=composition)},
         total=account("sales", 3.0, composition=composition),
     )
+    share = None if composition is Composition.BASIC else 0.5
     limits = (
-        Account("sales", limit(3.0, composition)),
-        Account("sales/ana", limit(1.0, composition)),
+        Account("sales", limit(3.0, composition), share),
+        Account("sales/ana", limit(1.0, composition), share),
     )
     for session in ("", "notebook", "2026-01-31 12:00"):
         found = payer(policy, "ana", session)
@@ -89,10 +90,11 @@ def test_names_that_could_reach_another_account_are_refused(name: str) -> None:
 def test_a_total_that_adds_up_otherwise_than_the_accounts_is_refused(
     composition: Composition,
 ) -> None:
-    (other,) = set(Composition) - {composition}
     accounts = {"ana": account("ana", composition=composition)}
-    with pytest.raises(PolicyError, match="differ in their composition"):
-        payer(Policy("sales", accounts=accounts, total=account("sales", composition=other)), "ana")
+    for other in set(Composition) - {composition}:
+        total = account("sales", composition=other)
+        with pytest.raises(PolicyError, match="differ in their composition"):
+            payer(Policy("sales", accounts=accounts, total=total), "ana")
 
 
 def test_nobody_pays_for_an_unknown_analyst() -> None:
@@ -629,6 +631,8 @@ def test_streams_are_reported_as_streams_and_not_forecast_as_the_last_question(
     amount = Amount(rho=2**36, delta=2**20)
     if composition is Composition.BASIC:
         amount = Amount(epsilon=2**36, delta=2**20)
+    if composition is Composition.GDP:
+        amount = Amount(gaussian=2**36, delta=2**20)
     path = create_stream(ledger, policy, "visits", amount)
     ledger.publish_step(ledger.begin_step(path, "id visits", 2), [b"x"])
     ledger.begin_step(path, "id visits", 3)

@@ -18,13 +18,14 @@ from privacy import hockey_stick, neighbours, positive_counts_law
 from scipy import special, stats
 
 from dpsql.accounting.composition import compare
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
 from dpsql.calibrate import CALCULATIONS
 from dpsql.calibrate.registry import MECHANISMS
 from dpsql.calibrate.request import SIZES, flag
 from dpsql.interfaces import cli
 from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.calibration import gaussian_delta, lattice_gaussian_delta
+from dpsql.mechanisms.calibration import lattice_gaussian_delta
 from dpsql.mechanisms.correlated_histogram import CorrelatedAnalysis, correlated_delta
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released
 from dpsql.mechanisms.histogram import PositiveCounts
@@ -131,6 +132,7 @@ def test_rho_and_epsilon_convert_tightly_both_ways(
     back = ask(f"rho --rho {forth['rho']!r} --delta {delta}")
     assert back["epsilon"] == pytest.approx(epsilon, rel=1e-9)
     assert back["epsilon"] <= epsilon < back["epsilon_simple"]
+    assert back["epsilon_gaussian"] < back["epsilon"]
 
 
 def test_composition_lists_what_every_theorem_says() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import EPSILON, PLAN, RHO, Currency, sum_of_events
+from ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
-from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
+from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount, PrivacyLoss
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
-from dpsql.ledger import Account, Charge, Ledger, Spent
+from dpsql.ledger import Account, Charge, Ledger, Spent, accounts
 
 
-@pytest.fixture(params=[RHO, EPSILON], ids=lambda currency: currency.name)
+@pytest.fixture(params=[RHO, EPSILON, GAUSSIAN], ids=lambda currency: currency.name)
 def currency(request: pytest.FixtureRequest) -> Currency:
     found: Currency = request.param
     return found
@@ -31,6 +31,52 @@ LIMITS = (RHO.account("sales"),)
 
 
 # Reserving and settling
+
+
+def kept(share: float | None, rho: int, delta: int) -> Account:
+    """An account that keeps a part of its delta for conversion, with the limits it leads to."""
+    return Account("sales", RHO.amount(rho, delta), share)
+
+
+def test_the_part_of_delta_for_conversion_stays_while_anything_is_spent(ledger: Ledger) -> None:
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
+    before = contents(ledger)
+    for other in (kept(0.8, 120, 40), kept(0.2, 80, 160), kept(0.8, 200, 200)):
+        with pytest.raises(LedgerError, match=r"delta_for_conversion: 0\.5") as refused:
+            RHO.reserve(ledger, 10, 1, other)
+        assert refused.value.code == "ledger_other_composition"
+    assert contents(ledger) == before, "a refusal changes nothing"
+    RHO.reserve(ledger, 10, 1, kept(0.5, 200, 50))
+    assert ledger.spent("sales") == RHO.spent(20, 2, 2, 2)
+    assert ledger.verify().sound
+
+
+def test_a_part_of_delta_that_was_dropped_on_the_way_is_remembered(ledger: Ledger) -> None:
+    whole = Account("sales/ana", RHO.amount(1000, 1000))
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100), whole)
+    RHO.reserve(ledger, 10, 1, whole)
+    with pytest.raises(LedgerError, match=r"delta_for_conversion: 0\.5"):
+        RHO.reserve(ledger, 10, 1, kept(0.8, 120, 40), whole)
+
+
+def test_verification_finds_a_part_of_delta_that_was_changed_all_the_same(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin: a ledger that does not look."""
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
+    monkeypatch.setattr(accounts, "_require_same_share", lambda *_: None)
+    RHO.reserve(ledger, 10, 1, kept(0.8, 120, 40))
+    found = ledger.verify()
+    assert not found.sound
+    assert "another part of delta" in str(found.broken)
+
+
+def test_a_new_window_may_keep_another_part_of_delta(ledger: Ledger) -> None:
+    RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
+    ledger.owner("olga").open_window("sales")
+    RHO.reserve(ledger, 110, 1, kept(0.8, 120, 40))
+    assert ledger.spent("sales") == RHO.spent(110, 1, 1, 1)
+    assert ledger.verify().sound
 
 
 def test_a_new_account_has_spent_nothing(ledger: Ledger) -> None:
@@ -202,10 +248,39 @@ def test_neither_a_charge_nor_an_account_is_in_both_currencies(file_ledger: Ledg
     assert file_ledger.spent("sales") == Spent()
 
 
+def test_what_was_added_up_in_two_ways_is_limited_in_neither(ledger: Ledger) -> None:
+    """Analysts of a dataset without a limit of its own may be charged in different ways."""
+    RHO.reserve(ledger, 100, 1, RHO.account("sales/ana"))
+    GAUSSIAN.reserve(ledger, 100, 1, GAUSSIAN.account("sales/bo"))
+    assert ledger.spent("sales").amount == Amount(rho=100, gaussian=100, delta=2)
+    assert ledger.spent("sales").amount.loss == PrivacyLoss(200 / 2**40, 2 / 2**62)
+    for currency in (RHO, GAUSSIAN):
+        limits = (currency.account("sales"), currency.account("sales/cy"))
+        with pytest.raises(LedgerError) as refused:
+            currency.reserve(ledger, 1, 1, *limits)
+        assert refused.value.code == "ledger_other_composition"
+    assert ledger.verify().sound
+
+
+def test_a_cost_in_another_currency_gives_nothing_back(ledger: Ledger, currency: Currency) -> None:
+    charge = currency.reserve(ledger, 100, 7)
+    assert charge.lowered_to(currency.other.amount(1, 7)) == charge.amount
+    assert charge.lowered_to(currency.amount(1, 7)) == currency.amount(1, 7)
+    assert charge.lowered_to(Amount(delta=7)) == currency.amount(0, 7)
+
+
+def test_no_charge_and_no_limit_is_in_two_currencies(ledger: Ledger, currency: Currency) -> None:
+    both = Amount(**{currency.name: 5, currency.other.name: 5})
+    with pytest.raises(ParameterError, match="not in several"):
+        Account("sales", both)
+    with pytest.raises(ParameterError, match="not in several"):
+        ledger.reserve("sales", both, query="q", plan=PLAN, limits=[currency.account("sales")])
+
+
 def test_an_account_whose_composition_was_changed_after_a_charge_is_refused_until_it_is_restored(
     ledger: Ledger, currency: Currency
 ) -> None:
-    former = {"rho": "zcdp", "epsilon": "basic"}[currency.name]
+    former = {"rho": "zcdp", "epsilon": "basic", "gaussian": "gdp"}[currency.name]
     charge = currency.reserve(ledger, 100, 7)
     switched = currency.other.account("sales")
     before = contents(ledger)

@@ -274,7 +274,8 @@ def test_a_chain_that_was_cut_is_found(copy: Copy) -> None:
         "DELETE FROM windows WHERE opened = (SELECT min(opened) FROM windows)",
         "INSERT INTO windows (opened, path, period) VALUES (99, 'x', '')",
         "UPDATE accounts SET limit_rho = 10 * limit_rho WHERE limit_rho > 0",
-        "UPDATE accounts SET limit_rho = NULL, limit_epsilon = NULL, limit_delta = NULL",
+        "UPDATE accounts SET limit_rho = NULL, limit_epsilon = NULL, limit_delta = NULL, "
+        "limit_gaussian = NULL",
         "UPDATE accounts SET policy_delta = policy_delta + 1",
         "UPDATE accounts SET renews = 'day'",
         "UPDATE accounts SET terms = '{}'",

@@ -521,7 +521,7 @@ def test_streams_are_what_a_small_model_says(path: Path, seed: int) -> None:
 
 _STEP = (
     "INSERT INTO events SELECT (SELECT max(seq) + 1 FROM events), at, who, {}, account, entry, "
-    "stream, {}, query, detail, rho, epsilon, delta, digest, state, hash FROM events "
+    "stream, {}, query, detail, rho, epsilon, delta, gaussian, digest, state, hash FROM events "
     "WHERE kind = 'step' AND step = 2"
 )
 _AGAIN = "INSERT {} INTO step_releases SELECT stream, step, part, 0, 0, payload FROM step_releases"

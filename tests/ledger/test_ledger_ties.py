@@ -82,7 +82,8 @@ def require_noticed(path: Path, account: str = "sales/alice") -> None:
         "UPDATE windows SET tie = NULL",
         "UPDATE windows SET tie = zeroblob(32), rho = 0",
         "UPDATE accounts SET limit_rho = 10000 WHERE path = 'sales'",
-        "UPDATE accounts SET limit_rho = NULL, limit_epsilon = NULL, limit_delta = NULL",
+        "UPDATE accounts SET limit_rho = NULL, limit_epsilon = NULL, limit_delta = NULL, "
+        "limit_gaussian = NULL",
         "UPDATE accounts SET policy_rho = 10000 WHERE path = 'sales/alice'",
         "UPDATE accounts SET renews = 'day' WHERE path = 'sales/alice'",
         "UPDATE accounts SET opened = (SELECT min(opened) FROM windows) WHERE path = 'sales/alice'",
@@ -253,7 +254,7 @@ def test_the_rules_of_the_database_want_events_that_say_what_they_do(used: Path)
     with raw(used) as connection:
         for statement in (
             f"INSERT INTO events ({FIELDS}, hash) SELECT seq + 1, at, who, kind, account, NULL, "
-            "NULL, 0, query, detail, rho, epsilon, delta, digest, NULL, hash FROM events "
+            "NULL, 0, query, detail, rho, epsilon, delta, gaussian, digest, NULL, hash FROM events "
             "ORDER BY seq DESC LIMIT 1",
             "UPDATE windows SET last = last - 1",
             "UPDATE accounts SET last = last - 1",

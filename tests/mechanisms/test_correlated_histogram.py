@@ -34,8 +34,9 @@ from privacy import (
 )
 from scipy import integrate, special
 
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.calibration import gaussian_delta, gaussian_deltas
+from dpsql.mechanisms.calibration import gaussian_deltas
 from dpsql.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
     calibrate_correlated,

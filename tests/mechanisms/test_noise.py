@@ -21,6 +21,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
+from dpsql.accounting.gdp import mills_ratio
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.sampling.distributions import _sampler
 from dpsql.mechanisms.sampling.entropy import bits16, bits32, uniform_bits
@@ -39,7 +40,7 @@ from dpsql.mechanisms.sampling.noise import (
     gumbel_order,
     laplace_scale_for_rho,
 )
-from dpsql.mechanisms.sampling.numeric import mills_ratio, normal_quantile_sf
+from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 
 IMPOSSIBLE = 1e-9  # a correct build's p-value is below this less than once in 10**9 seeds
 KINDS = (DiscreteGaussian, DiscreteLaplace)

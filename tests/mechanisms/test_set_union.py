@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from privacy import SeededSource
 from scipy import special, stats
 
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.errors import InternalError, OperationalError, ParameterError
 from dpsql.mechanisms import set_union_weights
 from dpsql.mechanisms.calibration import (
     analytic_gaussian_sigma,
-    gaussian_delta,
     lattice_gaussian_delta,
     lattice_gaussian_sigma,
 )

@@ -30,9 +30,9 @@ from privacy import (
 )
 from scipy import special
 
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, one_shot_gaussian
-from dpsql.mechanisms.calibration import gaussian_delta
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import (

@@ -253,11 +253,11 @@ def test_top_k_takes_the_mechanism_whose_kth_group_may_be_smallest(
         try:
             forced = plan_block(b, name, composition)
         except QueryRefused:
-            assert groups is None
+            assert groups is None or (composition, name) == (Composition.GDP, "correlated_top_k")
             continue
         sampled = 1.25 if forced.bounding else 1.0
         needed[name] = sampled * (forced.selection.score_for_inclusion(0.95) or 0.0)
-    assert len(needed) >= 2
+    assert len(needed) >= (1 if composition is Composition.GDP else 2)
     assert plan.selection.name == min(needed, key=lambda name: needed[name])
 
 
@@ -556,14 +556,18 @@ def test_only_pay_what_you_get_may_settle_below_its_reservation() -> None:
     assert top.blocks[0].loss(0).rho < top.reserved.rho / 10
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(3)
+@pytest.mark.parametrize("share", [0.5, 0.3, 0.95])
 @pytest.mark.parametrize("composition", list(Composition))
 @given(blocks(parameters((0.01, 10.0))))
 @settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
-def test_a_query_for_all_of_an_account_fits_into_it(composition: Composition, b: Block) -> None:
-    limit = Budget.of(b.parameters.epsilon, b.parameters.delta, composition).limit
+def test_a_query_for_all_of_an_account_fits_into_it(
+    composition: Composition, share: float, b: Block
+) -> None:
+    limit = Budget.of(b.parameters.epsilon, b.parameters.delta, composition, share).limit
     try:
-        charged = Amount.charge(plan_block(b, composition=composition).loss(None))
+        plan = plan_block(b, composition=composition, delta_for_conversion=share)
+        charged = Amount.charge(plan.loss(None))
     except Error:
         return
     pairs = zip(charged.units, limit.units, strict=True)

@@ -475,12 +475,25 @@ BROKEN: list[tuple[str, int, str]] = [
     (
         HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: advanced}\ntables:\n",
         4,
-        "must be zcdp or basic|`composition: zcdp` (rho adds up",
+        "must be zcdp, basic or gdp|`composition: zcdp` (rho adds up",
+    ),
+    *(
+        (
+            HEAD + f"accounts:\n  ana: {{epsilon: 1, delta: 1e-6, {rest}}}\ntables:\n",
+            4,
+            f"ana.delta_for_conversion: {said}",
+        )
+        for rest, said in (
+            ("delta_for_conversion: 1.0", "must be a number from 0.01 to 0.99|0.95 suits"),
+            ("delta_for_conversion: half", "must be a number from 0.01 to 0.99"),
+            ("delta_for_conversion: true", "must be a number from 0.01 to 0.99"),
+            ("composition: basic, delta_for_conversion: 0.8", "means nothing under"),
+        )
     ),
     (
         HEAD + "accounts:\n  ana: {epsilon: 1, delta: 1e-6, composition: 1}\ntables:\n",
         4,
-        "ana.composition: must be zcdp or basic",
+        "ana.composition: must be zcdp, basic or gdp",
     ),
     (
         HEAD + "accounts:\n  a: {epsilon: 1, delta: 1e-6}\n  A: {epsilon: 1, delta: 1e-6}\ntables:",
@@ -493,6 +506,17 @@ BROKEN: list[tuple[str, int, str]] = [
         "accounts.a/b: an account's name|no `/`",
     ),
     # the dataset's total
+    (
+        HEAD + "accounts:\n  a: {epsilon: 1, delta: 1e-6, composition: basic}\n"
+        "total: {epsilon: 1, delta: 1e-6, delta_for_conversion: 0.9}\ntables:\n",
+        5,
+        "delta_for_conversion means nothing",
+    ),
+    (
+        HEAD + "total: {epsilon: 1, delta: 1e-6, delta_for_conversion: 0}\ntables:\n",
+        3,
+        "total.delta_for_conversion: must be a number",
+    ),
     (HEAD + "total: {epsilon: 0, delta: 1e-6}\ntables:\n", 3, "total.epsilon|but is 0"),
     (HEAD + "total: {epsilon: 1}\ntables:\n", 3, "total.delta: missing"),
     (HEAD + "total:\ntables:\n", 3, "total: has no value"),

@@ -91,7 +91,7 @@ def _told(entry: Entry, most: Amount) -> tuple[str, ...]:
         paid += ", held"
     elif paid != reserved:
         paid += f" of {reserved[2:]}"
-    share = percent(counted.rho or counted.epsilon, most.rho or most.epsilon)
+    share = percent(counted.loss.rho or counted.epsilon, most.loss.rho or most.epsilon)
     return _local(entry.created), paid, share, printable(statement, 200)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
+from dpsql.budget.payer import policy_budget
 from dpsql.connection.connection import Connection, connect
 from dpsql.core.schema import Schema
 from dpsql.engines.duckdb import open_database
@@ -72,7 +73,7 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
         ):
             work = Work(connection.interrupt)
             own = OwnAccount(payer(policy, target.analyst, target.session), ledger)
-            budget = Budget.of(account.epsilon, account.delta, account.composition)
+            budget = policy_budget(account)
             yield OpenTarget(target, connection, policy, engine.schema(), own, budget, work)
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accounting.gdp import mills_ratio
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import one_shot_distance
@@ -32,7 +33,6 @@ from dpsql.mechanisms.sampling.numeric import (
     SLOP,
     checked_positive,
     log_probability,
-    mills_ratio,
     normal_quantile_sf,
     rounded_up,
 )

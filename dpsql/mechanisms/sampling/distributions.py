@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsql.accounting.gdp import mills_ratio
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.sampling.entropy import EntropySource
 from dpsql.mechanisms.sampling.lattice import LatticeSampler
@@ -29,7 +30,6 @@ from dpsql.mechanisms.sampling.numeric import (
     checked_shift,
     exp_remainder,
     log_probability,
-    mills_ratio,
     normal_quantile_sf,
     raised,
     rounded_up,

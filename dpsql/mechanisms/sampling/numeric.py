@@ -19,23 +19,7 @@ _NORMAL = NormalDist()
 SLOP = 4e-12  # relative; exceeds the rounding errors of every tail formula
 
 
-_FAR = 8.0  # spreads: beyond them, erfc's relative error would be multiplied by too large a power
 _FAR_LOG = -32.0  # about log P[N > 8]
-
-
-def mills_ratio(z: float) -> float:
-    """Compute P[N > z] / density(z) for a standard normal N and z >= 0: relative error below 1e-13.
-
-    The standard library does where it is exact enough: SciPy takes long to import.
-    Checked by ``tests/mechanisms/test_noise.py`` against 50 digits.
-    """
-    if z < _FAR:
-        scaled = math.exp(z * z / 2) * math.erfc(z / math.sqrt(2))
-    else:
-        from scipy.special import erfcx
-
-        scaled = float(erfcx(z / math.sqrt(2)))
-    return math.sqrt(math.pi / 2) * scaled
 
 
 def normal_quantile_sf(log_p: float) -> float:

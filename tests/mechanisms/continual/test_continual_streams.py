@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from dpsql.accounting.gdp import gaussian_delta
 from dpsql.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import one_shot_distance
-from dpsql.mechanisms.calibration import gaussian_delta
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import (
     Factorisation,

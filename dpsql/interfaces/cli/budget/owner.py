@@ -101,7 +101,7 @@ def create_command(ledger: Ledger, actions: Owner, path: str) -> None:
 @click.option("--delta", type=float, help="The same as δ.")
 @click.option(
     "--composition",
-    type=click.Choice(["zcdp", "basic"]),
+    type=click.Choice(["zcdp", "basic", "gdp"]),
     default="zcdp",
     show_default=True,
     help="How costs add up; that of the analysts below.",

@@ -1,0 +1,173 @@
+"""Accounts that add up mu squared: what they answer, what they refuse, what the ledger keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from attacks import PLAYS, VIEWS
+from rich.console import Console, RenderableType
+from support import ANALYST, FILL, plays_policy, policy, world_file
+
+import dpsql
+from dpsql.accounting.gdp import epsilon_from_gaussian
+from dpsql.accounting.zcdp import Budget, Composition
+from dpsql.core.formatting import significant
+from dpsql.errors import BudgetExceeded, Error, LedgerError, QueryRefused
+from dpsql.ledger import Ledger
+from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.policy.parameters import Parameters
+from dpsql.render.ledger import history_panel
+
+QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
+ANSWERED = (
+    QUESTION,
+    f"{QUESTION} ORDER BY n DESC LIMIT 3",
+    "SELECT DISTINCT k FROM visits",
+    "SELECT count(*) AS n FROM visits",
+)
+
+
+def rules(
+    composition: Composition = Composition.GDP, epsilon: float = 100.0, share: float = 0.5
+) -> Policy:
+    account = AccountPolicy(ANALYST, epsilon, 1e-5, composition, share)
+    return policy(Parameters(epsilon=1.0, delta=1e-8, max_groups_contributed=2), ana=account)
+
+
+def opened(directory: Path, rules: Policy) -> dpsql.Connection:
+    place = directory / "world.duckdb"
+    if not place.exists():
+        with world_file(place, *FILL):
+            pass
+    return dpsql.connect(place, rules, directory / "budget.db", ANALYST)
+
+
+def test_costs_are_mu_squared_and_add_up_in_the_ledger(tmp_path: Path) -> None:
+    with opened(tmp_path, rules()) as connection:
+        costs = [connection.sql(question).cost for question in ANSWERED]
+        report = connection.budget()
+    assert all(cost.settled.gaussian and cost.reserved.gaussian for cost in costs)
+    rho = sum(cost.settled.rho for cost in costs)
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        assert ledger.verify().sound
+        spent = ledger.spent(f"world/{ANALYST}").amount
+        kinds = {entry.reserved.currencies for entry in ledger.history(f"world/{ANALYST}")}
+    assert spent.rho == spent.epsilon == 0
+    assert kinds == {1}
+    assert spent.gaussian / 2**40 == pytest.approx(rho, abs=2.0**-38)
+    assert report.rho_spent == pytest.approx(rho, rel=1e-9)
+    assert report.epsilon_spent == pytest.approx(epsilon_from_gaussian(rho, 5e-6), rel=1e-6)
+    assert str(report.composition) == "gdp"
+
+
+def test_a_histogram_gets_less_noise_than_from_a_zcdp_account(tmp_path: Path) -> None:
+    noise = []
+    for composition in (Composition.GDP, Composition.ZCDP):
+        directory = tmp_path / composition
+        directory.mkdir()
+        with opened(directory, rules(composition)) as connection:
+            plan = connection.explain(QUESTION, epsilon=0.1)
+        margin = plan.blocks[0].columns[0].margin95
+        assert margin is not None
+        noise.append(margin)
+    assert noise[0] < 0.95 * noise[1]
+
+
+def test_what_has_no_proof_is_refused_before_anything_is_reserved(tmp_path: Path) -> None:
+    top = f"{QUESTION} ORDER BY n DESC LIMIT 3"
+    with opened(tmp_path, rules()) as connection:
+        refused: tuple[tuple[str, dict[str, Any], str], ...] = (
+            (QUESTION, {"max_groups_contributed": "auto"}, "auto in Gaussian DP is not proved"),
+            (top, {"mechanism": "correlated_top_k"}, "in Gaussian DP is not proved"),
+            (top, {"mechanism": "laplace_top_k"}, "a session can add up"),
+            (QUESTION, {"mechanism": "gaussian_sparse_histogram"}, "a session can add up"),
+        )
+        for question, options, words in refused:
+            with pytest.raises(QueryRefused, match=words):
+                connection.sql(question, **options)
+        assert connection.budget().queries == 0
+
+
+def test_a_view_is_refused(tmp_path: Path) -> None:
+
+    place = tmp_path / "plays.duckdb"
+    with duckdb.connect(str(place)) as writer:
+        writer.execute(PLAYS)
+    account = AccountPolicy(ANALYST, 100.0, 1e-3, Composition.GDP)
+    gaussian = replace(plays_policy(8), accounts={ANALYST: account})
+    with dpsql.connect(place, gaussian, tmp_path / "plays.db", ANALYST) as connection:
+        for statement in VIEWS:
+            with pytest.raises(Error, match="a view in Gaussian DP is not proved"):
+                connection.sql(statement)
+        assert connection.budget().queries == 0
+
+
+def test_an_account_ends_where_its_mu_does(tmp_path: Path) -> None:
+    with opened(tmp_path, rules(epsilon=2.0)) as connection:
+        asked = 0
+        with contextlib.suppress(BudgetExceeded):
+            while asked < 50:
+                connection.sql(QUESTION, fresh=True)
+                asked += 1
+        report = connection.budget()
+    assert report.epsilon_spent <= 2.0
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        spent = ledger.spent(f"world/{ANALYST}").amount
+        assert spent.gaussian <= Budget.gdp(2.0, 1e-5).limit.gaussian
+        assert ledger.verify().sound
+    assert 2 <= asked < 50, "the question's epsilon is half of the account's"
+
+
+@pytest.mark.parametrize("before", [Composition.GDP, Composition.ZCDP])
+def test_an_account_keeps_its_composition_and_its_part_of_delta(
+    tmp_path: Path, before: Composition
+) -> None:
+    after = Composition.ZCDP if before is Composition.GDP else Composition.GDP
+    with opened(tmp_path, rules(before)) as connection:
+        connection.sql(QUESTION)
+    for changed in (rules(after), rules(Composition.BASIC), rules(before, share=0.8)):
+        with opened(tmp_path, changed) as connection:
+            with pytest.raises(LedgerError) as refused:
+                connection.sql(QUESTION, fresh=True)
+            assert refused.value.code == "ledger_other_composition"
+    with opened(tmp_path, rules(before)) as connection:
+        connection.sql(QUESTION, fresh=True)
+        assert connection.budget().queries == 2
+
+
+def test_show_budget_and_the_page_tell_what_is_left(tmp_path: Path) -> None:
+    with opened(tmp_path, rules(share=0.8)) as connection:
+        connection.sql(ANSWERED[-1])
+        shown = {row[1]: row[2:] for row in connection.sql("SHOW BUDGET").fetchall()}
+        report = connection.budget()
+    limit = Budget.of(100.0, 1e-5, Composition.GDP, 0.8).limit.loss
+    assert shown["rho"][2] == pytest.approx(limit.rho)
+    assert shown["delta"][2] == pytest.approx(2e-6)
+    assert "gdp composition" in str(report)
+
+
+def test_the_history_tells_what_each_question_paid(tmp_path: Path) -> None:
+    top = f"{QUESTION} ORDER BY n DESC LIMIT 3"
+    with opened(tmp_path, rules()) as connection:
+        cost = connection.sql(top, mechanism="gumbel_top_k", k_bar=5, epsilon=20.0).cost
+        report = connection.budget(compare=True)
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        entries = ledger.history(f"world/{ANALYST}")
+    shown = in_text(history_panel(entries))
+    assert f"ρ {significant(cost.reserved.rho)}" in shown
+    assert "ε 0, δ" not in shown
+    (promised,) = (each for each in report.analyses if each.promised)
+    assert promised.source == "Gaussian DP of what was charged"
+    assert promised.epsilon == pytest.approx(epsilon_from_gaussian(cost.settled.rho, 5e-6))
+
+
+def in_text(panel: RenderableType) -> str:
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(panel)
+    return console.export_text()
