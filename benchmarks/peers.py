@@ -1,4 +1,4 @@
-"""dpsql beside its peers: the same two tasks, on the same rows, at the same price, in one run.
+"""dpsql beside its peers: the same two tasks, on the same rows, at the same price.
 
 Run with ``make peers`` or ``python benchmarks/peers.py [--rows N] [--limit SECONDS]``. Rows are
 those of ``benchmarks/utility.py`` (5,000,000 by 500,000 users over 100,000 zipf items), each with a
