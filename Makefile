@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types slow check attack bench utility robust coverage ledger-bench tpch pictures dist clean
+.PHONY: demo test lint types slow check attack bench utility robust session coverage ledger-bench
+.PHONY: tpch peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY)
@@ -47,6 +48,10 @@ coverage: $(READY)
 robust: $(READY)
 	$(BIN)/python benchmarks/robust.py
 
+# What 100 mixed questions are worth on one small account, kept in several ways.
+session: $(READY)
+	$(BIN)/python benchmarks/session.py
+
 # The ledger: entries per second with every commit on disk, and the same after a million entries.
 ledger-bench: $(READY)
 	$(BIN)/python benchmarks/ledger.py
@@ -54,6 +59,11 @@ ledger-bench: $(READY)
 # TPC-H, customers as the privacy units: speed and accuracy. Writes benchmarks/results/, docs/tpch.md.
 tpch: $(READY)
 	$(BIN)/python benchmarks/tpch.py
+
+# The same two tasks asked of other systems, each installed from its pinned versions under .peers.
+# Needs Java for one of them. Writes benchmarks/results/.
+peers: $(READY)
+	$(BIN)/python benchmarks/peers.py
 
 # The pictures, tables and reference pages of docs that are made from the package itself.
 pictures: $(READY)
@@ -78,4 +88,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/mechanisms from the package itself: ``make pictures``.
+"""Draws the pictures of docs from the package and its benchmarks: ``make pictures``.
 
 Each function in :data:`PICTURES` draws one file of docs/pictures. Nothing here is copied from a
 paper except where a line is labelled "published". Backgrounds are transparent and every colour
@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from dpsql.accounting.composition import compare
@@ -139,6 +139,30 @@ def cascade_worth(axes: Axes) -> None:
     axes.set_ylim(0, 650)
     thousands(axes.xaxis)
     axes.set_title("ε = 1, δ = 10⁻⁶; caps 3, 7, 10, or auto")
+
+
+def beside_peers(axes: Axes) -> None:
+    """Items named and the computing it took, of dpsql and its peers at one price."""
+    answers = json.loads((RESULTS / "peers.json").read_text(encoding="utf-8"))["answers"]
+    rows = [row for row in answers if row["task"] == "users" and row["seconds"] is not None]
+    plain, *private = rows
+    marks = {"dpsql": (BLUE, "o"), "dpsql, auto": (GREEN, "o"), "OpenDP": (ORANGE, "s")}
+    marks |= {"Qrlew": (RED, "^"), "SmartNoise SQL": (PURPLE, "v")}
+    marks |= {"PipelineDP": (ORANGE, "D"), "Tumult Analytics": (INK, "P")}
+    for row in private:
+        colour, marker = marks[row["peer"]]
+        times = row["cpu_seconds"] / plain["cpu_seconds"]
+        label = row["peer"]
+        axes.plot([times], [row["groups"]], marker, label=label, color=colour, markersize=9)
+    axes.set_xscale("log")
+    axes.set_xlim(1, 1_000)
+    axes.set_ylim(0)
+    axes.set_xlabel("CPU time, as a multiple of the plain query's")
+    axes.set_ylabel("items named")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    thousands(axes.yaxis)
+    axes.set_title("Users per unknown item, 5,000,000 rows; ε = 1, δ = 10⁻⁶")
 
 
 def quantile_error(axes: Axes) -> None:
@@ -316,6 +340,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "composition.svg": composition,
     "quantile-error.svg": quantile_error,
     "cascade.svg": cascade_worth,
+    "peers.svg": beside_peers,
 }
 
 

@@ -1,4 +1,6 @@
-"""Writes the tables of docs/mechanisms from the package and its benchmarks: ``make pictures``.
+"""Writes the tables of docs/mechanisms and docs/peers.md: ``make pictures``.
+
+They come from the package and its benchmarks.
 
 A table lives between ``<!-- table: name -->`` and ``<!-- end -->``; what is between is replaced.
 """
@@ -11,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dpsql.accounting.composition import comparisons, queries_that_fit
 from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
@@ -24,9 +27,10 @@ from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK
 
 HERE = Path(__file__).parent
-PAGES = sorted((HERE / "mechanisms").glob("*.md"))
-ROBUST = HERE.parent / "benchmarks" / "results" / "robust.json"
-MEASURED = HERE.parent / "benchmarks" / "results" / "utility.json"
+PAGES = [*sorted((HERE / "mechanisms").glob("*.md")), HERE / "peers.md"]
+RESULTS = HERE.parent / "benchmarks" / "results"
+MEASURED = RESULTS / "utility.json"
+ROBUST = RESULTS / "robust.json"
 
 ACCOUNT = PrivacyLoss(0.0, 1e-6, 1.0)
 QUERY = Amount.limit(PrivacyLoss(0.0, 1e-10, 0.1)).loss  # in whole ledger units, as planned
@@ -227,6 +231,67 @@ def robust_table() -> str:
     return _table(heads, rows)
 
 
+def peers_users_table() -> str:
+    """What benchmarks/peers.py saw of users per unknown item."""
+    heads = ["", "times plain", "CPU, times plain", "seconds", "groups named", "mean error"]
+    heads += ["median relative error", "error of the 1,000 largest", "peak memory"]
+    rows = []
+    for row, plain in _peers("users"):
+        cells = []
+        if row["seconds"]:
+            cells = [f"{row['groups']:,.0f}", _figure(row["error"])]
+            cells += [f"{row['relative_error']:.1%}", _figure(row["error_of_largest"])]
+        rows.append(_peer_cells(row, plain, cells, len(heads)))
+    return _table(heads, rows)
+
+
+def peers_sums_table() -> str:
+    """What benchmarks/peers.py saw of clamped sums of declared regions."""
+    heads = ["", "times plain", "CPU, times plain", "seconds", "mean error"]
+    heads += ["median relative error", "peak memory"]
+    rows = []
+    for row, plain in _peers("sums"):
+        cells = [f"{row['error']:,.0f}", f"{row['relative_error']:.2%}"] if row["seconds"] else []
+        rows.append(_peer_cells(row, plain, cells, len(heads)))
+    return _table(heads, rows)
+
+
+def peers_asked_table() -> str:
+    """Versions and public API of each row of benchmarks/peers.py."""
+    rows = []
+    for task in ("users", "sums"):
+        for row, _ in _peers(task):
+            versions = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
+            said = [row["asked"], *row["notes"]]
+            said += [f"*{row['failure']}*"] if row["failure"] else []
+            runs = f"{row['runs']}"
+            rows.append([row["peer"], task, versions, ". ".join(filter(None, said)), runs])
+    lines = [["", "task", "versions", "how it was asked", "runs"], ["---"] * 4 + ["--:"], *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+def _peers(task: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The rows of a task, each with that of the plain query."""
+    answers = json.loads((RESULTS / "peers.json").read_text(encoding="utf-8"))["answers"]
+    rows = [row for row in answers if row["task"] == task]
+    return [(row, rows[0]) for row in rows]
+
+
+def _peer_cells(
+    row: dict[str, Any], plain: dict[str, Any], cells: list[str], width: int
+) -> list[str]:
+    """A line of a table: times, then the cells of the task, or why there are none."""
+    if row["seconds"] is None:
+        return [row["peer"], row["failure"], *[""] * (width - 2)]
+    times = [row["times_plain"], row["cpu_seconds"] / plain["cpu_seconds"]]
+    memory = f"{row['peak_bytes'] / 2**30:.1f} GiB"
+    return [row["peer"], *map(_times, times), f"{row['seconds']:.1f}", *cells, memory]
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "composition": composition_table,
     "session": session_table,
@@ -237,6 +302,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "weighting": weighting_table,
     "cascade": cascade_table,
     "robust": robust_table,
+    "peers_users": peers_users_table,
+    "peers_sums": peers_sums_table,
+    "peers_asked": peers_asked_table,
 }
 
 
