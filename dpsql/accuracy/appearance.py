@@ -49,8 +49,19 @@ def appearance(plan: BlockPlan) -> Appearance | None:
         plan.selection.score_for_inclusion(_HALF),
         plan.selection.score_for_inclusion(_SURELY),
     )
-    if half is None or surely is None:
+    return None if half is None or surely is None else _of_sizes(plan, half, surely)
+
+
+def appearance_if_brief(plan: BlockPlan) -> Appearance | None:
+    """Tell the same where a cascade's naming ends early; None if it never does."""
+    if plan.cascade is None:
         return None
+    half, surely = (plan.cascade.score_if_brief(often) for often in (_HALF, _SURELY))
+    return None if half is None or surely is None else _of_sizes(plan, half, surely)
+
+
+def _of_sizes(plan: BlockPlan, half: float, surely: float) -> Appearance:
+    """Return what scores mean in the units of the answer."""
     step, whole = _step(plan), _is_whole(plan)
     # A score on the threshold itself appears less often than half the time, the next one more.
     sizes = (math.floor(half) + 1, math.ceil(surely), math.floor(2 * half - surely))

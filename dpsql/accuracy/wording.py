@@ -21,7 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsql.accuracy.appearance import Appearance, appearance, large_enough
+from dpsql.accuracy.appearance import (
+    Appearance,
+    appearance,
+    appearance_if_brief,
+    large_enough,
+)
 from dpsql.accuracy.combination import combined_half, deciding_measure, every_release
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.formatting import figure_above as _up
@@ -270,11 +275,18 @@ def _named_by_any(part: Part) -> str:
 def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
     """Write of a threshold on weights that units divide among keys without a name."""
     unit, half, surely = _name(plan.block.unit_name), _up(found.half), _up(found.surely)
-    return (
+    text = (
         f"Groups are named in rounds, in which a unit divides itself among what has no name yet. "
         f"One that {half} units ({unit}) have, and nothing else, appears at least half the time, "
-        f"one of {surely} at least 95%."
+        f"one of {surely} at least 95%"
     )
+    brief = appearance_if_brief(plan)
+    if brief is not None:
+        text += (
+            f"; where nearly all of the first round are large, the last is cut short, and it takes "
+            f"{_up(brief.half)} and {_up(brief.surely)}"
+        )
+    return f"{text}."
 
 
 def _left_out(part: Part, large: Appearance) -> str:

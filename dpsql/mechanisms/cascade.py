@@ -308,6 +308,12 @@ class Cascade(Usual):
         """Tell what weight in the last round, in steps, is named with this probability at least."""
         return self.last_round.score_for_inclusion(probability)
 
+    def score_if_brief(self, probability: float) -> float | None:
+        """Tell the same of the brief round that may end the naming; None if there is none."""
+        if self.single or self.shares.brief is None:
+            return None
+        return self.brief_rounds(KEPT_CHOICES[-1])[0].score_for_inclusion(probability)
+
     # -- drawing ------------------------------------------------------------------------------
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:

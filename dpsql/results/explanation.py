@@ -340,7 +340,9 @@ def _score(plan: BlockPlan) -> str | None:
     if plan.selection.divided_norm is not None:
         return f"units of {plan.groups} groups each"
     if plan.cascade is not None:
-        return "units with one unnamed key"
+        ever = plan.cascade.score_if_brief(0.5) is not None
+        more = " (more if the last round is cut short)" if ever else ""
+        return f"units with one unnamed key{more}"
     return None if plan.score is None else plan.measures[plan.score].measure.name
 
 

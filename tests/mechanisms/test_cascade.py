@@ -248,6 +248,31 @@ def test_few_large_keys_end_the_naming_before_its_budget() -> None:
         assert len(other.scales) == len(cascade(goal=goal).shares.rounds)
 
 
+def test_a_brief_round_names_as_often_as_it_says() -> None:
+    one = cascade()
+    surely, usual = one.score_if_brief(0.95), one.score_for_inclusion(0.95)
+    assert surely is not None
+    assert usual is not None
+    assert surely > 2 * usual  # what would hold without a brief round does not hold with it
+    assert cascade(goal=CascadeGoal.KEYS).score_if_brief(0.95) is None
+    assert cascade(most=1).score_if_brief(0.95) is None
+    large = spread(20_000, 6, 3)
+    named = dict.fromkeys((usual, surely), 0)
+    for score in named:
+        count = math.ceil(score / WEIGHT_STEPS)
+        rows = PairRows(
+            np.concatenate([large.units, np.arange(count) + 10**6]),
+            np.concatenate([large.keys, np.full(count, 99)]),
+            np.concatenate([large.order, np.zeros(count)]),
+        )
+        for seed in range(40):
+            found = one.name_groups(rows, SeededSource(seed))
+            assert found.spared != (99 in found.ids)  # a second round that names few is the last
+            named[score] += 99 in found.ids
+    assert named[surely] >= 36
+    assert named[usual] < 20
+
+
 def test_small_keys_behind_a_gap_are_named_with_the_rest() -> None:
     """A brief round that finds many is followed by all of the rest."""
     one = cascade(0.2, 1e-4)
