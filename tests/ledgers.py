@@ -26,6 +26,11 @@ class Currency:
     name: str
 
     @property
+    def word(self) -> str:
+        """What messages call it: mu**2/2 of Gaussian DP is a rho."""
+        return "epsilon" if self.name == "epsilon" else "rho"
+
+    @property
     def other(self) -> Currency:
         return {"rho": EPSILON, "epsilon": GAUSSIAN, "gaussian": RHO}[self.name]
 

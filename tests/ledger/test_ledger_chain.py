@@ -331,7 +331,10 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET delta = 0 WHERE kind = 'settle' AND account = 'else/bob'", "delta"),
         ("UPDATE events SET account = 'sales' WHERE kind = 'settle'", "not reserved"),
         ("UPDATE events SET rho = 501 WHERE kind = 'reserve' AND account LIKE 's%'", "exceeds"),
-        ("UPDATE events SET epsilon = 1 WHERE kind = 'reserve'", "both rho and epsilon"),
+        (
+            "UPDATE events SET epsilon = 1 WHERE kind = 'reserve'",
+            "more than one of rho",
+        ),
         ("UPDATE events SET at = at - 3600000000 WHERE seq = 9", "older"),
         ("UPDATE events SET kind = 'refund' WHERE kind = 'settle'", "kind"),
         ("UPDATE events SET kind = 'ledger' WHERE seq = 2", "once"),

@@ -818,6 +818,8 @@ def test_hostile_values_are_refused_for_every_parameter(name: str, value: object
         return  # which says that there is no limit, or nothing
     if name == "max_error" and value in (2**31, 2**63):
         return  # wide, and no less an error that can be kept
+    if name == "left_out_share" and value in (0, 5e-324) and not isinstance(value, bool):
+        return  # nothing, or next to nothing
     for policy in (POLICY, Policy("no maxima")):
         with pytest.raises(ParameterError) as caught:
             resolve(policy, Overrides.of({name: value}))
