@@ -27,8 +27,9 @@ from dpsql.accounting.composition import compare
 from dpsql.accounting.zcdp import rho_from_epsilon
 from dpsql.connection.connection import connect
 from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.mechanisms.additive import correlated_gaussian, gaussian
+from dpsql.mechanisms.additive import correlated_gaussian, gaussian, one_shot_laplace
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.combination import PublishedNoise, combined_margin
 from dpsql.mechanisms.continual.factorisation import (
     SlidingWindow,
     SquareRoot,
@@ -41,6 +42,7 @@ from dpsql.mechanisms.correlated_histogram import (
     half_distance,
 )
 from dpsql.mechanisms.correlated_topk import correlated_top_k
+from dpsql.mechanisms.left_out import LADDER_STEPS, Ladder
 from dpsql.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
@@ -153,7 +155,8 @@ def beside_peers(axes: Axes) -> None:
         colour, marker = marks[row["peer"]]
         times = row["cpu_seconds"] / plain["cpu_seconds"]
         label = row["peer"]
-        axes.plot([times], [row["groups"]], marker, label=label, color=colour, markersize=9)
+        (point,) = axes.plot([times], [row["groups"]], marker, label=label, color=colour)
+        point.set(markersize=9, gid=f"curve-{label.replace(',', '').replace(' ', '-')}")
     axes.set_xscale("log")
     axes.set_xlim(1, 1_000)
     axes.set_ylim(0)
@@ -198,6 +201,51 @@ def correlated_variance(axes: Axes) -> None:
     axes.set_xlabel("declared keys d")
     axes.set_ylabel("variance, correlated / independent")
     axes.set_title("one unit may touch every group")
+
+
+def together(axes: Axes) -> None:
+    """The margin of m releases put together, and of one at the price of all, in that of one."""
+    epsilon, groups, numbers = 0.5, 10, range(1, 9)
+    rho = rho_from_epsilon(epsilon, 1e-6)
+    gaussians = [gaussian(rho * m, 1, groups) for m in numbers]
+    laplaces = [one_shot_laplace(epsilon * m, 1, groups) for m in numbers]
+    for name, colour, noises in (("Gaussian", GREEN, gaussians), ("Laplace", BLUE, laplaces)):
+        alone = PublishedNoise(noises[0], groups)
+        margin = combined_margin([alone], 0.05)
+        margins = [combined_margin([alone] * m, 0.05) / margin for m in numbers]
+        line(axes, numbers, margins, f"{name}, m releases", colour, marker="o")
+        at_once = [noise.margin(0.95, groups) / margin for noise in noises]
+        line(axes, numbers, at_once, f"{name}, one at the price of m", colour, ":", marker="x")
+        if name == "Gaussian":
+            risks = [0.05 / 2 ** (m - 1) for m in numbers]
+            chosen = [
+                combined_margin([alone] * m, r) / margin
+                for m, r in zip(numbers, risks, strict=True)
+            ]
+            line(axes, numbers, chosen, "counts that decide, m releases", ORANGE, marker="o")
+    axes.set_xlabel("releases m")
+    axes.set_ylabel("95% margin, in that of one release")
+    axes.set_ylim(0, 1.05)
+    axes.set_title("ε = 0.5 each, ten groups per unit")
+
+
+def ladder(axes: Axes) -> None:
+    """On which rungs a unit stands, by how much it has left out, where it keeps one at most."""
+    rungs = Ladder.reaching(1)
+    left = range(1, 65)
+    stands = [
+        rungs.standing([min(max(x - low, 0), span) for low, span in rungs.spans]) / LADDER_STEPS
+        for x in left
+    ]
+    colours = (ORANGE, BLUE, GREEN, RED, PURPLE, INK)
+    for place, (height, colour) in enumerate(zip(rungs.heights, colours, strict=True)):
+        line(axes, left, [parts[place] for parts in stands], f"rung at {height}", colour)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("what one unit has left out")
+    axes.set_ylabel("part of it on each rung")
+    axes.set_ylim(0, 1.05)
+    thousands(axes.xaxis)
+    axes.set_title("max_groups_contributed 1: the ladder has six rungs")
 
 
 class _Fixed(TypedDict):
@@ -341,6 +389,8 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "quantile-error.svg": quantile_error,
     "cascade.svg": cascade_worth,
     "peers.svg": beside_peers,
+    "together.svg": together,
+    "ladder.svg": ladder,
 }
 
 
