@@ -116,25 +116,25 @@ def _counts_rows(original: Any) -> Any:
 
 
 def _raises(original: Any) -> Any:
-    def validate(tree: Any, *args: Any) -> Any:
+    def validate(tree: Any, *args: Any, **named: Any) -> Any:
         from sqlglot import exp
 
         if tree.find(exp.Case):
             raise RuntimeError("case")
-        return original(tree, *args)
+        return original(tree, *args, **named)
 
     return validate
 
 
 def _burns(original: Any) -> Any:
-    def validate(tree: Any, *args: Any) -> Any:
+    def validate(tree: Any, *args: Any, **named: Any) -> Any:
         import time
 
         large = sum(1 for _ in tree.walk()) > 30
         until = time.process_time() + (1.2 if large else 0)
         while time.process_time() < until:
             pass
-        return original(tree, *args)
+        return original(tree, *args, **named)
 
     return validate
 
