@@ -33,6 +33,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
+from dpsql.sql.lineage.tables import tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
@@ -270,7 +271,7 @@ class Preparer:
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
         """Return the materialized views that a statement may mean: names that no table has."""
-        names = {fold(node.name) for node in tree.find_all(exp.Table)}
+        names = {fold(table.name) for table in tables_named(tree)}
         unknown = names - self._policy.tables.keys()
         if not unknown:
             return {}

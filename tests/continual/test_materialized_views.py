@@ -249,6 +249,27 @@ def test_intervals_hold_what_was_counted(
         assert caught.value.code == code
 
 
+def test_a_cte_named_like_a_view_hides_it_and_has_no_noise_of_its(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    connection.sql(CREATE)
+    clock(5)
+    connection.sql(REFRESH)
+    assert rows(connection, "WITH v AS (SELECT 7 AS m) SELECT m FROM v") == [(7,)]
+    assert rows(connection, "WITH v AS (SELECT max(step) AS m FROM v) SELECT m FROM v") == [(4,)]
+    both = "WITH w AS (SELECT max(step) AS m FROM v), v AS (SELECT 3 AS n) SELECT m, n FROM v, w"
+    assert rows(connection, both) == [(4, 3)]
+    apart = "SELECT (WITH v AS (SELECT 7 AS m) SELECT m FROM v), max(step) FROM v"
+    assert rows(connection, apart) == [(7, 4)]
+    for made in ("step, 100 * users AS users FROM v", "1 AS step, 5 AS users"):
+        with pytest.raises(dpsql.QueryRefused) as caught:
+            connection.sql(f"WITH v AS (SELECT {made}) SELECT DP_INTERVAL_LOW(users) FROM v")
+        assert caught.value.code == "no_noise_known"
+    with pytest.raises(dpsql.QueryRefused) as caught:
+        connection.sql("WITH RECURSIVE v AS (SELECT 7 AS m) SELECT m FROM v")
+    assert caught.value.code == "recursive_name"
+
+
 def test_a_view_is_joined_with_public_tables_and_released_rows(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:

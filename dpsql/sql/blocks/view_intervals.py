@@ -5,7 +5,7 @@ The noise of a step is public, so an interval is the value and a number that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from dpsql.core.schema import Table, fold
 from dpsql.ir.query import NoiseFigure
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.legality import refusal
+from dpsql.sql.lineage.tables import tables_named
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import put
 
@@ -32,18 +33,20 @@ def place_view_intervals(
 ) -> None:
     """Replace the calls on columns of views, in SELECTs that read these in their own FROM.
 
-    Calls on other columns are left alone. Raises ``QueryRefused`` for columns without noise of
-    their own, ``ParameterError`` for a confidence that is none.
+    Calls on other columns are left alone, those of a CTE named like a view among them. Raises
+    ``QueryRefused`` for columns without noise of their own, ``ParameterError`` for a confidence
+    that is none.
     """
+    named = {id(table) for table in tables_named(tree)}
     for call in list(tree.find_all(exp.Anonymous)):
         if is_noise_call(call) and call.expressions:
-            found = _column_of(call, views)
+            found = _column_of(call, views, named)
             if found is not None:
                 put(call, _figure(call, *found, figures, text))
 
 
 def _column_of(
-    call: exp.Anonymous, views: Mapping[str, Table]
+    call: exp.Anonymous, views: Mapping[str, Table], named: Set[int]
 ) -> tuple[exp.Column, str, exp.Table] | None:
     """Find the column that a call asks of, its name in its view, and that view in the FROM."""
     column, select = call.expressions[0].unnest(), call.find_ancestor(exp.Select)
@@ -52,6 +55,8 @@ def _column_of(
     clauses = [select.args.get("from_"), *(select.args.get("joins") or ())]
     for source in (clause.this for clause in clauses if clause is not None):
         if not isinstance(source, exp.Table) or fold(source.name) not in views:
+            continue
+        if id(source) not in named:
             continue
         if column.table and fold(column.table) != fold(source.alias_or_name):
             continue

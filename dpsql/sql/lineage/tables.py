@@ -7,7 +7,7 @@ the policy: a table that it does not list does not exist.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,6 +33,24 @@ class Cte:
 
 Scope: TypeAlias = Mapping[str, Cte]
 """The CTEs in scope, by folded name."""
+
+
+def tables_named(node: exp.Expr, ctes: Set[str] = frozenset()) -> Iterator[exp.Table]:
+    """Yield the references that no CTE in scope answers; of recursive ones, parts may mean a table.
+
+    ``ctes`` are the folded names in scope. In a CTE those before it are, and not its own.
+    """
+    if isinstance(node, exp.Table) and (node.db or fold(node.name) not in ctes):
+        yield node
+    with_ = node.args.get("with_")
+    if with_ is not None:
+        for cte in with_.expressions:
+            yield from tables_named(cte, ctes)
+            if not with_.args.get("recursive"):
+                ctes = ctes | {fold(cte.alias)}
+    for child in node.iter_expressions():
+        if child is not with_:
+            yield from tables_named(child, ctes)
 
 
 class Tables:
