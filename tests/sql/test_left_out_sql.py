@@ -113,22 +113,34 @@ def moves(plan: BlockPlan, look: LeftOutLook, world: Any) -> tuple[int, int]:
     return now - kept, int(np.abs(moved).sum())
 
 
-@settings(
-    max_examples=80,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-@given(questions(), worlds)
-def test_one_unit_moves_a_look_within_its_sensitivity(
-    question: tuple[str, dict[str, Any]], world: Any
-) -> None:
-    (plan,) = asked(*question).plans
-    for look in plan.looks:
-        kept, rungs = moves(plan, look, world)
-        assert kept <= look.noise.most
-        assert rungs <= LADDER_SENSITIVITY
+def search(examples: int) -> None:
+    """Ask random questions, and leave a random unit out."""
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions(), worlds)
+    def within(question: tuple[str, dict[str, Any]], world: Any) -> None:
+        (plan,) = asked(*question).plans
+        for look in plan.looks:
+            kept, rungs = moves(plan, look, world)
+            assert kept <= look.noise.most
+            assert rungs <= LADDER_SENSITIVITY
+
+    within()
+
+
+def test_one_unit_moves_a_look_within_its_sensitivity() -> None:
+    search(12)
+
+
+@pytest.mark.slow
+def test_one_unit_moves_a_look_within_its_sensitivity_at_length() -> None:
+    search(160)
 
 
 @pytest.mark.few(4)
