@@ -325,6 +325,42 @@ def test_ctrl_d_leaves_and_history_is_kept_across_shells_for_its_owner_alone(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+def searched(terminal: Terminal, typed: str) -> str:
+    """The screen after Ctrl-R and some letters, once it says that it searches for them."""
+    terminal.send("\x12")
+    terminal.see(lambda: "-search" in terminal.text)
+    terminal.send(typed)
+    return terminal.see(lambda: re.search(f"-search.*{typed}", terminal.text) is not None)
+
+
+def test_ctrl_r_shows_the_match_and_enter_takes_it(terminal: Terminal) -> None:
+    terminal.run("SHOW BUDGET;")
+    terminal.run("SHOW TABLES;")
+    terminal.clear()
+    assert "SHOW BUDGET;" in searched(terminal, "budg")
+    terminal.send("\r")
+    terminal.see(lambda: "-search" not in terminal.text and "SHOW BUDGET;" in terminal.text)
+    terminal.send("\r")
+    assert re.search(r"^account ", terminal.see(lambda: terminal.waits), re.MULTILINE)
+
+
+@pytest.mark.parametrize("begun", ["", "SELECT sex,"], ids=["empty prompt", "begun statement"])
+@pytest.mark.parametrize("leave", ["\x03", "\x07"], ids=["Ctrl-C", "Ctrl-G"])
+def test_a_search_is_left_as_it_was_begun(terminal: Terminal, begun: str, leave: str) -> None:
+    terminal.run("SHOW BUDGET;")
+    terminal.clear()
+    if begun:
+        terminal.type(begun)
+    found = searched(terminal, "budg")
+    assert "SHOW BUDGET;" in found
+    terminal.send(leave)
+    text = terminal.see(lambda: "-search" not in terminal.text)
+    assert "Unhandled" not in text
+    assert "SHOW BUDGET;" not in text
+    assert begun in text
+    assert "-search" not in terminal.run("\x15SHOW TABLES;")
+
+
 @pytest.mark.slow
 def test_long_answers_are_paged_unless_told_not_to(terminal: Terminal) -> None:
     question = "SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -58,8 +57,10 @@ class Editor:
             complete_while_typing=False,
             complete_style=CompleteStyle.MULTI_COLUMN,
             auto_suggest=AutoSuggestFromHistory(),
+            search_ignore_case=True,
             enable_open_in_editor=True,
-            multiline=Condition(lambda: not finished(get_app().current_buffer.text)),
+            # What is searched for with Ctrl-R has a buffer of its own: it is no statement.
+            multiline=Condition(lambda: not finished(self._session.default_buffer.text)),
             bottom_toolbar=toolbar,
             reserve_space_for_menu=6,
             style=_STYLE,
