@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -35,7 +36,9 @@ def start(
     else:
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
-    with open_target(target, screen.progress) as source:
+    with ExitStack() as stack:
+        with screen.opening(target.database.name):
+            source = stack.enter_context(open_target(target, screen.progress))
         if source.connection.ledger_created:
             screen.warn(announcement(target.ledger))
         shell = Shell(source, screen, settings)
