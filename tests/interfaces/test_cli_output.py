@@ -405,7 +405,7 @@ def test_a_missing_package_is_told_before_anything_is_spent(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run(GROUPED, "-f", format_, "-o", "a")
     assert done.exit_code == 2
-    assert "pip install 'dpsql[arrow]'" in done.stderr
+    assert "pip install 'pyarrow>=16'" in done.stderr
     assert "[missing_package]" in done.stderr
     assert list(world.iterdir()) == []
 

@@ -431,7 +431,7 @@ def test_without_prompt_toolkit_a_terminal_is_told_what_to_install(
     )
     try:
         assert one.end() == 2
-        assert "pip install 'dpsql[shell]'" in one.text
+        assert "pip install 'prompt-toolkit>=" in one.text
         assert "[missing_package]" in one.text
     finally:
         one.close()

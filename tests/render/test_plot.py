@@ -326,7 +326,7 @@ def test_without_matplotlib_it_says_what_to_install(
     with pytest.raises(dpsql.InterfaceError) as caught:
         connection.sql(BY_KEY).plot()
     assert caught.value.code == "missing_package"
-    assert caught.value.hint == "Install it with: pip install 'dpsql[plot]'"
+    assert caught.value.hint == "Install it with: pip install 'matplotlib>=3.10.7'"
 
 
 def test_results_do_not_load_matplotlib_before_somebody_plots() -> None:

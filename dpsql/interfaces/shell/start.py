@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 
+from dpsql.core.extras import install_hint
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.command import Leave
 from dpsql.interfaces.shell.loop import interact, known, toolbar
@@ -96,6 +97,6 @@ def _require_editor() -> None:
         raise InterfaceError(
             "prompt_toolkit is not installed, which the shell needs at a terminal",
             code="missing_package",
-            hint="Install it with: pip install 'dpsql[shell]'. Without it, pipe statements into "
-            "the shell, or give them with --command.",
+            hint=f"{install_hint('shell')}\nWithout it, pipe statements into the shell, or give "
+            "them with --command.",
         )
