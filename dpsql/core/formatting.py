@@ -9,6 +9,8 @@ from datetime import date, time
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
+from dpsql.core.quoting import literal
+
 MAX_DECIMALS = 6
 MISSING = "NULL"
 _UPWARD = Context(prec=10, rounding=ROUND_CEILING)
@@ -155,7 +157,16 @@ def cell(value: object, width: int | None = 60) -> str:
         return _float(value)
     if isinstance(value, bytes):
         return printable(f"\\x{value.hex()}", width)
-    return printable(str(value), width)
+    return printable(no_marker(str(value)), width)
+
+
+def no_marker(text: str) -> str:
+    """Quote a text that would read as the marker of NULL, or as such a text in its quotes.
+
+    >>> no_marker("NULL"), no_marker("null")
+    ("'NULL'", 'null')
+    """
+    return literal(text) if text.strip("'") == MISSING else text
 
 
 def _float(value: float) -> str:

@@ -18,6 +18,7 @@ from dpsql.core.formatting import (
     MISSING,
     all_numbers,
     json_text,
+    no_marker,
     plain_cell,
     printable,
     upper_figures,
@@ -147,7 +148,7 @@ def result_markdown(result: Result, intervals: float | None) -> str:
 
 def _markdown_cell(value: object) -> str:
     """Write a value as one line that Markdown shows as it is."""
-    text = MISSING if value is None else printable(str(plain_cell(value)))
+    text = MISSING if value is None else printable(no_marker(str(plain_cell(value))))
     return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
