@@ -83,8 +83,9 @@ def name_series(ax: Axes, keys: TwoKeys, title: str, artists: Sequence[Artist]) 
     # Names are written afterwards: matplotlib takes `_` and `$` in labels for its own.
     numbers = [str(n) for n in range(len(artists))]
     legend = ax.legend(
-        [*artists, *others], numbers + labels, title="x", frameon=False, fontsize="small"
-    )
+        [*artists, *others], numbers + labels, title="x", frameon=False, fontsize="small",
+        alignment="left",
+    )  # fmt: skip
     for text, name in zip(legend.get_texts(), keys.names, strict=False):
         _write(text, cell(name, LABEL_WIDTH))
         if name is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import date2num
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
@@ -70,7 +70,9 @@ def key_positions(keys: Sequence[Any]) -> NDArray[np.float64] | None:
 def set_key_ticks(ax: Axes, keys: Sequence[object]) -> None:
     """Label an axis of keys: dates as dates, whole numbers as such."""
     if are_times(keys):
-        ax.xaxis_date()
+        places = AutoDateLocator()  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_locator(places)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]
     elif all(isinstance(key, int) for key in keys if key is not None):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 

@@ -392,6 +392,28 @@ def test_sixty_columns_are_enough(opening: Opening) -> None:
 
 
 @pytest.mark.slow
+def test_forty_columns_break_no_word_of_a_description(opening: Opening) -> None:
+    one = opening(columns=40, lines=60)
+    text = one.run("\\d visits")
+    assert "─[ patient_id ]─" in text
+    assert re.search(r"^column type │ BIGINT$", text, re.MULTILINE)
+    assert "privacy unit: patient" in " ".join(text.split())
+
+
+@pytest.mark.slow
+def test_no_color_means_no_colour(opening: Opening) -> None:
+    one = opening(environment={"NO_COLOR": "1"})
+    one.run("\\d visits")
+    one.run(WARDS)
+    one.run("\\plot")
+    one.run("SELECT nope FROM visits;")
+    one.type("SELECT 'a', 1 -- comment")
+    coloured = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[\d;]*)?m")
+    assert coloured.search(one.raw) is None
+    assert coloured.search(b"\x1b[0;1;31mred") is not None
+
+
+@pytest.mark.slow
 def test_a_dumb_terminal_is_spared_colours_and_pages(opening: Opening) -> None:
     one = opening(environment={"TERM": "dumb"})
     one.raw = b""
