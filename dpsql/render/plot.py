@@ -22,8 +22,8 @@ from dpsql.render.plot_values import (
     LABEL_WIDTH,
     RED,
     PlottedValues,
+    are_numbers,
     are_times,
-    is_numeric,
     key_positions,
     separate_thousands,
     set_key_ticks,
@@ -68,7 +68,7 @@ def plot_result(
 def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[str] | None) -> str:
     """Choose the column to draw: the first noisy one, or the first number that is no key."""
     if y is not None:
-        if not is_numeric(_column(result, _known(result, y, "y"))):
+        if not are_numbers(_column(result, _known(result, y, "y"))):
             raise ParameterError(
                 f"the column {printable(y, 40)} does not hold numbers",
                 code="column_not_numeric",
@@ -76,7 +76,7 @@ def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[s
             )
         return y
     others = [name for name in result.columns[1:] or result.columns if name not in (x or ())]
-    found = noisy or [name for name in others if is_numeric(_column(result, name))]
+    found = noisy or [name for name in others if are_numbers(_column(result, name))]
     if not found:
         raise ParameterError(
             "the answer has no column of numbers to draw",

@@ -32,7 +32,7 @@ class PlottedValues:
         return PlottedValues(self.name, self.values[chosen], reach)
 
 
-def is_numeric(values: Sequence[object]) -> bool:
+def are_numbers(values: Sequence[object]) -> bool:
     """Tell whether there are numbers and NULL alone."""
     return all(
         v is None or (isinstance(v, int | float | Decimal) and not isinstance(v, bool))
@@ -56,7 +56,7 @@ def key_positions(keys: Sequence[Any]) -> NDArray[np.float64] | None:
         return None
     if are_times(keys):
         places = [float(date2num(key)) for key in present]  # type: ignore[no-untyped-call]
-    elif is_numeric(present):
+    elif are_numbers(present):
         places = [float(key) for key in present]
     else:
         return None
@@ -68,7 +68,7 @@ def key_positions(keys: Sequence[Any]) -> NDArray[np.float64] | None:
 
 
 def set_key_ticks(ax: Axes, keys: Sequence[object]) -> None:
-    """Label an axis of keys: dates as dates, whole numbers as such."""
+    """Write the labels of an axis of keys: dates as dates, whole numbers as such."""
     if are_times(keys):
         places = AutoDateLocator()  # type: ignore[no-untyped-call]
         ax.xaxis.set_major_locator(places)
@@ -78,5 +78,5 @@ def set_key_ticks(ax: Axes, keys: Sequence[object]) -> None:
 
 
 def separate_thousands(ax: Axes) -> None:
-    """Label the axis of values with thousands separated; keys, such as years, are not."""
+    """Write the labels of an axis of values with thousands separated."""
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))

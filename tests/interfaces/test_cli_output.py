@@ -29,7 +29,7 @@ from dpsql.core.formatting import upper_figure, upper_figures
 from dpsql.errors import InterfaceError
 from dpsql.export import results as output
 from dpsql.interfaces.cli import cli, printing
-from dpsql.interfaces.cli.files import new_file
+from dpsql.interfaces.new_files import new_file
 from dpsql.ledger import Ledger
 
 POLICY = f"""\

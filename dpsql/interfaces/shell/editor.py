@@ -42,19 +42,24 @@ _STYLE: Final = Style.from_dict(
 
 
 class Editor:
-    """Reads what a person types. ``toolbar`` says what stands below, ``known`` what to suggest."""
+    """Reads what a person types.
+
+    ``toolbar`` says what stands below, ``known`` what to suggest, and ``typing`` whether to do so
+    while somebody types.
+    """
 
     def __init__(
         self,
         known: Callable[[], Known],
         toolbar: Callable[[], str],
+        typing: Callable[[], bool],
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._session: PromptSession[str] = PromptSession(
             history=_history(environment),
             lexer=_ShellLexer(),
             completer=_ShellCompleter(known),
-            complete_while_typing=False,
+            complete_while_typing=Condition(typing),
             complete_style=CompleteStyle.MULTI_COLUMN,
             auto_suggest=AutoSuggestFromHistory(),
             search_ignore_case=True,

@@ -105,7 +105,7 @@ def bars(result: Result, name: str, confidence: float) -> list[SketchBar]:
 
 
 def grouped(rows: list[SketchBar]) -> list[SketchBar]:
-    """Bring together the bars of a first key where a second makes a few series, in their order.
+    """Put together the bars of a first key where a second makes a few series, in their order.
 
     The first key is then told once, and each series has a colour.
     """

@@ -14,7 +14,7 @@ from dpsql.interfaces.shell.command import Leave
 from dpsql.interfaces.shell.loop import interact, known, toolbar
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.script import Outcome, not_utf8, run_script
-from dpsql.interfaces.shell.settings import ShellSettings
+from dpsql.interfaces.shell.settings import Completing, ShellSettings
 from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.policy.ledger_place import announcement
@@ -57,7 +57,11 @@ def start(
 def _interact(shell: Shell) -> None:
     from dpsql.interfaces.shell.editor import Editor
 
-    editor = Editor(lambda: known(shell), lambda: toolbar(shell))
+    editor = Editor(
+        lambda: known(shell),
+        lambda: toolbar(shell),
+        lambda: shell.settings.complete is Completing.TYPING,
+    )
 
     def ask(question: str) -> bool:
         shell.screen.say(question)
