@@ -391,6 +391,49 @@ def test_sixty_columns_are_enough(opening: Opening) -> None:
     assert "─[ 1 ]" in one.run(f"SELECT ward, {sums} FROM visits GROUP BY ward;")
 
 
+def test_suggestions_while_typing_are_shown_to_those_who_ask(terminal: Terminal) -> None:
+    terminal.type("SELECT cost, wa")
+    assert "ward" not in terminal.text
+    terminal.send("\x15")
+    terminal.run("\\set complete typing")
+    terminal.clear()
+    terminal.send("SELECT cost, wa")
+    terminal.see("ward")
+    terminal.send("\x03")
+    terminal.see(lambda: terminal.waits)
+    terminal.run("\\unset complete")
+    terminal.clear()
+    terminal.type("SELECT cost, wa")
+    assert "ward" not in terminal.text
+
+
+@pytest.mark.slow
+def test_completion_while_typing_can_be_set_in_the_environment(opening: Opening) -> None:
+    one = opening(environment={"DPSQL_COMPLETE": "typing"})
+    one.send("SELECT pati")
+    one.see("patient_id")
+    assert one.see("pati").count("patient_id") >= 1
+
+
+def test_words_of_other_shells_are_understood(terminal: Terminal) -> None:
+    assert re.search(r"^visits +private", terminal.run(".tables"), re.MULTILINE)
+    assert re.search(r"^dataset +clinic$", terminal.run("\\l"), re.MULTILINE)
+
+
+def test_a_query_is_saved_listed_completed_and_run(terminal: Terminal, home: Path) -> None:
+    terminal.run(SEXES)
+    assert "Saved: \\run by_sex runs it again." in terminal.run("\\save by_sex")
+    terminal.clear()
+    assert re.search(r"^by_sex +SELECT sex", terminal.run("\\n"), re.MULTILINE)
+    terminal.clear()
+    terminal.send("\\run by\t")
+    terminal.see("\\run by_sex")
+    terminal.send("\r")
+    assert re.search(r"^f +[\d,]+ +± ", terminal.see(lambda: terminal.waits), re.MULTILINE)
+    terminal.run("\\copy by_sex.csv")
+    assert (home / "by_sex.csv").read_text(encoding="utf-8").startswith("sex,n\n")
+
+
 @pytest.mark.slow
 def test_forty_columns_break_no_word_of_a_description(opening: Opening) -> None:
     one = opening(columns=40, lines=60)
