@@ -50,7 +50,8 @@ def _done(task: dict[str, str]) -> dict[str, object] | None:
         lock_down(connection)
         for statement in task["statements"]:
             connection.execute(statement)
-        found = failing_constant(connection, task["query"]) if task["query"] else None
+        query = task["query"]
+        found = failing_constant(connection, query, texts=task["texts"]) if query else None
     return None if found is None else asdict(found)
 
 

@@ -67,6 +67,7 @@ def validate(
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
     found = [replace(block, combines=combines) for block in splitter.blocks]
+    casts = any(type(node) is exp.Cast for node in tree.walk())
     blocks = place_noise_columns(tree, found, text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
@@ -79,6 +80,7 @@ def validate(
         supports=supports,
         plain=plain,
         tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
+        casts=casts,
     )
 
 
