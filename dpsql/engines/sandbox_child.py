@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict
+from typing import Any
 
 import duckdb
 
@@ -40,7 +41,7 @@ def run_task() -> None:
         json.dump(found, out)
 
 
-def _done(task: dict[str, str]) -> dict[str, object] | None:
+def _done(task: dict[str, Any]) -> dict[str, object] | None:
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": task["engine_memory"],
         "temp_directory": "",

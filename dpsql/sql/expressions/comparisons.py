@@ -32,8 +32,8 @@ _TWO_SIDED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ,
 def refuse_unlike(node: exp.Expr, type_of: TypeOf, text: str) -> None:
     """Refuse the comparison of a column of texts with a value of another type.
 
-    ``node`` is resolved, and ``type_of`` tells its columns' types. What is computed is not looked into: its types
-    are the engine's business. Raises ``QueryRefused``.
+    ``node`` is resolved, and ``type_of`` tells its columns' types. What is computed is not looked
+    into: its types are the engine's business. Raises ``QueryRefused``.
     """
     for part in outside_subqueries(node):
         operands = [operand.unnest() for operand in _compared(part)]
@@ -55,8 +55,8 @@ def _unlike(one: exp.Expr, other: exp.Expr, kind: str, text: str) -> QueryRefuse
         f"{name} is a text, and is compared with a value of type {kind}",
         code="text_compared",
         place=place_of(text, other) or place_of(text, one),
-        hint=f"Write the value as a text ('…'), or read numbers from the text: "
-        f"TRY_CAST({name} AS {kind}) is NULL where it is none.",
+        hint=f"Write the value as a text ('…'), or read values from the text: {name}::{kind} is "
+        "NULL in rows where it is none.",
     )
 
 
