@@ -459,7 +459,7 @@ def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch() -> None:
 
 
 def test_a_second_key_makes_series_that_stand_together() -> None:
-    rows = [("eyes", "f", 5), ("ears", "f", 4), ("eyes", "m", 3), ("ears", "m", 2)]
+    rows = [("eyes", "f", 5), ("ears", "m", 2), ("eyes", "m", 3), ("ears", "f", 4)]
     bars = [SketchBar(row[:2], str(row[2]), row[2], math.nan, math.nan) for row in rows]
     together = grouped(bars)
     assert [bar.label for bar in together] == ["eyes  f", "      m", "ears  f", "      m"]

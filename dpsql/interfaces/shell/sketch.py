@@ -119,7 +119,8 @@ def grouped(rows: list[SketchBar]) -> list[SketchBar]:
     found: list[SketchBar] = []
     for first in firsts:
         told = first
-        for row in (row for row in rows if row.keys[0] == first):
+        mine = (row for row in rows if row.keys[0] == first)
+        for row in sorted(mine, key=lambda row: series.index(row.keys[1])):
             label = f"{set_cell_size(told, wide)}  {row.keys[1]}"
             found.append(replace(row, keys=(label,), series=series.index(row.keys[1])))
             told = ""
