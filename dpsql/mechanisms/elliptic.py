@@ -113,7 +113,7 @@ class EllipticGaussian:
         return difference_quantile_sf(own.sigma, shared.sigma, tail) / self.fineness
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> Steps:
-        """Add a draw of its own and a shared one to each of at most ``of`` values."""
+        """Add a draw of its own and a shared one to each value: ``of`` at most, shape (groups,)."""
         if len(values) > self.of:
             raise ParameterError("more values than share the noise", code="bad_parameter")
         own, shared = self.parts
