@@ -15,7 +15,6 @@ asked for or not: it decides with its noise on it, after all is paid for.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from functools import partial
 
@@ -68,8 +67,11 @@ def _with_and_without_cap(
     if cap is None or cap >= shown:
         return free
     apart = offered(cap, False)
-    least = (min(option.order for option in options) for options in (apart, free))
-    return [*free, *(offered(cap, True) if operator.lt(*least) else apart)]
+    return [*free, *(offered(cap, True) if _least(apart) < _least(free) else apart)]
+
+
+def _least(options: list[Option]) -> float:
+    return min(option.order for option in options)
 
 
 def _every_group(

@@ -151,6 +151,15 @@ def joint_ratio(noise: EllipticGaussian, rises: Counts) -> float:
     )
 
 
+@pytest.mark.parametrize("released", [1, 2])
+def test_a_part_of_the_values_costs_no_more_than_a_rise_of_so_many(released: int) -> None:
+    """Why the price of groups that did not come out can be given back."""
+    noise = EllipticGaussian(0.6, 0.4, 8, 1, 24)
+    for raised in range(1, released + 1):
+        rises = (0,) * (released - raised) + (1,) * raised
+        assert joint_ratio(noise, rises) <= noise.rho(released) * (1 + ROUNDING)
+
+
 def test_one_group_more_than_the_cap_breaks_the_price() -> None:
     noise = small(7, 3, 2.0, 8, 1)
     assert worst_ratio(noise, 4) > 1.1 * noise.rho(3)
