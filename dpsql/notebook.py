@@ -32,7 +32,8 @@ from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
 from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS
 from dpsql.render.budget import headline
-from dpsql.results.result import Result, require_package
+from dpsql.results.frames import require_package
+from dpsql.results.result import Result
 from dpsql.sql.syntax.placeholders import parameter_names
 from dpsql.sql.syntax.statements import Explain, Select, read_statement
 
