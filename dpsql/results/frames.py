@@ -34,25 +34,36 @@ _DATES: Final = frozenset(
     {"date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"}
     | {"timestamp with time zone"}
 )
+_MOMENT: Final = "TIMESTAMP WITH TIME ZONE"
 _HUGE: Final = frozenset({"hugeint", "uhugeint"})
 _ANSWER: Final = f"{INTERNAL_PREFIX}answer"
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a library can hold: ``texts`` becomes VARCHAR, ``huge`` is for integers of 128 bits."""
+    """What a library can hold: ``texts`` becomes VARCHAR, ``huge`` is for integers of 128 bits.
+
+    ``zones``: it is given moments with their time zone.
+    """
 
     name: str
     texts: frozenset[str]
     huge: str
+    zones: bool
 
 
 _ARROW: Final = _Target(
     "Arrow",
     _HUGE | {"bignum", "bit", "uuid", "interval", "time with time zone", "union"},
     "DECIMAL(38,0)",
+    zones=True,
 )
-_PANDAS: Final = _Target("pandas", _HUGE | {"bignum", "bit", "time with time zone"}, "BIGINT")
+_PANDAS: Final = _Target(
+    "pandas",
+    _HUGE | {"bignum", "bit", "time with time zone"},
+    "BIGINT",
+    zones=False,  # DuckDB would set them by what pandas warns about
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +77,16 @@ class AnswerTable:
     def pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame. Raises ``InterfaceError`` for what it cannot hold."""
         require_package("pandas", "pandas")
-        frame: pandas.DataFrame = self._converted(_PANDAS, lambda rows: rows.df())
-        return frame
+
+        def convert(rows: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
+            frame: pandas.DataFrame = rows.df()
+            for name in zoned.intersection(frame.columns):
+                frame[name] = frame[name].dt.tz_localize("UTC")
+            return frame
+
+        named = zip(self.answer.names, self.answer.types[: self.width], strict=False)
+        zoned = {name for name, type_ in named if type_ == _MOMENT}
+        return self._converted(_PANDAS, convert)
 
     def pyarrow(self) -> pyarrow.Table:
         """Return a pyarrow Table. Raises as :meth:`pandas` does."""
@@ -149,6 +168,8 @@ def _held(rows: duckdb.DuckDBPyRelation, position: int, target: _Target) -> str:
     if type_.id in _HUGE:
         fits = f"(TRY_CAST({column} AS {target.huge}) IS NULL) = ({column} IS NULL)"
         wanted = target.huge if _all(rows, fits) else "VARCHAR"
+    if type_.id == _MOMENT.lower() and not target.zones:
+        wanted = "TIMESTAMP"
     if wanted == plain_type(type_):
         return column
     return f"CAST({column} AS {wanted}) AS {column}"
