@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import datetime
-import json
 import pickle
 import subprocess
 import sys
@@ -380,14 +379,3 @@ def test_execute_answers_with_a_cursor_that_makes_frames(con: dpsql.Connection) 
     assert cursor.fetchdf().equals(cursor.df())
     assert con.budget().queries == before + 1
     assert con.execute("SELECT ? + 1 AS n", [1]).fetchone() == (2,)
-
-
-# -- tools that may be there ----------------------------------------------------------------------
-
-
-def test_altair_draws_an_answer(con: dpsql.Connection) -> None:
-    altair = pytest.importorskip("altair")
-    answer = asked(con, "uuid")
-    chart = altair.Chart(answer).mark_bar().encode(x="k:N", y="n:Q")
-    (rows,) = json.loads(chart.to_json())["datasets"].values()
-    assert [row["n"] for row in rows] == answer["n"]
