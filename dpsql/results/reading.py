@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,10 @@ class ReadableAnswer(ABC):
     @overload
     def __getitem__(self, which: str) -> list[Any]: ...
     @overload
-    def __getitem__(self, which: int) -> Row: ...
+    def __getitem__(self, which: SupportsIndex) -> Row: ...
     @overload
     def __getitem__(self, which: slice) -> list[Row]: ...
-    def __getitem__(self, which: str | int | slice) -> list[Any] | Row:
+    def __getitem__(self, which: str | SupportsIndex | slice) -> list[Any] | Row:
         """Return a column's values by its name, a row by its number, or rows by a slice.
 
         Raises ``ParameterError`` for what the answer does not have.
@@ -122,7 +122,7 @@ class ReadableAnswer(ABC):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface, of the types of :meth:`arrow`.
 
-        That is how polars, pyarrow, DuckDB, Altair and others read an answer that they are given.
+        That is how polars, pyarrow, DuckDB and others read an answer that they are given.
         """
         return self._table(intervals=False, confidence=0.95).stream()
 

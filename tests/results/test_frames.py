@@ -145,7 +145,7 @@ def test_a_key_of_any_type_is_its_value_or_its_text_in_every_frame(
     assert (plain(found), missing) == (in_arrow, None)
     series = answer.pl()["k"]
     assert series.is_null().to_list() == [False, True]
-    assert plain(series.to_list()[0]) == (dict(in_arrow) if name == "map" else in_arrow)
+    assert plain(series.to_list()[0]) == ({"a": 1} if name == "map" else in_arrow)
     found, missing = answer.df()["k"].astype(object).tolist()
     assert plain(found) == in_pandas
     assert pandas.isna(missing)
@@ -159,9 +159,9 @@ def test_whoever_reads_arrow_reads_an_answer_of_any_type(name: str, con: dpsql.C
     assert table.equals(answer.arrow())
     assert not any(isinstance(t, pyarrow.BaseExtensionType) for t in table.schema.types)
     assert polars.DataFrame(answer).equals(answer.pl())
-    assert duckdb.sql("SELECT count(k), count(*), sum(n) > 0 FROM answer").fetchall() == [
-        (1, 2, True)
-    ]
+    counted = duckdb.sql("SELECT count(k), count(*), sum(n) > 0 FROM answer")
+    assert counted is not None
+    assert counted.fetchall() == [(1, 2, True)]
 
 
 @pytest.mark.few(12)
