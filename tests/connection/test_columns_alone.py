@@ -89,6 +89,16 @@ def test_what_has_rows_is_read_and_charged(
     assert {"reserve", "scratch"} <= {*touched}
 
 
+def test_what_is_taken_for_empty_by_mistake_shows_no_row(
+    connection: dpsql.Connection, touched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A twin that takes every text for one without rows: answers are wrong, but hold nothing."""
+    monkeypatch.setattr("dpsql.pipeline.prepare.has_no_rows", lambda tree: True)
+    for sql in ("SELECT * FROM visits AS twin", "SELECT count(*) AS twin FROM visits"):
+        assert connection.sql(sql).fetchall() == []
+    assert touched == []
+
+
 def test_types_are_those_of_the_answer_with_rows(connection: dpsql.Connection) -> None:
     answer = connection.sql(GROUPED)
     for text in (f"{GROUPED} LIMIT 0", f"SELECT * FROM ({GROUPED}) t WHERE 1 = 0"):
