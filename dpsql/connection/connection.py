@@ -167,6 +167,10 @@ class Connection(CursorConnection):
                 for resource in self._owned:
                     resource.close()
 
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return f"<dpsql.Connection of {self._answerer.payer.path}{closed}>"
+
     def __enter__(self) -> Connection:
         return self
 
