@@ -60,7 +60,7 @@ def _section(lines: Sequence[str], folded: Sequence[str]) -> str:
 
 
 def folded_html(summary: str, text: str) -> str:
-    """Fold text away below a line that sums it up."""
+    """Write text folded away below a line that sums it up."""
     return f"<details><summary>{escape(summary)}</summary>{_preformatted(text)}</details>"
 
 
