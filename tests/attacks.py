@@ -1011,7 +1011,7 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select * from visits where false union all select * from visits", "raw_rows"),
         ("select count(*) from visits where 1 = 0", ANSWERS),
         ("select k, count(*) from visits where 1 = 0 group by k", ANSWERS),
-        ("select histogram(k) from visits where 1 = 0", "raw_rows"),
+        ("select histogram(k) from visits where 1 = 0", "expression_not_allowed"),
         ("select 1 where (select count(*) from visits) > 5 limit 0", TELLS),
         ("select * from secret limit 0", "unknown_table"),
         ("select * from visits, (select v from secret) limit 0", "join_not_supported"),
