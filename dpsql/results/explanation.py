@@ -173,6 +173,9 @@ class Explanation:
     def __repr__(self) -> str:
         return display.text(self)
 
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
 
 def explain_block(
     plan: BlockPlan,
