@@ -74,6 +74,8 @@ class Block:
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
     ``fresh`` asks for new noise even where the same was answered before. ``combines`` says that its
     values are put together from several releases, and that each row says from which.
+    ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
+    one was given, or ``auto`` by name, and until it is decided.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Block:
     noise_columns: tuple[NoiseColumn, ...] = ()
     fresh: bool = False
     combines: bool = False
+    groups_chosen: str = ""
 
     @property
     def known_domain(self) -> bool:

@@ -22,7 +22,7 @@ from dpsql.policy.draft import (
 from dpsql.policy.draft_options import _TRUTHS
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import PrivacyUnit
-from dpsql.policy.parameters import Parameters
+from dpsql.policy.parameters import AutomaticGroups, Parameters
 
 
 def checked(schema: Schema, draft: Draft) -> str:
@@ -44,11 +44,12 @@ _PLAIN_WORDS: Final = frozenset({*_TRUTHS, "null", "yes", "no", "on", "off", "y"
 _MEANINGS: Final = {
     "epsilon": "privacy loss of a query: smaller is more private, and noisier",
     "delta": "keep far below 1 / number of people",
-    "max_groups_contributed": "groups one person may influence, or: unlimited",
+    "max_groups_contributed": "groups one person may influence, where keys are unknown",
     "max_rows_contributed": "rows one person may add to a group",
     "k_bar": "how many of the largest groups a top-k looks at",
     "min_units_per_group": "leave out groups of fewer people",
 }
+_LEFT_OUT: Final = "left out, a question finds out privately"
 _MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
 _ACCOUNTS: Final = {"analyst": (3.0, 1e-6)}
 _HEAD: Final = """\
@@ -116,7 +117,7 @@ def draft_policy(schema: Schema, draft: Draft) -> str:
 def _head(draft: Draft) -> str:
     settings = {name: getattr(Parameters(), name) for name in _MEANINGS}
     settings |= {"epsilon": draft.epsilon, "delta": draft.delta}
-    defaults = [f"  {n}: {v}".ljust(30) + f"# {_MEANINGS[n]}" for n, v in settings.items()]
+    defaults = [_default(name, value) for name, value in settings.items()]
     accounts = (draft.accounts or _ACCOUNTS).items()
     return _HEAD.format(
         origin=_SEEN if draft.seen else _UNSEEN,
@@ -129,6 +130,13 @@ def _head(draft: Draft) -> str:
             for name, (epsilon, delta) in accounts
         ),
     )
+
+
+def _default(name: str, value: object) -> str:
+    """Write a default with what it means; what a question finds out by itself as a comment."""
+    if not isinstance(value, AutomaticGroups):
+        return f"  {name}: {value}".ljust(30) + f"# {_MEANINGS[name]}"
+    return f"  # {name}: {value.usual}".ljust(30) + f"# {_MEANINGS[name]}; {_LEFT_OUT}"
 
 
 def _table(table: Table, draft: Draft) -> str:

@@ -111,7 +111,8 @@ class BlockExplanation:
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
-    of the price goes to telling what bounding leaves out.
+    of the price goes to telling what bounding leaves out. ``groups_chosen`` says what became of
+    ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     """
 
     table: str
@@ -136,6 +137,7 @@ class BlockExplanation:
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
+    groups_chosen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ def explain_block(
         rates=rates,
         steps=_steps(plan),
         left_out=_left_out_figures(plan, looks),
+        groups_chosen=block.groups_chosen,
     )
 
 
