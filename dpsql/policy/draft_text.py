@@ -44,12 +44,15 @@ _PLAIN_WORDS: Final = frozenset({*_TRUTHS, "null", "yes", "no", "on", "off", "y"
 _MEANINGS: Final = {
     "epsilon": "privacy loss of a query: smaller is more private, and noisier",
     "delta": "keep far below 1 / number of people",
-    "max_groups_contributed": "groups one person may influence, where keys are unknown",
+    "max_groups_contributed": "groups one person may influence, or: unlimited",
     "max_rows_contributed": "rows one person may add to a group",
     "k_bar": "how many of the largest groups a top-k looks at",
     "min_units_per_group": "leave out groups of fewer people",
 }
-_LEFT_OUT: Final = "left out, a question finds out privately"
+_FOUND_OUT: Final = """\
+  # How many groups one person may influence, a question finds out privately where keys are
+  # unknown; elsewhere it is {usual}. A number holds for all of them:
+  # {name}: {usual}"""
 _MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
 _ACCOUNTS: Final = {"analyst": (3.0, 1e-6)}
 _HEAD: Final = """\
@@ -136,7 +139,7 @@ def _default(name: str, value: object) -> str:
     """Write a default with what it means; what a question finds out by itself as a comment."""
     if not isinstance(value, AutomaticGroups):
         return f"  {name}: {value}".ljust(30) + f"# {_MEANINGS[name]}"
-    return f"  # {name}: {value.usual}".ljust(30) + f"# {_MEANINGS[name]}; {_LEFT_OUT}"
+    return _FOUND_OUT.format(name=name, usual=value.usual)
 
 
 def _table(table: Table, draft: Draft) -> str:

@@ -231,7 +231,7 @@ def test_bounds_that_the_usual_number_bears_are_borne_without_one(
 ) -> None:
     """By the statements of every step, too, at the least and the largest cap."""
     sql = f"SELECT k, {', '.join(measures)} FROM r GROUP BY k"
-    parameters = {
+    parameters: dict[str, Any] = {
         "epsilon": epsilon,
         "max_rows_contributed": rows,
         "min_units_per_group": minimum,
