@@ -25,6 +25,7 @@ from dpsql.mechanisms.cascade import Cascade
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_block
 from dpsql.planner.groups import FOUND, with_groups_decided, with_usual_groups
+from dpsql.policy.load import parse_policy
 from dpsql.policy.parameters import (
     USUAL_GROUPS,
     AutomaticGroups,
@@ -176,6 +177,18 @@ def test_a_maximum_limits_both(most: int | None, number: int) -> None:
     assert plan.cascade is not None
     assert plan.block.parameters.max_groups_contributed == AutomaticGroups(most)
     assert plan_block(block(parameters, UNITS, limit=9)).block.parameters.groups_limit == number
+
+
+def test_a_policy_with_a_maximum_below_the_usual_number_need_not_give_a_default() -> None:
+    text = (
+        "version: 1\ndataset: small\naccounts: {ana: {epsilon: 1, delta: 1e-6}}\n"
+        "maxima: {max_groups_contributed: 4}\n"
+        "tables: {visits: {privacy_unit: {name: patient, column: uid}}}\n"
+    )
+    parameters = resolve(parse_policy(text))
+    assert str(parameters.max_groups_contributed) == "auto, else 4"
+    with pytest.raises(ParameterError):
+        resolve(parse_policy(text), Overrides(max_groups_contributed=5))
 
 
 def test_a_maximum_of_one_leaves_nothing_to_find_out() -> None:
