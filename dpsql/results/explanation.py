@@ -111,7 +111,8 @@ class BlockExplanation:
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
-    of the price goes to telling what bounding leaves out. ``groups_chosen`` says what became of
+    of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
+    or sums the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     """
 
@@ -138,6 +139,7 @@ class BlockExplanation:
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
     groups_chosen: str = ""
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ def explain_block(
         bounding=_bounding(plan),
         sql=sql,
         candidates=plan.candidates,
+        counted=block.counted,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
         score=_score(plan),
         base_rank=plan.base_rank,
