@@ -6,7 +6,7 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon
+from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
 from dpsql.policy.parameters import EPSILON_LIMITS, Combining, Parameters
@@ -344,6 +345,7 @@ class Preparer:
                 question.parameters,
                 self._engine.bind,
                 self._dialect,
+                self._decided(question.mechanism),
                 combines=question.combining,
             )
 
@@ -352,6 +354,16 @@ class Preparer:
             return validated(tree)
         validated(tree)
         return validated(used)
+
+    def _decided(self, mechanism: str | None) -> Callable[[Block], Block]:
+        """Return what decides where no number of groups per unit is given."""
+        account = self._account
+        return partial(
+            with_groups_decided,
+            mechanism=mechanism,
+            composition=account.composition,
+            delta_for_conversion=account.delta_for_conversion,
+        )
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
         """Return the materialized views that a statement may mean: names that no table has."""

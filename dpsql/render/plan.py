@@ -101,6 +101,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
+    if block.groups_chosen:
+        _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
     _row(grid, "Groups", _appearance(block))
     if block.utility_bound is not None and block.limit is not None:
         _row(grid, "Utility", _utility(block, block.utility_bound, block.limit))

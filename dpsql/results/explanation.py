@@ -113,7 +113,8 @@ class BlockExplanation:
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
     of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
-    or sums the groups that come out.
+    or sums the groups that come out. ``groups_chosen`` says what became of
+    ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     """
 
     table: str
@@ -138,6 +139,7 @@ class BlockExplanation:
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
+    groups_chosen: str = ""
     counted: bool = False
 
 
@@ -212,6 +214,7 @@ def explain_block(
         rates=rates,
         steps=_steps(plan),
         left_out=_left_out_figures(plan, looks),
+        groups_chosen=block.groups_chosen,
     )
 
 
