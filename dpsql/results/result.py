@@ -26,7 +26,7 @@ from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, LookSubject
 from dpsql.ir.query import OutputColumn
 from dpsql.results.explanation import Explanation
 from dpsql.results.rows import Answer, Row
@@ -91,11 +91,8 @@ class AnswerNoise:
     uniform: tuple[bool, ...] = ()
 
 
-LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
-"""Estimates of what bounding left out, by the block and the measure they are of.
-
-The last part of a key is True for those of values outside their bounds.
-"""
+LeftOutEstimates = Mapping[tuple[int, LookSubject], ShareEstimate]
+"""Estimates of what bounding left out, by the block and what was looked at."""
 
 
 class Result:
@@ -300,16 +297,16 @@ class Result:
     ) -> Iterator[LeftOutPart]:
         """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
-        measures = plan.block.aggregates[index].measures
-        single = measures[0] if len(measures) == 1 else -1
-        estimate = self._estimates.get((block, single, False))
-        if estimate is None:
+        subject = plan.subject_of(plan.block.aggregates[index])
+        estimate = None if subject is None else self._estimates.get((block, subject))
+        if subject is None or estimate is None:
             yield no_estimate(plan, index, columns)
         else:
-            yield left_out_of(plan, single, columns, estimate)
-        clamped = self._estimates.get((block, single, True))
-        if clamped is not None:
-            yield clamped_values(plan, single, columns, clamped)
+            yield left_out_of(plan, subject, columns, estimate)
+        clamped = None if subject is None else replace(subject, clamped=True)
+        outside = None if clamped is None else self._estimates.get((block, clamped))
+        if clamped is not None and outside is not None:
+            yield clamped_values(plan, clamped, columns, outside)
 
     @property
     def tells_left_out(self) -> bool:

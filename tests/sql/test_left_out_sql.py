@@ -176,7 +176,7 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
     sql = "SELECT a, count(*), count(DISTINCT u), sum(j) FROM r GROUP BY a"
     options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
     (plan,) = asked(sql, options).plans
-    asked_of = [(plan.measures[one.measure].measure.name, one) for one in plan.looks]
+    asked_of = [(plan.measures[one.subject.measure].measure.name, one) for one in plan.looks]
     found = {name: look for name, look in asked_of if not look.clamped}
     for name, look in found.items():
         amounts: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
