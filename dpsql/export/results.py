@@ -17,6 +17,7 @@ from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.formatting import MISSING, all_numbers, json_text, plain_cell, printable
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
     import pyarrow
@@ -218,6 +219,23 @@ def _left_out(result: Result) -> dict[str, object]:
 def explanation_json(explanation: Explanation) -> str:
     """Return a plan as JSON."""
     return json_text(asdict(explanation), indent=2)
+
+
+def tuning_json(tuning: Tuning) -> str:
+    """Return what tuning has found as JSON."""
+    cost = tuning.cost
+    document = {
+        "query": tuning.query,
+        "dry_run": tuning.dry_run,
+        "share": tuning.share,
+        "aggregates": [asdict(found) for found in tuning.aggregates],
+        "cost": {
+            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
+            "settled": _loss(cost.settled, cost.settled_epsilon),
+            "conversion_delta": cost.conversion_delta,
+        },
+    }
+    return json_text(document, indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:

@@ -36,6 +36,7 @@ SECTIONS: Final = {
         CommandEntry("query", "query", "Answer SQL under differential privacy."),
         CommandEntry("shell", "shell", "Ask at a prompt, or run a file of statements."),
         CommandEntry("explain", "query", "Show how SQL would be answered, and its price."),
+        CommandEntry("tune", "tune", "Find the caps and bounds that suit a question."),
         CommandEntry("refresh", "refresh", "Publish the steps of views that have closed."),
         CommandEntry("budget", "budget.group", "Show what an account has spent and has left."),
     ),
