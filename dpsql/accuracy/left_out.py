@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final
 
-from dpsql.core.formatting import printable
+from dpsql.core.formatting import level, printable, significant
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, LookSubject
 from dpsql.mechanisms.additive import IndependentNoise
@@ -175,6 +175,76 @@ def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
         logs = sum(math.log1p(-((rate * scale * height) ** 2)) for height in heights)
         bounds.append((math.log(2 / risk) - logs) / rate)
     return min(bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class LookEvidence:
+    """What a look has released, and the noise in it: estimates of any confidence follow."""
+
+    noise: LeftOutNoise
+    release: LeftOutRelease
+
+    def share(self, confidence: float = LEFT_OUT_CONFIDENCE) -> ShareEstimate:
+        """Estimate the share that was left out."""
+        return estimated_share(self.noise, self.release, confidence)
+
+    @property
+    def reach(self) -> int:
+        """The most that is counted of one unit, in the steps of the look."""
+        return self.noise.most + self.noise.ladder.top
+
+
+# -- totals that are put right -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedTotal:
+    """A total with what bounding left out of it added again, by an estimate with noise.
+
+    ``value`` is what was released in ``column``, ``corrected`` what it would be by estimate without
+    ``limits``. That lies between ``low`` and ``high`` with the confidence asked for, the noise in
+    the value and in the look taken together, counting at most ``reach`` of each unit. ``high`` is
+    None where the noise hides how much single units have left out. Values of sums count as their
+    bounds make them.
+    """
+
+    column: str
+    of: str
+    value: float
+    corrected: float
+    low: float
+    high: float | None
+    reach: float
+    limits: tuple[str, ...]
+
+
+def confidence_of_each(confidence: float) -> float:
+    """Return the confidence that two intervals need to hold together with this one."""
+    return min(math.nextafter(1 - (1 - confidence) / 2, 1.0), math.nextafter(1.0, 0.0))
+
+
+def corrected_ends(low: float, high: float, found: ShareEstimate) -> tuple[float, float | None]:
+    """Find the interval of what there is, from those of what is kept and of the share left out.
+
+    What is kept is what there is times 1 - share: the interval holds it where both others hold.
+    """
+    upper = None if found.vague or found.high >= 1.0 else max(0.0, high) / (1 - found.high)
+    return max(0.0, low) / (1 - min(found.low, 1 - 1e-12)), upper
+
+
+def corrected_words(found: CorrectedTotal, confidence: float) -> str:
+    """Say in a sentence what a total is with what was left out of it."""
+    of, name = printable(found.of, 40), printable(found.column, 40)
+    low = significant(found.low)
+    said = f"at least {low}"
+    if found.high is not None:
+        said = f"about {significant(found.corrected)} ({low} to {significant(found.high)})"
+    return (
+        f"Corrected for what {' and '.join(found.limits)} left out, {name} is {said} with "
+        f"{level(confidence)} confidence, noise in both included, where no unit has more than "
+        f"{significant(found.reach)} {'' if of.startswith('sum') else of}".rstrip()
+        + f". The value of {name} in the answer is not corrected."
+    )
 
 
 # -- words ------------------------------------------------------------------------------------

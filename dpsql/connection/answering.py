@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
-from dpsql.accuracy.left_out import estimated_share
+from dpsql.accuracy.left_out import LookEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import look_record, plan_record
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
@@ -38,7 +38,7 @@ from dpsql.pipeline.trace import trace_from
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
 from dpsql.results.explanation import Explanation, with_earlier
-from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEstimates, Result
+from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -452,7 +452,7 @@ class Answerer:
             lambda: self._explained(prepared),
             cost,
             AnswerNoise(query.outputs, query.supports, plans, counts, uniform),
-            _estimates(prepared, looks),
+            _evidence(prepared, looks),
         )
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
@@ -509,10 +509,10 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     return f"what is left allows less: {within}. Ask for a larger max_error"
 
 
-def _estimates(prepared: Prepared, looks: _Looks) -> LeftOutEstimates:
-    """Compute what bounding left out, from the looks that are known."""
+def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:
+    """Collect what the looks that are known tell of what bounding left out."""
     return {
-        (number, look.look.subject): estimated_share(known.noise, known.release)
+        (number, look.look.subject): LookEvidence(known.noise, known.release)
         for number, block in enumerate(prepared.blocks)
         for look in block.looks
         if (known := looks.get(look.fingerprint)) is not None

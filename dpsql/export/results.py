@@ -205,15 +205,17 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
             "settled": _loss(cost.settled, cost.settled_epsilon),
             "conversion_delta": cost.conversion_delta,
         },
-        **_left_out(result),
+        **_left_out(result, confidence),
     }
 
 
-def _left_out(result: Result) -> dict[str, object]:
+def _left_out(result: Result, confidence: float) -> dict[str, object]:
     """Return what bounding left out, where a part of the price was for telling it."""
     if not result.tells_left_out:
         return {}
-    return {"left_out": [asdict(one) for one in result.left_out]}
+    corrected = [asdict(one) for one in result.corrected(confidence)]
+    told: dict[str, object] = {"left_out": [asdict(one) for one in result.left_out]}
+    return told | ({"corrected": corrected} if corrected else {})
 
 
 def explanation_json(explanation: Explanation) -> str:

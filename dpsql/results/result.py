@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -15,9 +16,13 @@ from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
 from dpsql.accuracy.left_out import (
+    CorrectedTotal,
     LeftOutPart,
-    ShareEstimate,
+    LookEvidence,
     clamped_values,
+    confidence_of_each,
+    corrected_ends,
+    corrected_words,
     left_out_of,
     left_out_words,
     no_estimate,
@@ -91,8 +96,8 @@ class AnswerNoise:
     uniform: tuple[bool, ...] = ()
 
 
-LeftOutEstimates = Mapping[tuple[int, LookSubject], ShareEstimate]
-"""Estimates of what bounding left out, by the block and what was looked at."""
+LeftOutEvidence = Mapping[tuple[int, LookSubject], LookEvidence]
+"""What is known of what bounding left out, by the block and what was looked at."""
 
 
 class Result:
@@ -109,9 +114,9 @@ class Result:
         explain: Callable[[], Explanation],
         cost: Cost = FREE,
         noise: AnswerNoise = AnswerNoise(),
-        left_out: LeftOutEstimates = MappingProxyType({}),
+        left_out: LeftOutEvidence = MappingProxyType({}),
     ) -> None:
-        self._estimates = left_out
+        self._evidence = left_out
         self._answer = answer
         self._width = len(answer.names) - len(noise.supports)
         self._noise = noise
@@ -298,15 +303,58 @@ class Result:
         """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
         subject = plan.subject_of(plan.block.aggregates[index])
-        estimate = None if subject is None else self._estimates.get((block, subject))
-        if subject is None or estimate is None:
+        evidence = None if subject is None else self._evidence.get((block, subject))
+        if subject is None or evidence is None:
             yield no_estimate(plan, index, columns)
         else:
-            yield left_out_of(plan, subject, columns, estimate)
+            yield left_out_of(plan, subject, columns, evidence.share())
         clamped = None if subject is None else replace(subject, clamped=True)
-        outside = None if clamped is None else self._estimates.get((block, clamped))
+        outside = None if clamped is None else self._evidence.get((block, clamped))
         if clamped is not None and outside is not None:
-            yield clamped_values(plan, clamped, columns, outside)
+            yield clamped_values(plan, clamped, columns, outside.share())
+
+    def corrected(self, confidence: float = 0.95) -> tuple[CorrectedTotal, ...]:
+        """Compute what totals would be by estimate, had bounding left nothing out of them.
+
+        Of counts and sums over all rows of a query without groups, where ``left_out_share`` of the
+        price went to knowing what is left out; there are none of others. Of groups it is not known
+        for each of them what is missing, and which of a unit's groups an answer keeps is a draw.
+        The answer itself is not changed. They follow from what was released, and cost nothing more.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        confidence = check_confidence(confidence)
+        both = confidence_of_each(confidence)
+        intervals = self.intervals(both)
+        found = []
+        for position, (name, output) in enumerate(
+            zip(self.columns, self._noise.outputs, strict=False)
+        ):
+            if output is None or len(self) != 1:
+                continue
+            one = self._corrected(position, output, both, intervals[name])
+            if one is not None:
+                found.append(one)
+        return tuple(found)
+
+    def _corrected(
+        self, position: int, output: OutputColumn, confidence: float, interval: Interval
+    ) -> CorrectedTotal | None:
+        plan = self._noise.plans[output.block]
+        subject = plan.subject_of(plan.block.aggregates[output.aggregate])
+        evidence = None if subject is None else self._evidence.get((output.block, subject))
+        if subject is None or evidence is None or plan.block.keys:
+            return None
+        (value,) = self._numbers(position).tolist()
+        found, name = evidence.share(confidence), self.columns[position]
+        if not math.isfinite(value) or found.share >= 1.0:
+            return None
+        part = left_out_of(plan, subject, (name,), found)
+        low, high = corrected_ends(float(interval.low[0]), float(interval.high[0]), found)
+        lattice = plan.looked_measure(subject).lattice
+        reach = evidence.reach * (1.0 if lattice is None else lattice.quantum)
+        best = max(low, max(0.0, value) / (1 - found.share))
+        best = best if high is None else min(best, high)
+        return CorrectedTotal(name, part.of, value, best, low, high, reach, part.limits)
 
     @property
     def tells_left_out(self) -> bool:
@@ -321,6 +369,7 @@ class Result:
         for one in self.left_out:
             wider = self._narrower_than_left_out(one, confidence)
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
+        lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]
         return lines
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from privacy import SeededSource
 from scipy import stats
 
-from dpsql.accuracy.left_out import LeftOutPart, estimated_share, left_out_words
+from dpsql.accuracy.left_out import (
+    LeftOutPart,
+    ShareEstimate,
+    confidence_of_each,
+    corrected_ends,
+    estimated_share,
+    left_out_words,
+)
+from dpsql.mechanisms.additive import IndependentNoise, gaussian, one_shot_laplace
 from dpsql.mechanisms.left_out import Ladder, LeftOutNoise, LeftOutRelease, left_out_noise
 
 MOST = 10
@@ -157,6 +165,51 @@ def test_with_hardly_any_budget_nothing_is_claimed() -> None:
     noise = left_out_noise(MOST, rho=1e-9)
     found = [estimated_share(noise, one) for one in releases(noise, has)[:50]]
     assert sum(one.low == 0.0 and one.high == 1.0 for one in found) >= 40
+
+
+def missed_totals(
+    noise: LeftOutNoise, value: IndependentNoise, has: NDArray[np.int64], *, careless: bool = False
+) -> int:
+    """How often the interval of a corrected total does not hold the true one.
+
+    ``careless`` leaves out that the share is an estimate.
+    """
+    each, misses = confidence_of_each(0.95), 0
+    seen = np.minimum(has, MOST + noise.ladder.top)
+    kept, source = np.array([np.minimum(has, MOST).sum()]), SeededSource(3)
+    for one in releases(noise, has, seed=11):
+        (released,) = value.add(kept, source).tolist()
+        margin = value.margin(each, 1)
+        found = estimated_share(noise, one, each)
+        if careless:
+            found = replace(found, low=found.share, high=found.share)
+        low, high = corrected_ends(released - margin, released + margin, found)
+        misses += bool(low > has.sum() or (high is not None and high < seen.sum()))
+    return misses
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("pure", [False, True])
+def test_corrected_totals_lie_in_their_intervals_as_often_as_stated(name: str, pure: bool) -> None:
+    noise = left_out_noise(MOST, epsilon=0.3) if pure else left_out_noise(MOST, rho=5e-3)
+    value = one_shot_laplace(0.01, MOST, 1) if pure else gaussian(1e-5, MOST, 1)
+    misses = missed_totals(noise, value, shape(name))
+    assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
+
+
+def test_totals_corrected_as_if_the_share_were_exact_are_noticed() -> None:
+    noise, value = left_out_noise(MOST, rho=5e-4), gaussian(1e-2, MOST, 1)
+    misses = missed_totals(noise, value, shape("some heavy"), careless=True)
+    assert stats.binom.sf(misses - 1, RUNS, 0.05) < 1e-4
+
+
+def test_only_a_lower_end_is_told_of_totals_whose_share_is_vague() -> None:
+    low, high = corrected_ends(90.0, 110.0, ShareEstimate(0.3, 0.1, 0.9))
+    assert low == pytest.approx(100.0)
+    assert high is None
+    assert corrected_ends(-5.0, 8.0, ShareEstimate(0.0, 0.0, 0.0)) == (0.0, 8.0)
+    assert corrected_ends(90.0, 110.0, ShareEstimate(1.0, 1.0, 1.0))[1] is None
 
 
 PART = LeftOutPart(("n",), "rows", 0.41, 0.384, 0.437, False, ("max_rows_contributed",))
