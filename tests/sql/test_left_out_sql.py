@@ -68,6 +68,7 @@ MEASURES = (
     "count(DISTINCT u)",
     "count(DISTINCT u) FILTER (WHERE x > 0)",
     "count(*)",
+    "count(*, contribution_bounds_per_group => (0, 1))",
     "count(s)",
     "count(CAST(s AS INT))",
     "sum(j)",
