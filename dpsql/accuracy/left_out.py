@@ -55,7 +55,7 @@ class LeftOutPart:
     @property
     def nothing(self) -> bool:
         """True if bounding cannot have left out anything."""
-        return self.high == 0.0
+        return self.told and not self.limits  # an estimate of nothing has some
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,9 @@ def left_out_words(found: LeftOutPart) -> str:
         return _clamped_words(of, found, f"about {share} ({low} to {high})")
     if found.low <= 0.0 and found.high >= 1.0:
         return f"How much of the {of} {limits} left out cannot be told from so little budget."
-    if found.at_least:
+    if found.high <= 0.0:
+        text = f"By estimate, none of the {of} {were} left out by {limits}"
+    elif found.at_least:
         text = f"At least {low} of the {of} {were} left out by {limits} (by estimate {share})"
     elif found.low <= 0.0:
         text = f"At most {high} of the {of} {were} left out by {limits}"

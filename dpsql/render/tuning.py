@@ -65,8 +65,6 @@ def _left_out(one: TriedSetting) -> str:
     if one.share is None or one.low is None or one.high is None:
         return "not known"
     share = f"{100 * one.share:.2g}%"
-    if one.high == 0.0:
-        return "nothing"
     if one.at_least:
         return f"{share} ({100 * one.low:.2g}% or more)"
     return f"{share} ({100 * one.low:.2g}% to {100 * one.high:.2g}%)"

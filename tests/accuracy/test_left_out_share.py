@@ -223,6 +223,9 @@ def test_words_round_away_from_what_is_claimed() -> None:
     vague = replace(PART, at_least=True, high=0.9)
     assert left_out_words(vague).startswith("At least 38% of the rows were left out by")
     assert left_out_words(replace(PART, low=0.0, share=0.01)).startswith("At most 44%")
+    none = replace(PART, low=0.0, share=0.0, high=0.0)
+    assert not none.nothing
+    assert left_out_words(none).startswith("By estimate, none of the rows were left out by")
     nothing_known = replace(PART, low=0.0, high=1.0, at_least=True)
     assert "cannot be told from so little budget" in left_out_words(nothing_known)
     sums = replace(PART, of="sum(x\x1b[31m)", limits=("a", "b"))
