@@ -43,7 +43,7 @@ FILL = (
 RULES = Policy(
     "world",
     defaults=Parameters(epsilon=4.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2),
-    accounts={ANALYST: AccountPolicy(ANALYST, 60.0, 1e-3)},
+    accounts={ANALYST: AccountPolicy(ANALYST, 3000.0, 1e-3)},
     tables={
         "visits": TablePolicy(
             "visits",
@@ -92,19 +92,20 @@ def best(found: TunedAggregate) -> TriedSetting:
 def test_the_cap_that_leaves_nothing_out_is_recommended_for_large_groups(
     connection: dpsql.Connection,
 ) -> None:
-    found = only(connection.tune(KEYED, groups=[1, 3, 5, 6, 9], share=1.0, size=1e6))
+    tried: dict[str, Any] = {"groups": [1, 3, 5, 6, 9], "share": 1.0}
+    found = only(connection.tune(KEYED, **tried, size=1e6, epsilon=200.0))
     shares = {one.max_groups_contributed: one.share for one in found.tried}
     for cap, expected in ((1, 5 / 6), (3, 0.5), (5, 1 / 6), (9, 0.0)):
         assert shares[cap] == pytest.approx(expected, abs=0.05)
     assert best(found).max_groups_contributed == 9
-    small = only(connection.tune(KEYED, groups=[1, 3, 5, 6, 9], share=1.0, size=5))
+    small = only(connection.tune(KEYED, **tried, size=1))
     assert best(small).max_groups_contributed == 1
 
 
 def test_rows_of_the_whole_are_tuned_by_one_look(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
-    found = only(connection.tune(WHOLE, rows=[1, 5, 9, 17, 33], share=1.0))
+    found = only(connection.tune(WHOLE, rows=[1, 5, 9, 17, 33], share=1.0, epsilon=200.0))
     shares = {one.max_rows_contributed: one.share for one in found.tried}
     for cap in (1, 5, 9, 17):
         assert shares[cap] == pytest.approx(1 - cap / 18, abs=0.05)
@@ -115,7 +116,7 @@ def test_rows_of_the_whole_are_tuned_by_one_look(
 
 def test_rows_in_groups_are_tuned_over_both_caps(connection: dpsql.Connection) -> None:
     asked = "SELECT c, COUNT(*) AS n FROM visits GROUP BY c"
-    found = only(connection.tune(asked, groups=[2, 6], rows=[1, 3], share=1.0, epsilon=20.0))
+    found = only(connection.tune(asked, groups=[2, 6], rows=[1, 3], share=1.0, epsilon=200.0))
     shares = [(o.max_groups_contributed, o.max_rows_contributed, o.share) for o in found.tried]
     for groups, rows, share in shares:
         assert share == pytest.approx(1 - groups * rows / 18, abs=0.05)
