@@ -24,6 +24,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Connecting", "dpsql", ("connect", "Connection", "DuckDBEngine")),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
     ("Plans and budgets", "dpsql", ("Explanation", "BudgetReport")),
+    ("Tuning", "dpsql.results.tuning", ("Tuning", "TunedAggregate", "TriedSetting")),
     (
         "Descriptions of statements",
         "dpsql.results.description",

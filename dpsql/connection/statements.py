@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dpsql.connection import listings
 from dpsql.connection.answering import Answerer
 from dpsql.connection.listings import Layer, Listing
+from dpsql.connection.tuning import Tuner, TuningRequest
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
 from dpsql.core.schema import Column, fold
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
@@ -22,6 +23,7 @@ from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.rows import HeldAnswer
+from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.parse import not_text
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
 from dpsql.sql.syntax.statements import (
@@ -133,6 +135,15 @@ class Statements:
         given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
         settings = resolve(self._policy, *given)
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
+
+    def tuning(self, text: str, asked: Arguments, request: TuningRequest) -> Tuning:
+        """Tune a query's bounds. Raises as ``Connection.tune`` does."""
+
+        def ask(changed: Mapping[str, object]) -> Question:
+            given = {**asked.parameters, **changed}
+            return self.question(text, replace(asked, parameters=given))
+
+        return Tuner(self._answerer).tune(ask, request)
 
     def reset(self) -> None:
         """Forget all that SET has set."""

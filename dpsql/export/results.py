@@ -24,6 +24,7 @@ from dpsql.core.formatting import (
 )
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
     import pyarrow
@@ -167,20 +168,39 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
                 "conversion_delta": cost.conversion_delta,
             }
         ),
-        **_left_out(result),
+        **_left_out(result, confidence),
     }
 
 
-def _left_out(result: Result) -> dict[str, object]:
+def _left_out(result: Result, confidence: float) -> dict[str, object]:
     """Return what bounding left out, where a part of the price was for telling it."""
     if not result.tells_left_out:
         return {}
-    return {"left_out": [asdict(one) for one in result.left_out]}
+    corrected = [asdict(one) for one in result.corrected(confidence)]
+    told: dict[str, object] = {"left_out": [asdict(one) for one in result.left_out]}
+    return told | ({"corrected": corrected} if corrected else {})
 
 
 def explanation_json(explanation: Explanation) -> str:
     """Return a plan as JSON."""
     return json_text(upper_figures(asdict(explanation)), indent=2)
+
+
+def tuning_json(tuning: Tuning) -> str:
+    """Return what tuning has found as JSON."""
+    cost = tuning.cost
+    document = {
+        "query": tuning.query,
+        "dry_run": tuning.dry_run,
+        "share": tuning.share,
+        "aggregates": [asdict(found) for found in tuning.aggregates],
+        "cost": {
+            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
+            "settled": _loss(cost.settled, cost.settled_epsilon),
+            "conversion_delta": cost.conversion_delta,
+        },
+    }
+    return json_text(document, indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:

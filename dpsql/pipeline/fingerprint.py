@@ -71,7 +71,7 @@ def look_fingerprint(plan: BlockPlan, look: LeftOutLook) -> str:
     block, noise = plan.block, look.noise
     asked = (
         *("left out", block.source, block.unit_column, block.condition, block.keys),
-        *(plan.measures[look.measure].measure, plan.bounding, plan.declared),
+        *(plan.looked_measure(look.subject), plan.bounding, plan.declared),
         *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
     )
     return _digest(_canonical(asked))

@@ -27,6 +27,7 @@ from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
@@ -238,6 +239,11 @@ class Preparer:
             del self._remembered[next(iter(self._remembered))]
         return prepared
 
+    def budget_of(self, parameters: Parameters) -> QueryBudget:
+        """Return what parameters give a block to spend, on the account that pays."""
+        account = self._account
+        return QueryBudget.of(parameters, account.composition, 1.0, account.delta_for_conversion)
+
     def _stages(self, question: Question) -> StatementTrace | None:
         """Return what writes the stages of this question, if they are traced: once."""
         if self._trace is None or question.combining:
@@ -381,10 +387,10 @@ class Preparer:
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
-        looks = [self._look(plan, look) for look in plan.looks]
+        looks = [self.look(plan, look) for look in plan.looks]
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
-    def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
+    def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL and bind it: its expressions are those of the block."""
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
         self._engine.bind(statement)

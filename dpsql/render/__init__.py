@@ -24,8 +24,10 @@ from dpsql.render.html import folded_html, sections_html, table_html
 from dpsql.render.plan import LOOK, PRIVATE_SQL, PUBLIC_TAIL, explanation_panel, sql_panel
 from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
 from dpsql.render.tables import INDENT
+from dpsql.render.tuning import tuning_panel
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +47,7 @@ __all__ = [
     "result_table",
     "result_text",
     "sql_panel",
+    "tuning_panel",
     "value_html",
     "value_plot",
     "value_text",
@@ -58,13 +61,15 @@ MAX_WIDTH = 400
 # -- plain text and HTML ----------------------------------------------------------------------
 
 
-def value_text(value: Result | Explanation | BudgetReport) -> str:
-    """Draw a result, an explanation or a report as plain text."""
+def value_text(value: Result | Explanation | Tuning | BudgetReport) -> str:
+    """Draw a result, an explanation, a tuning or a report as plain text."""
     match value:
         case Result():
             return result_text(value)
         case Explanation():
             return explanation_text(value)
+        case Tuning():
+            return uncoloured(tuning_panel(value))
     return budget_text(value)
 
 

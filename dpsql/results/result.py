@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,16 +16,20 @@ from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
 from dpsql.accuracy.left_out import (
+    CorrectedTotal,
     LeftOutPart,
-    ShareEstimate,
+    LookEvidence,
     clamped_values,
+    confidence_of_each,
+    corrected_ends,
+    corrected_words,
     left_out_of,
     left_out_words,
     no_estimate,
 )
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, LookSubject
 from dpsql.ir.query import OutputColumn
 from dpsql.results.explanation import Explanation
 from dpsql.results.frames import require_package
@@ -98,11 +103,8 @@ class _Explained:
         return self.plan
 
 
-LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
-"""Estimates of what bounding left out, by the block and the measure they are of.
-
-The last part of a key is True for those of values outside their bounds.
-"""
+LeftOutEvidence = Mapping[tuple[int, LookSubject], LookEvidence]
+"""What is known of what bounding left out, by the block and what was looked at."""
 
 
 class Result(ReadableAnswer):
@@ -120,10 +122,10 @@ class Result(ReadableAnswer):
         explain: Callable[[], Explanation],
         cost: Cost = FREE,
         noise: AnswerNoise = AnswerNoise(),
-        left_out: LeftOutEstimates = MappingProxyType({}),
+        left_out: LeftOutEvidence = MappingProxyType({}),
     ) -> None:
         super().__init__(answer, len(answer.names) - len(noise.supports))
-        self._estimates = left_out
+        self._evidence = left_out
         self._noise = noise
         self._explain = explain
         self.cost = cost
@@ -254,16 +256,59 @@ class Result(ReadableAnswer):
     ) -> Iterator[LeftOutPart]:
         """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
-        measures = plan.block.aggregates[index].measures
-        single = measures[0] if len(measures) == 1 else -1
-        estimate = self._estimates.get((block, single, False))
-        if estimate is None:
+        subject = plan.subject_of(plan.block.aggregates[index])
+        evidence = None if subject is None else self._evidence.get((block, subject))
+        if subject is None or evidence is None:
             yield no_estimate(plan, index, columns)
         else:
-            yield left_out_of(plan, single, columns, estimate)
-        clamped = self._estimates.get((block, single, True))
-        if clamped is not None:
-            yield clamped_values(plan, single, columns, clamped)
+            yield left_out_of(plan, subject, columns, evidence.share())
+        clamped = None if subject is None else replace(subject, clamped=True)
+        outside = None if clamped is None else self._evidence.get((block, clamped))
+        if clamped is not None and outside is not None:
+            yield clamped_values(plan, clamped, columns, outside.share())
+
+    def corrected(self, confidence: float = 0.95) -> tuple[CorrectedTotal, ...]:
+        """Compute what totals would be by estimate, had bounding left nothing out of them.
+
+        Of counts and sums over all rows of a query without groups, where ``left_out_share`` of the
+        price went to knowing what is left out; there are none of others. Of groups it is not known
+        for each of them what is missing, and which of a unit's groups an answer keeps is a draw.
+        The answer itself is not changed. They follow from what was released, and cost nothing more.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        confidence = check_confidence(confidence)
+        both = confidence_of_each(confidence)
+        intervals = self.intervals(both)
+        found = []
+        for position, (name, output) in enumerate(
+            zip(self.columns, self._noise.outputs, strict=False)
+        ):
+            if output is None or len(self) != 1:
+                continue
+            one = self._corrected(position, output, both, intervals[name])
+            if one is not None:
+                found.append(one)
+        return tuple(found)
+
+    def _corrected(
+        self, position: int, output: OutputColumn, confidence: float, interval: Interval
+    ) -> CorrectedTotal | None:
+        plan = self._noise.plans[output.block]
+        subject = plan.subject_of(plan.block.aggregates[output.aggregate])
+        evidence = None if subject is None else self._evidence.get((output.block, subject))
+        if subject is None or evidence is None or plan.block.keys:
+            return None
+        (value,) = self._numbers(position).tolist()
+        found, name = evidence.share(confidence), self.columns[position]
+        if not math.isfinite(value) or found.share >= 1.0:
+            return None
+        part = left_out_of(plan, subject, (name,), found)
+        low, high = corrected_ends(float(interval.low[0]), float(interval.high[0]), found)
+        lattice = plan.looked_measure(subject).lattice
+        reach = evidence.reach * (1.0 if lattice is None else lattice.quantum)
+        best = max(low, max(0.0, value) / (1 - found.share))
+        best = best if high is None else min(best, high)
+        return CorrectedTotal(name, part.of, value, best, low, high, reach, part.limits)
 
     @property
     def tells_left_out(self) -> bool:
@@ -278,6 +323,7 @@ class Result(ReadableAnswer):
         for one in self.left_out:
             wider = self._narrower_than_left_out(one, confidence)
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
+        lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]
         return lines
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
@@ -322,7 +368,7 @@ class Result(ReadableAnswer):
         return display.html(self)
 
     def __getstate__(self) -> dict[str, object]:
-        state = {**self.__dict__, "_estimates": dict(self._estimates), "_unread": None}
+        state = {**self.__dict__, "_evidence": dict(self._evidence), "_unread": None}
         return {**state, "_explain": _Explained(self.plan)}
 
     def __deepcopy__(self, memo: object) -> Result:
