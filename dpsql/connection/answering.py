@@ -19,6 +19,7 @@ from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.accuracy.left_out import estimated_share
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import look_record, plan_record
+from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
@@ -37,7 +38,7 @@ from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
-from dpsql.results.explanation import Explanation, with_earlier
+from dpsql.results.explanation import Explanation, with_earlier, with_following
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEstimates, Result
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
@@ -100,6 +101,7 @@ class Answerer:
         self.releases = StoredReleases(
             self.paying_ledger, self.payer.analyst, self.preparer, self.tails.keys
         )
+        self.finer = FinerReleases(self.paying_ledger, self.payer.analyst)
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
@@ -145,6 +147,8 @@ class Answerer:
         if stored is not None:
             result = self.present_stored(prepared, question, stored)
             return self._answered(prepared, result, began)
+        if prepared.only_released:
+            return self._answered(prepared, self._following(prepared, fresh=fresh), began)
         alone = fresh and prepared.combine is not Combining.ALL
         together = None if alone else self._together(prepared, question)
         known = self._known_looks(prepared)
@@ -176,11 +180,20 @@ class Answerer:
         stored = None if prepared.fresh else self.releases.given(prepared)
         if stored is not None:
             explanation = replace(explanation, answered=stored.settled)
+        else:
+            explanation = self._offering(explanation, prepared)
         noises = [
             [block.noise for block in release.blocks if block.noise is not None]
             for release in self._joined_by_new(prepared, stored)
         ]
         return with_earlier(explanation, prepared.plan.blocks, noises)
+
+    def _offering(self, explanation: Explanation, prepared: Prepared) -> Explanation:
+        """Add to an explanation what would follow from finer releases, for nothing."""
+        found = None if prepared.fresh else self.finer.following(prepared)
+        plans = [] if found is None else [each.block.plan for each in found.blocks]
+        settled = None if found is None else found.settled
+        return with_following(explanation, settled, plans, only=prepared.only_released)
 
     def _joined_by_new(
         self, prepared: Prepared, stored: StoredRelease | None
@@ -250,6 +263,13 @@ class Answerer:
     def _together(self, prepared: Prepared, question: Question) -> Together | None:
         """Find the releases that a new one will be put together with, before it is paid for."""
         return self.releases.together(question, self.releases.before(prepared))
+
+    def _following(self, prepared: Prepared, *, fresh: bool) -> Result:
+        """Answer from what was released before by more keys; refuse what does not follow."""
+        found = None if fresh else self.finer.following(prepared)
+        if found is None:
+            raise nothing_released(fresh=fresh)
+        return self._present(prepared, found.blocks, replace(FREE, answered=found.settled))
 
     def _combined(
         self, prepared: Prepared, release: _Release, together: Together | None

@@ -34,8 +34,8 @@ SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
 # is the later one. Each only moves on, so that who may suspend need not be able to reopen.
 # ``events.stream`` is the charge of a stream: of one stream, each step is begun and published once.
-# ``releases`` are looked up by the start of a text, as a range that bytes decide: the languages of a
-# PostgreSQL database have other orders.
+# ``releases`` are looked up by the start of a text, as a range that bytes decide: the language of a
+# PostgreSQL database may have another order.
 # ``last`` is the event that changed a row last and says to what, ``tie`` its hash (``ties.py``).
 _TABLES = """
 CREATE TABLE events (

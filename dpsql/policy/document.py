@@ -83,6 +83,7 @@ from dpsql.policy.model import (
 from dpsql.policy.parameters import (
     AUTO,
     PARAMETERS,
+    AnswerFrom,
     AutomaticGroups,
     Combining,
     ContributionBounding,
@@ -146,6 +147,7 @@ class DefaultsSection(Section):
     max_error: float | None = _default("max_error")
     left_out_share: float = _default("left_out_share")
     combine: Combining = _default("combine")
+    answer_from: AnswerFrom = _default("answer_from")
 
     _checked = field_validator("*", mode="plain")(checked_parameter)
 
