@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.accuracy.left_out import estimated_share
 from dpsql.budget import BudgetReport, budget_report, payer
+from dpsql.budget.payer import delta_buys
 from dpsql.budget.question import look_record, plan_record
 from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
@@ -412,7 +413,10 @@ class Answerer:
     def _explained(self, prepared: Prepared) -> Explanation:
         """Return the plan, and how much work it may be."""
         explanation = prepared.explain()
-        return replace(explanation, limits=self.policy.limits if explanation.blocks else None)
+        if not explanation.blocks:
+            return explanation
+        bought = delta_buys(self.payer, Amount.charge(explanation.reserved))
+        return replace(explanation, limits=self.policy.limits, delta_buys=bought)
 
     def _report_progress(self, percent: int) -> None:
         try:

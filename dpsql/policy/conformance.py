@@ -299,12 +299,13 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
 
 def _check_accounts(policy: Policy) -> Iterator[Finding]:
     for account in policy.accounts.values():
-        if account.delta < policy.defaults.delta:
+        delta = policy.of_account(account.name).defaults.delta
+        if account.delta < delta:
             yield Finding(
                 "warning",
                 account.name,
                 f"the account's delta {account.delta:g} is below the default of a single query, "
-                f"{policy.defaults.delta:g}",
+                f"{delta:g}",
                 "Raise the account's delta, or lower defaults.delta.",
             )
 

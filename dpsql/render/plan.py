@@ -72,6 +72,10 @@ def _prices(explanation: Explanation) -> Table:
     else:
         text = "all of it, whatever comes out"
     _row(grid, "Pays", text)
+    if explanation.delta_buys is not None:
+        bought = explanation.delta_buys
+        text = f"the account's δ is for {bought:,} such question{'s' * (bought != 1)} in all"
+        _row(grid, "δ", text)
     if explanation.earlier:
         _row(grid, "Combines", _together(explanation))
     if explanation.follows is not None and not explanation.only_released:

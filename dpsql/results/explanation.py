@@ -159,6 +159,8 @@ class Explanation:
     ``combine`` ``all``. ``follows`` is when the account paid for the latest of the releases that
     the answer follows from, at no cost, with ``answer_from = released``; None if it does not.
     ``only_released`` says that it is asked for so: then it is refused where it does not follow.
+    ``delta_buys`` is for how many such questions the policy gives the account δ, whatever it has
+    left; None if they take none.
     """
 
     query: str
@@ -172,6 +174,7 @@ class Explanation:
     earlier: int = 0
     follows: str | None = None
     only_released: bool = False
+    delta_buys: int | None = None
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
