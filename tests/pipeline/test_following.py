@@ -57,7 +57,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "x INTEGER, y DOUBLE)"
         )
         writer.execute(
-            "INSERT INTO t SELECT i, i % 700, ['north', 'south', 'west', 'east'][1 + i % 4], "
+            "INSERT INTO t SELECT i, i % 601, ['north', 'south', 'west', 'east'][1 + i % 4], "
             "1 + i % 5, i % 2 = 0, i % 9, (i % 50) / 10 - 2 FROM range(3000) r(i)"
         )
     return path
@@ -242,6 +242,25 @@ def test_numbers_of_units_add_up_only_where_a_unit_is_in_one_group(
     assert not follows(connection, "SELECT region, count(DISTINCT x) FROM t GROUP BY region")
     again = "SELECT month, region, count(DISTINCT x) FROM t GROUP BY month, region"
     assert follows(connection, again)
+
+
+def test_a_twin_that_adds_up_numbers_of_units_is_caught(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one would that took a count of units for one of rows: 601 of them have 3000 rows."""
+    units = "count(DISTINCT v) AS n"
+    of = rules(unit="v")
+    place = connection._answerer.paying_ledger()
+    fine = f"SELECT region, month, {units} FROM t GROUP BY region, month"
+    monkeypatch.setattr("dpsql.pipeline.coarser._adds", lambda *given: True)
+    with dpsql.connect(connection._answerer.engine, of, place, "ana") as twin:
+        twin.sql(fine, epsilon=900.0)
+        ((found,),) = twin.sql(f"SELECT {units} FROM t", answer_from="released").fetchall()
+        ((true,),) = twin.sql(f"SELECT {units} FROM t", epsilon=900.0).fetchall()
+        assert abs(true - 601) < 10
+        assert found > 1.5 * true
+        monkeypatch.undo()
+        assert not follows(twin, f"SELECT {units} FROM t")
 
 
 def test_groups_that_are_not_all_released_are_not_added_up(connection: dpsql.Connection) -> None:
