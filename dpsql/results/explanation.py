@@ -115,8 +115,9 @@ class BlockExplanation:
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
-    of the price goes to telling what bounding leaves out. ``follows`` says of which release it is
-    the sum, if it could be answered from one for nothing.
+    of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
+    or sums the groups that come out. ``follows`` says of which release it is the sum, if it could
+    be answered from one for nothing.
     """
 
     table: str
@@ -141,6 +142,7 @@ class BlockExplanation:
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
+    counted: bool = False
     follows: str = ""
 
 
@@ -203,6 +205,7 @@ def explain_block(
         bounding=_bounding(plan),
         sql=sql,
         candidates=plan.candidates,
+        counted=block.counted,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
         score=_score(plan),
         base_rank=plan.base_rank,

@@ -20,6 +20,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.expressions.ranges import (
@@ -289,6 +290,7 @@ class Aggregates:
             raise self._not_numeric(call)
         filtered = call.filtered(argument)
         check_row_expression(filtered, self.text)
+        refuse_unlike(filtered, self.relation.type_of, self.text)
         return filtered
 
     def _of(
@@ -307,6 +309,7 @@ class Aggregates:
             )
         filtered = call.filtered(argument)
         check_row_expression(filtered, self.text)
+        refuse_unlike(filtered, self.relation.type_of, self.text)
         return Measure(kind, filtered, display(filtered), per_group=per_group)
 
     def _noted(self, measure: Measure) -> int:

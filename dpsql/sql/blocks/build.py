@@ -18,6 +18,7 @@ from dpsql.ir.query import Block, Key, Source, TopK
 from dpsql.sql.blocks.aggregates import Aggregates
 from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.expressions.call import is_aggregate
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
@@ -171,12 +172,14 @@ class _BlockBuilder:
         if where is None:
             return None
         check_row_expression(where.this, self.text)
+        refuse_unlike(where.this, self.relation.type_of, self.text)
         condition: exp.Expr = where.this.copy()
         return condition
 
     def _collect_keys(self) -> None:
         for expression in self._key_expressions():
             check_row_expression(expression, self.text)
+            refuse_unlike(expression, self.relation.type_of, self.text)
             columns = list(expression.find_all(exp.Column))
             if self.relation.identity_of(expression) is not Identity.NONE:
                 raise self.names.refuse(
@@ -185,7 +188,7 @@ class _BlockBuilder:
                     expression,
                     hint="Count units with COUNT(DISTINCT ...) per some other column.",
                 )
-            if self._is_link_key(expression):
+            if self._is_link_key(expression) or self._equals_unit(expression):
                 raise self.names.refuse(
                     f"each value of {output_name(expression.unnest())} belongs to one "
                     f"{self.relation.unit_name}, so its group would be too small to release",
@@ -213,6 +216,14 @@ class _BlockBuilder:
         column = key.unnest()
         field = self.relation.field_of(column.name) if isinstance(column, exp.Column) else None
         return field is not None and field.origin in self.link_keys
+
+    def _equals_unit(self, key: exp.Expr) -> bool:
+        """Tell whether a join made a key equal to the unit, with the same consequences."""
+        column = key.unnest()
+        if not isinstance(column, exp.Column):
+            return False
+        alike = (f for columns in self.relation.equal if column.name in columns for f in columns)
+        return any(name == self.unit_column or self.relation.is_unit(name) for name in alike)
 
     def _check_spelling(self, key: exp.Expr) -> None:
         """Refuse keys whose values may be equal and look different; a cast gives them one look."""
@@ -415,7 +426,7 @@ class _BlockBuilder:
         self.select.set("from_", exp.From(this=released))
         self.select.set("joins", None)
         having = self.select.args.get("having")
-        self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
+        self.select.set("where", exp.Where(this=having.this) if having is not None else None)
         self.select.set("having", None)
         if self.select.args.get("group") is None and not self.aggregates.found:
             self.select.set("distinct", None)  # its columns are the keys: groups are distinct

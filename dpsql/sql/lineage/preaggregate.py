@@ -18,6 +18,7 @@ from sqlglot import exp
 from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
@@ -90,6 +91,7 @@ class _PerUnit:
         self._check()
         for key in self.keys:
             check_row_expression(key, self.names.text)
+            refuse_unlike(key, self.source.type_of, self.names.text)
             known = self._key_field(key)
             self._column(to_sql(key), known, Computed(known.column, key))
         items = [self._item(item) for item in self.select.expressions]
@@ -203,6 +205,7 @@ class _PerUnit:
         if argument is None:
             return function.value, known, UnitValue(known.column, function, None)
         check_row_expression(argument, self.names.text)
+        refuse_unlike(argument, self.source.type_of, self.names.text)
         text = f"{function.value} {to_sql(argument)}"
         return text, known, UnitValue(known.column, function, argument.copy())
 

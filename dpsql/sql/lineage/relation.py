@@ -131,6 +131,11 @@ class Relation:
         """Return the field behind a column of generated SQL."""
         return self._by_column.get(column)
 
+    def type_of(self, column: str) -> str:
+        """Return the type of a column of generated SQL; empty if there is no such column."""
+        found = self.field_of(column)
+        return "" if found is None else found.type
+
     def is_unit(self, column: str) -> bool:
         """Tell whether a column of generated SQL holds the unit in every row."""
         found = self.field_of(column)
