@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
+_FOLLOWS = "The answer follows from what was released: with answer_from = released it costs nothing"
+
 _Looks = Mapping[str, ReleasedLook]  # by fingerprint
 
 
@@ -311,7 +313,8 @@ class Answerer:
         except BudgetExceeded as error:
             for _, reserved in looks:
                 self.paying_ledger().settle(reserved, Amount())
-            error.hint = _affordable(prepared, error) or error.hint
+            follows = self.finer.following(prepared) is not None
+            error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return _Charges(charge, tuple(looks))
 

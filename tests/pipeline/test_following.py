@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dpsql
 from dpsql.connection.statements import Arguments
-from dpsql.errors import LedgerError, QueryRefused
+from dpsql.errors import BudgetExceeded, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.mechanisms.combination import PublishedNoise
 from dpsql.pipeline.release_codec import decode_finer
@@ -341,6 +341,18 @@ def test_no_row_is_read_and_nothing_is_written(
         assert ledger.head() == head
         with pytest.raises(AssertionError):
             connection.sql(COARSE)
+
+
+def test_who_has_spent_all_is_told_what_still_follows(opened: Open) -> None:
+    with opened(replace(rules(), accounts={"ana": AccountPolicy("ana", 2.0, 1e-6)})) as spent:
+        spent.sql(FINE, epsilon=1.9)
+        with pytest.raises(BudgetExceeded) as refused:
+            spent.sql(COARSE)
+        assert "answer_from = released" in str(refused.value.hint)
+        assert spent.sql(COARSE, answer_from="released").added_up
+        with pytest.raises(BudgetExceeded) as refused:
+            spent.sql("SELECT count(x) FROM t")
+        assert "answer_from" not in str(refused.value.hint)
 
 
 # -- what is never used -----------------------------------------------------------------------
