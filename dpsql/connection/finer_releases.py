@@ -15,6 +15,7 @@ from dpsql.pipeline.fingerprint import rows_fingerprint
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.release_codec import decode_finer
 from dpsql.pipeline.released import ReleasedBlock
+from dpsql.policy.parameters import Combining
 
 MAX_FINER = 32
 """How many releases of the same rows a coarser question is looked for in, the latest."""
@@ -41,17 +42,18 @@ class FinerReleases:
             return None
         blocks: list[ReleasedBlock] = []
         for block in prepared.blocks:
-            found = self._nearest(block)
+            found = self._nearest(block, series=prepared.combine is not Combining.ALL)
             if found is None:
                 return None
             blocks.append(found)
         times = [each.block.plan.added.settled for each in blocks if each.block.plan.added]
         return Following(max(times), tuple(blocks)) if blocks else None
 
-    def _nearest(self, block: PreparedBlock) -> ReleasedBlock | None:
+    def _nearest(self, block: PreparedBlock, *, series: bool) -> ReleasedBlock | None:
         """Find what is nearest to the truth, of what follows from several the latest.
 
-        That depends on the laws of their noise alone, which are public.
+        That depends on the laws of their noise alone, which are public. In a ``series`` nothing
+        before the latest that was asked for afresh is looked at: the rows were others then.
         """
         rows = rows_fingerprint(block.plan.block)
         kept = self._ledger().stored_on_rows(self._analyst, rows, MAX_FINER)
@@ -59,8 +61,11 @@ class FinerReleases:
         for each in reversed(kept):
             finer = decode_finer(each.payload)
             answer = None if finer is None else added_up(block, finer, each.settled)
-            if answer is not None:
-                found.append(answer)
+            if finer is None or answer is None:
+                continue
+            found.append(answer)
+            if series and finer.noise.alone:
+                break
         return min(found, key=_noise_of, default=None)
 
 

@@ -137,9 +137,10 @@ def _maximum(name: str) -> Any:
 
 
 class DefaultsSection(Section):
-    """What a query uses unless it says otherwise. A δ of None is a part of the account's."""
+    """What a query uses unless it says otherwise."""
 
     epsilon: float = _default("epsilon")
+    # None is a part of the account's.
     delta: float | None = Field(
         default=None,
         description="Chance that the guarantee of one query fails: far below 1 / number of units. "

@@ -170,6 +170,16 @@ def test_the_sum_is_of_the_latest_release_where_several_are_as_near(
     assert connection.sql(asked, answer_from="released", epsilon=0.01).fetchall() == [(total,)]
 
 
+def test_what_is_before_a_fresh_release_is_left_alone(connection: dpsql.Connection) -> None:
+    old = connection.sql(FINE, epsilon=5.0)
+    new = connection.sql(FINE, epsilon=1.0, fresh=True)
+    totals = [sum(row[2] for row in each.fetchall()) for each in (old, new)]
+    asked = "SELECT count(*) FROM t"
+    assert connection.sql(asked, answer_from="released").fetchall() == [(totals[1],)]
+    all_of_them = connection.sql(asked, answer_from="released", combine="all")
+    assert all_of_them.fetchall() == [(totals[0],)]
+
+
 def test_averages_follow_from_the_noisy_sums_and_counts(connection: dpsql.Connection) -> None:
     asked = "SELECT month, region, avg(y) AS a, var_pop(y) AS v FROM t GROUP BY month, region"
     connection.sql(asked, epsilon=900.0)
