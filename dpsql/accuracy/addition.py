@@ -13,13 +13,13 @@ def added_error(
     """Bound the error of a measure that was added up, in the answer's units.
 
     It holds with this confidence. Rounding goes on top, at its worst in each group: of exact sums
-    to the steps of a coarse lattice, and of noise in halves of a step to whole numbers.
+    to the steps of a coarse lattice, and of noise in parts of a step to whole numbers.
     """
     noise, measure = added.noises[index], plan.measures[index].measure
     margin = summed_margin(noise, added.groups, float(1 - confidence))
     if measure.lattice is not None and measure.lattice.coarsening > 1:
         margin += added.groups
-    if plan.is_whole(aggregate) and noise.halves:
+    if plan.is_whole(aggregate) and noise.fractional:
         margin += 0.5 * added.groups
     return float(margin * measure.step)
 

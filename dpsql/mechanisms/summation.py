@@ -1,8 +1,9 @@
 """Several noisy values of one release added up, and how far their sum is off: post-processing.
 
-Let each of n values be x_i + Z_i. Independent noise adds up to the sum of n draws. Correlated noise
-is half of an own draw and of one that all values share, so that n of them have half the sum of n
-own draws and n/2 times the shared one: it grows faster than the root of n.
+Let each of n values be x_i + Z_i. Independent noise adds up to the sum of n draws. Correlated and
+elliptic noise is an own draw and one that all values share, in halves of a step or finer ones, so
+that n of them have the sum of n own draws and n times the shared one: it grows faster than the root
+of n.
 
 Sums are lattice noise themselves. Their law is found exactly, from the characteristic functions of
 the draws: for a discrete Laplace with s = 2 sinh²(1/2b) that is s / (s + 1 - cos t), for a discrete
@@ -22,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsql.mechanisms.additive import CorrelatedGaussian, Steps
+from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.combination import PublishedNoise
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
@@ -62,10 +63,9 @@ def summed_margin(noise: PublishedNoise, count: int, risk: float) -> float:
 
 def _draws(noise: PublishedNoise, count: int) -> tuple[tuple[_Draws, ...], float]:
     """List what a sum of noises is made of, and the steps that it is counted in."""
-    if isinstance(noise.noise, CorrelatedGaussian):
-        (_, own), (_, shared) = noise.parts
-        return (_Draws(own, 1, count), _Draws(shared, count, 1)), 0.5
-    return (_Draws(noise.noise.noise, 1, count),), 1.0
+    (unit, own), *rest = noise.parts
+    shared = (_Draws(law, count, 1) for _, law in rest)  # one draw, in the steps of the own ones
+    return (_Draws(own, 1, count), *shared), unit
 
 
 @lru_cache(maxsize=1024)

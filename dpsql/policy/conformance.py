@@ -298,8 +298,24 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
 
 
 def _check_accounts(policy: Policy) -> Iterator[Finding]:
+    if not policy.accounts:
+        yield Finding(
+            "warning",
+            "accounts",
+            "there is none, so nobody can ask anything",
+            "Add one: accounts: {ana: {epsilon: 3, delta: 1e-6}}.",
+        )
     for account in policy.accounts.values():
         delta = policy.of_account(account.name).defaults.delta
+        if account.epsilon < policy.defaults.epsilon:
+            yield Finding(
+                "warning",
+                account.name,
+                f"the account's epsilon {account.epsilon:g} is below the default of a single "
+                f"query, {policy.defaults.epsilon:g}",
+                "Raise the account's epsilon, or lower defaults.epsilon: as it is, each query has "
+                "to ask for less.",
+            )
         if account.delta < delta:
             yield Finding(
                 "warning",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.combination import PublishedNoise
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.summation import _chernoff, _continuous, _draws, summed_margin, summed_std
 
@@ -36,11 +37,11 @@ def spread_out(law: Law, factor: int) -> Law:
 
 def exact(noise: PublishedNoise, count: int) -> tuple[Law, float]:
     """The law of the sum by plain convolution, in units of this many steps."""
-    if isinstance(noise.noise, CorrelatedGaussian):
-        (_, own), (_, shared) = noise.parts
-        laws, unit = [pmf(own)] * count + [spread_out(pmf(shared), count)], 0.5
-    else:
+    if isinstance(noise.noise, IndependentNoise):
         laws, unit = [pmf(noise.noise.noise)] * count, 1.0
+    else:
+        (unit, own), (_, shared) = noise.parts
+        laws = [pmf(own)] * count + [spread_out(pmf(shared), count)]
     total = np.ones(1)
     for law in laws:
         total = np.convolve(total, law)
@@ -78,6 +79,8 @@ NOISES = [
     correlated(0.6, 16),
     correlated(1.0, 2),
     correlated(4.0, 81),
+    PublishedNoise(EllipticGaussian(2.5, 0.9, 4, 1, 12), 3),
+    PublishedNoise(EllipticGaussian(0.8, 1.2, 2, 1, 30), 2),
 ]
 
 
@@ -89,7 +92,7 @@ def test_margins_hold_and_none_that_is_much_smaller_does(
 ) -> None:
     margin = summed_margin(noise, count, risk)
     assert outside(noise, count, margin) <= risk
-    unit = 0.5 if noise.halves else 1.0
+    _, unit = _draws(noise, count)
     if margin >= unit and count > 1:
         assert outside(noise, count, margin - unit) > risk * 0.998 - 1e-8
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import (
     Aggregate,
@@ -37,9 +38,11 @@ from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.syntax.dialect import MAX_ERROR
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import display, output_name
+from dpsql.sql.syntax.text import display, output_name, written_name
 
 _COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
+AGGREGATE_NAMES = tuple(fold(name) for kind in AggregateKind for name in kind.value.written)
+"""What aggregates over private rows may be called; most may be called otherwise as well."""
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
     "or of a sample), MEDIAN and QUANTILE, each with FILTER."
@@ -326,7 +329,7 @@ class Aggregates:
     # -- refusals -----------------------------------------------------------------------------
 
     def _not_available(self, function: exp.AggFunc) -> QueryRefused:
-        name = function.sql_name().lower()
+        name = written_name(function)
         extreme = isinstance(function, exp.Min | exp.Max | exp.ArgMax | exp.ArgMin)
         reveals = f"{name} reveals the value of a single row"
         return self._refusal(
@@ -364,9 +367,10 @@ class Aggregates:
             "the summed expression has no declared bounds",
             "unbounded_sum",
             call.function,
-            hint=f"Say where its values are clamped: {call.function.sql_name()}(x, {PER_ROW} => "
-            "(lower, upper)). Or ask the data owner to declare lower and upper for its columns "
-            f"under tables.{self.policy.name}.columns in the policies file.",
+            hint="Say where its values are clamped: "
+            f"{written_name(call.function).upper()}(x, {PER_ROW} => (lower, upper)). Or ask the "
+            "data owner to declare lower and upper for its columns under "
+            f"tables.{self.policy.name}.columns in the policies file.",
         )
 
     def _refusal(

@@ -7,6 +7,7 @@ LIMIT, window functions) is left standing on those columns, as part of the publi
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Iterator
 
 from sqlglot import exp
@@ -15,8 +16,9 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
-from dpsql.sql.blocks.aggregates import Aggregates
+from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
+from dpsql.sql.expressions.allowlist import FUNCTION_NAMES
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
@@ -24,12 +26,13 @@ from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import refuse_deep
-from dpsql.sql.syntax.text import output_name, put
+from dpsql.sql.syntax.text import output_name, put, written_name
 
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
     | {"offset", "distinct", "windows", "with_"}
 )
+_ALIKE = 0.7  # of two names: above it, one may be meant by the other
 Descend = Callable[[exp.Query], None]
 
 
@@ -353,6 +356,9 @@ class _BlockBuilder:
         )
 
     def _ungrouped(self, node: exp.Column) -> QueryRefused:
+        call = _unknown_call(node)
+        if call is not None:
+            return self._unknown_function(call)
         if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
             return self._raw_rows(node)
         return self.names.refuse(
@@ -360,6 +366,18 @@ class _BlockBuilder:
             "column_not_grouped",
             node,
             hint="Add it to GROUP BY, or put it inside COUNT, SUM or AVG.",
+        )
+
+    def _unknown_function(self, call: exp.Anonymous) -> QueryRefused:
+        """Build the error for private rows in a function that is none of those known here."""
+        name = written_name(call)
+        close = difflib.get_close_matches(name, (*AGGREGATE_NAMES, *FUNCTION_NAMES), 1, _ALIKE)
+        meant = f"Did you mean {close[0]}? " if close else ""
+        return self.names.refuse(
+            f"the function {name} is not available over private rows",
+            "expression_not_allowed",
+            call,
+            hint=f"{meant}docs/sql.md lists the aggregates and the functions of a row.",
         )
 
     def _raw_rows(self, node: exp.Expr) -> QueryRefused:
@@ -421,6 +439,9 @@ class _BlockBuilder:
     def _detach_private_clauses(self) -> None:
         """Leave a SELECT over the released table: no WHERE, no GROUP BY, HAVING as WHERE."""
         if not self.keys and not self.aggregates.found:
+            unknown = self.select.find(exp.Anonymous)
+            if unknown is not None:
+                raise self._unknown_function(unknown)
             raise self._raw_rows(self.select)
         released = exp.Table(this=exp.to_identifier(self.name))
         self.select.set("from_", exp.From(this=released))
@@ -431,6 +452,16 @@ class _BlockBuilder:
         if self.select.args.get("group") is None and not self.aggregates.found:
             self.select.set("distinct", None)  # its columns are the keys: groups are distinct
         self.select.set("group", None)
+
+
+def _unknown_call(node: exp.Expr) -> exp.Anonymous | None:
+    """Find the innermost function around a node that the parser does not know."""
+    above = node.parent
+    while above is not None and not isinstance(above, exp.Query):
+        if isinstance(above, exp.Anonymous):
+            return above
+        above = above.parent
+    return None
 
 
 def _has_aggregate(node: exp.Expr) -> bool:

@@ -32,7 +32,7 @@ from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.tables import Cte, Scope
 from dpsql.sql.syntax.options import refuse_options, take_options
 from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import to_sql
+from dpsql.sql.syntax.text import to_sql, written_name
 from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
@@ -117,7 +117,7 @@ def _refuse_forbidden(tree: exp.Query, text: str) -> None:
             )
         if isinstance(node, exp.Func) and _function_name(node) in TAIL_FORBIDDEN_FUNCTIONS:
             raise QueryRefused(
-                f"the function {_function_name(node)} is not available",
+                f"the function {written_name(node)} is not available",
                 code="function_not_allowed",
                 place=place_of(text, node),
                 hint="Functions compute from their arguments; files, settings, other statements "

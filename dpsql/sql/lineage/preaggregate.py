@@ -24,7 +24,7 @@ from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
-from dpsql.sql.syntax.text import output_name, put, to_sql
+from dpsql.sql.syntax.text import output_name, put, to_sql, written_name
 
 _COUNTED = ColumnPolicy(0, 2**53)
 _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -240,7 +240,7 @@ class _PerUnit:
             plain = isinstance(argument, exp.Expr) and not isinstance(argument, exp.Order)
         if not known or not plain or function.expressions or call.order is not None:
             raise self.names.refuse(
-                f"{function.sql_name().lower()} in this form is not available per privacy unit",
+                f"{written_name(function)} in this form is not available per privacy unit",
                 "aggregate_not_supported",
                 node,
                 hint="Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN and MAX, each "
