@@ -51,7 +51,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 MADE_BY_DPSQL = ("Connection", "Result", "Cursor", "Ledger", "Owner")
 """Classes whose constructor is not for callers."""
-INTERNAL = {"refuse_closed"}
+INTERNAL = {"refuse_closed", "ends"}
 """Methods that one part of dpsql offers another."""
 
 INTRODUCTION = """\

@@ -41,6 +41,7 @@ from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
 from dpsql.results.explanation import Explanation, with_earlier, with_following
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEstimates, Result
+from dpsql.results.rows import HeldAnswer
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ class Answerer:
         """
         began = time.monotonic()
         prepared = self.preparer.prepare(question)
+        if prepared.empty:
+            return self._answered(prepared, self._columns_alone(prepared), began)
         if not prepared.blocks:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
         fresh = question.fresh or prepared.fresh
@@ -402,6 +405,12 @@ class Answerer:
             AnswerNoise(query.outputs, query.supports, plans, counts, uniform),
             _estimates(prepared, looks),
         )
+
+    def _columns_alone(self, prepared: Prepared) -> Result:
+        """Present the columns of a statement whose text says that it has no rows: nothing runs."""
+        columns = prepared.shown
+        nothing = HeldAnswer([c.name for c in columns], [c.type for c in columns], [])
+        return Result(nothing, lambda: self._explained(prepared))
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
         """Log what an answer cost, and how long it took; what was asked is told by its digest."""

@@ -89,7 +89,8 @@ class Connection(CursorConnection):
         """Answer a query under differential privacy, or one of the statements beside SELECT.
 
         Those are EXPLAIN SELECT, SET and RESET of a privacy parameter for the rest of this
-        connection, SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS and DESCRIBE: they cost nothing.
+        connection, SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS and DESCRIBE, and what tools ask to
+        find tables and columns, as PRAGMA table_info and LIMIT 0: they cost nothing.
 
         ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
         and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
@@ -165,6 +166,10 @@ class Connection(CursorConnection):
                 self._answerer.close()
                 for resource in self._owned:
                     resource.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return f"<dpsql.Connection of {self._answerer.payer.path}{closed}>"
 
     def __enter__(self) -> Connection:
         return self

@@ -172,8 +172,10 @@ class Statements:
                 return listings.BUDGET_COLUMNS
             case Show(ShowSubject.TABLES):
                 return listings.TABLE_COLUMNS
-            case Describe():
+            case Describe() | Show(ShowSubject.ALL_TABLES | ShowSubject.DATABASES):
                 return self._listing(statement).columns
+            case Show(ShowSubject.SCHEMAS):
+                return listings.SCHEMA_COLUMNS
         return listings.PARAMETER_COLUMNS
 
     def _listed(self, listing: Listing, explanation: Explanation) -> Result:
@@ -214,6 +216,15 @@ class Statements:
                 with _at(place):
                     self._answerer.views.drop(name)
                 return listings.view_listing(self._answerer.views.all())
+            case Show(ShowSubject.ALL_TABLES):
+                return listings.all_table_listing(self._policy, self._answerer.engine.schema())
+            case Show(ShowSubject.DATABASES):
+                return listings.database_listing(self._policy)
+            case Show(ShowSubject.SCHEMAS):
+                return listings.schema_listing(self._policy)
+            case Describe(table, place, engine=True):
+                schema = self._answerer.engine.schema()
+                return listings.table_info_listing(self._policy, schema, table, place)
             case Describe(table, place) if self._is_view(table):
                 return listings.view_column_listing(self._answerer.views.prepared(table))
             case Describe(table, place):

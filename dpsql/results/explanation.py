@@ -12,6 +12,7 @@ from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.accuracy.wording import sum_words
 from dpsql.core import display
+from dpsql.core.formatting import upper_figures
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import (
     BlockPlan,
@@ -116,8 +117,9 @@ class BlockExplanation:
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
     of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
-    or sums the groups that come out. ``follows`` says of which release it is the sum, if it could
-    be answered from one for nothing.
+    or sums the groups that come out. ``groups_chosen`` says what became of
+    ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
+    ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
     """
 
     table: str
@@ -142,6 +144,7 @@ class BlockExplanation:
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
+    groups_chosen: str = ""
     counted: bool = False
     follows: str = ""
 
@@ -180,10 +183,13 @@ class Explanation:
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
-        return json.dumps(asdict(self), indent=2, default=str)
+        return json.dumps(upper_figures(asdict(self)), indent=2, default=str)
 
     def __repr__(self) -> str:
         return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
 
 def explain_block(
@@ -221,6 +227,7 @@ def explain_block(
         rates=rates,
         steps=_steps(plan),
         left_out=_left_out_figures(plan, looks),
+        groups_chosen=block.groups_chosen,
     )
 
 

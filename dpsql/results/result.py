@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,14 @@ from dpsql.accuracy.left_out import (
 )
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
-from dpsql.engines.duckdb import raise_if_interrupted
-from dpsql.errors import InterfaceError
 from dpsql.ir.plan import AddedUp, BlockPlan
 from dpsql.ir.query import OutputColumn
 from dpsql.results.explanation import Explanation
-from dpsql.results.rows import Answer, Row
+from dpsql.results.frames import require_package
+from dpsql.results.reading import ReadableAnswer
+from dpsql.results.rows import Answer
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
     from matplotlib.axes import Axes
 
 
@@ -92,6 +89,16 @@ class AnswerNoise:
     uniform: tuple[bool, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """A plan that has been explained, which an answer takes along where no connection is."""
+
+    plan: Explanation
+
+    def __call__(self) -> Explanation:
+        return self.plan
+
+
 LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
 """Estimates of what bounding left out, by the block and the measure they are of.
 
@@ -99,12 +106,13 @@ The last part of a key is True for those of values outside their bounds.
 """
 
 
-class Result:
+class Result(ReadableAnswer):
     """The answer to one statement.
 
     ``columns``: names. ``cost``: a :class:`Cost`. ``plan``: an :class:`Explanation`, with no blocks
     where nothing private was asked for. Rows come as Python tuples (``fetchall``), Arrow, pandas or
-    polars.
+    polars. It can be pickled, for other processes and caches, and what comes back needs no
+    connection.
     """
 
     def __init__(
@@ -115,9 +123,8 @@ class Result:
         noise: AnswerNoise = AnswerNoise(),
         left_out: LeftOutEstimates = MappingProxyType({}),
     ) -> None:
+        super().__init__(answer, len(answer.names) - len(noise.supports))
         self._estimates = left_out
-        self._answer = answer
-        self._width = len(answer.names) - len(noise.supports)
         self._noise = noise
         self._explain = explain
         self.cost = cost
@@ -153,59 +160,6 @@ class Result:
         """The names of the mechanisms that released its blocks, in their order."""
         return tuple(plan.selection.name for plan in self._noise.plans)
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in order."""
-        return self._answer.names[: self._width]
-
-    @property
-    def types(self) -> list[str]:
-        """The DuckDB types of the columns."""
-        return self._answer.types[: self._width]
-
-    def fetchall(self) -> list[Row]:
-        """Collect all rows as tuples of Python values."""
-        return self._answer.fetchall(self._width)
-
-    def __len__(self) -> int:
-        return len(self.fetchall())
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.fetchall())
-
-    def arrow(self) -> pyarrow.Table:
-        """Return a pyarrow Table.
-
-        Raises ``InterfaceError`` if pyarrow is not installed, or has no type for a column.
-        """
-        table: pyarrow.Table = self._through("pyarrow", "arrow", lambda rows: rows.to_arrow_table())
-        return table
-
-    def df(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
-        frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
-        return frame
-
-    def pl(self) -> polars.DataFrame:
-        """Return a polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
-        require_package("pyarrow", "polars")
-        frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
-        return frame
-
-    def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
-        require_package(module, extra)
-        rows = self._answer.relation(self._width)
-        try:
-            return convert(rows)
-        except Exception as error:  # noqa: BLE001 (each package has its own, which may quote values)
-            raise_if_interrupted(error)
-            raise InterfaceError(
-                f"{module} has no type for some column of the answer",
-                code="no_frame_type",
-                hint="Cast the column to VARCHAR in an outer query, which asks nothing new, or "
-                "read the answer with fetchall().",
-            ) from None
-
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Compute confidence intervals for the noise of each aggregate returned as released.
 
@@ -237,9 +191,9 @@ class Result:
 
     def plot(
         self,
-        *,
         x: str | Sequence[str] | None = None,
         y: str | None = None,
+        *,
         confidence: float = 0.95,
         ax: Axes | None = None,
     ) -> Axes:
@@ -369,17 +323,16 @@ class Result:
     def __repr__(self) -> str:
         return display.text(self)
 
+    def to_html(self) -> str:
+        """Write the answer as notebooks show it: a table in HTML, and what it means."""
+        return display.html(self)
+
     def _repr_html_(self) -> str:
         return display.html(self)
 
+    def __getstate__(self) -> dict[str, object]:
+        state = {**self.__dict__, "_estimates": dict(self._estimates), "_unread": None}
+        return {**state, "_explain": _Explained(self.plan)}
 
-def require_package(module: str, extra: str) -> None:
-    """Raise ``InterfaceError`` unless a package that one of dpsql's extras installs is there."""
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        raise InterfaceError(
-            f"{module} is not installed",
-            code="missing_package",
-            hint=f"Install it with: pip install 'dpsql[{extra}]'",
-        ) from None
+    def __deepcopy__(self, memo: object) -> Result:
+        return copy(self)  # nothing that it refers to ever changes

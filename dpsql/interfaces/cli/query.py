@@ -14,8 +14,8 @@ from dpsql.core.kept_files import refuse_kept
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget.ledgers import announce, located
-from dpsql.interfaces.cli.files import new_file
 from dpsql.interfaces.cli.printing import progress_bar, remark, show
+from dpsql.interfaces.new_files import new_file
 
 if TYPE_CHECKING:
     from dpsql.results.result import Result
@@ -109,7 +109,7 @@ def _destination(
 ) -> Callable[[bytes], None] | None:
     """Return what writes the answer to its file, or None; refuse what cannot be written."""
     if format_ in _BINARY:
-        from dpsql.results.result import require_package
+        from dpsql.results.frames import require_package
 
         require_package("pyarrow", "arrow")
         if target is None and _is_terminal():

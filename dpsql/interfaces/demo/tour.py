@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,8 +57,9 @@ SELECT dest, COUNT(DISTINCT tailnum) AS aircraft
 FROM flights
 GROUP BY dest
 ORDER BY aircraft DESC""",
-    "Airports that few aircraft serve are left out; `dpsql explain` says how few.",
-    {"epsilon": 1.0, "max_groups_contributed": 20},
+    "Airports that few aircraft serve are left out; `dpsql explain` says how few. At how many "
+    "airports one aircraft counts was found out privately, as a part of the price.",
+    {"epsilon": 1.0},
 )
 _KNOWN = _Question(
     "A histogram over declared keys",
@@ -333,10 +337,24 @@ def _receipt(answers: list[tuple[_Question, Result]], report: BudgetReport) -> T
     return table
 
 
+def _this_command() -> str:
+    """Return what runs this dpsql again: its name where that is found, else where it lies."""
+    started = Path(sys.argv[0]).absolute()
+    beside = started if started.name == "dpsql" else Path(sys.executable).with_name("dpsql")
+    if not beside.exists():
+        return f"{shlex.quote(sys.executable)} -m dpsql"
+    found = shutil.which("dpsql")
+    if found is not None and os.path.samefile(found, beside):
+        return "dpsql"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if here in beside.parents else beside))
+
+
 def _farewell(path: Path, policies: Path, ledger: Path) -> None:
     click.echo(
         "\nAsk your own, from the same budget:\n\n"
-        '  dpsql query "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month" \\\n'
+        f"  {_this_command()} query \\\n"
+        '    "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month" \\\n'
         f"    --database {path} --policies {policies} \\\n"
         f"    --ledger {ledger} --analyst {ANALYST}"
     )

@@ -16,7 +16,13 @@ from dpsql.core.schema import Schema, fold
 from dpsql.core.wordlists import phrases, words
 from dpsql.ir.measures import AggregateKind
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, UNLIMITED
+from dpsql.policy.parameters import (
+    AUTO,
+    PARAMETER_NAMES,
+    PARAMETERS,
+    UNLIMITED,
+    AutomaticGroups,
+)
 
 AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
 NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
@@ -90,7 +96,9 @@ def _values(policy: Policy, name: str) -> tuple[str, ...]:
     spec = PARAMETERS[name]
     if spec.words:
         return spec.words
-    given = [getattr(policy.defaults, name), getattr(policy.maxima, name, None)]
+    default = getattr(policy.defaults, name)
+    usual = default.usual if isinstance(default, AutomaticGroups) else default
+    given = [usual, getattr(policy.maxima, name, None)]
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]
     if spec.unlimited and getattr(policy.maxima, name) is UNLIMITED:
         texts.append("unlimited")
@@ -114,6 +122,8 @@ class Argument(Enum):
     TOPIC = "topic"
     COLUMN = "column"
     SQL = "SQL"
+    QUERY = "saved query"
+    NAMED_SQL = "name and SQL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +137,13 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All names: of the database, of commands and what they take, and of the last answer."""
+    """All names: of the database, of commands and what they take, of the last answer, and of the
+    queries that are saved."""
 
     catalog: Catalog
     commands: Mapping[str, Argument] = field(default_factory=dict)
     answer: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
 
 
 def matching(prefix: str, texts: Iterable[str], note: str) -> Iterator[Suggestion]:
