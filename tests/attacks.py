@@ -740,6 +740,14 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
             "unknown_mechanism",
         ),
         (
+            "select with differential_privacy options(answer_from = released) c, count(*) from visits group by c",
+            "nothing_released",
+        ),
+        (
+            "select with differential_privacy options(answer_from = released, fresh = true) count(*) from visits",
+            "nothing_released",
+        ),
+        (
             "select with differential_privacy options(max_groups_contributed = unlimited) k, count(*) from visits group by k",
             "no_mechanism",
         ),

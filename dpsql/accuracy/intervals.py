@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsql.accuracy.addition import added_error, added_scale
 from dpsql.accuracy.combination import (
     combined_error,
     combined_scale,
@@ -58,7 +59,8 @@ def interval_of(
     computed from several, or else the aggregate itself. Each interval covers, with at least this
     probability, the value without noise. Where groups are named in rounds, that is the value as it
     was counted, whatever it was scaled to: then the interval takes in the released value too.
-    Where releases are put together, it is the mean of what each would be without noise.
+    Where releases are put together, it is the mean of what each would be without noise. Where a
+    finer release was added up, it is the sum of its values without noise.
     """
     aggregate = plan.block.aggregates[index]
     if plan.block.combines:
@@ -164,10 +166,12 @@ def noise_scales(plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> 
     """Compute the scale of the noise on an aggregate of one measure, in the answer's units.
 
     ``columns`` are those of ``interval_columns``; the answer has one value for each row. Of what is
-    put together from several releases it is the standard deviation.
+    put together from several releases, or added up, it is the standard deviation.
     """
     (measure,) = plan.block.aggregates[index].measures
     step = plan.measures[measure].measure.step
+    if plan.added is not None:
+        return np.full_like(columns[0], added_scale(plan, plan.added, measure))
     if plan.block.combines:
         return _combined_scales(plan, measure, columns[-1])
     if not plan.block.cascades:
@@ -193,6 +197,8 @@ def _margin(
     plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
 ) -> float:
     """Compute half the interval's width: the noise's margin, and what rounding can add."""
+    if plan.added is not None:
+        return added_error(plan, plan.added, aggregate, index, confidence)
     margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))
     return _with_rounding(plan, aggregate, index, margin)
 

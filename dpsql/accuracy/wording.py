@@ -83,7 +83,9 @@ def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = Fals
     ]
     if len(parts) > MAX_SUMMARISED_PARTS:
         lines.append(f"… and {len(parts) - MAX_SUMMARISED_PARTS} more parts.")
-    if stored:
+    if any(part.plan.added is not None for part in parts):
+        lines.insert(0, "This answer follows from what was released before; it cost nothing.")
+    elif stored:
         lines.insert(0, "This answer was given before; it cost nothing again.")
     return "\n".join(line for line in lines if line)
 
@@ -96,6 +98,7 @@ def _heading(part: Part) -> str:
 def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _accuracy(part, confidence)
     yield from _together(part)
+    yield from _added(part.plan)
     yield from _ranks(part.plan, confidence)
     yield from _groups(part)
     yield from _groups_per_unit(part.plan)
@@ -143,6 +146,36 @@ def _together(part: Part) -> Iterator[str]:
             f"Values are combined from {len(plan.combined)} releases of this question{each}: the "
             "true ones are those of the rows as they were then, on weighted average."
         )
+
+
+def _added(plan: BlockPlan) -> Iterator[str]:
+    """Say of which release values are sums, and of what that is true."""
+    if plan.added is not None:
+        yield f"Values are {sum_words(plan)}."
+
+
+def sum_words(plan: BlockPlan) -> str:
+    """Say of which release a plan's values are sums, and what that left out.
+
+    Empty for values of their own.
+    """
+    added = plan.added
+    if added is None:
+        return ""
+    keys = ", ".join(map(_name, added.keys))
+    whose = f"those of the release by {keys} of {added.settled[:10]}"
+    if added.groups > 1:
+        whose = f"sums of {added.groups:,} groups of the release by {keys} of {added.settled[:10]}"
+    kept = ""
+    if added.kept is not None:
+        kept = f"at most {added.kept:,} group{'s' * (added.kept > 1)} and "
+    rows = plan.block.parameters.max_rows_contributed
+    text = f"{whose}, bounded as it was: of each unit {kept}at most {rows:,} rows in each of its"
+    text += " groups"
+    if added.over:
+        over = " or ".join(map(_name, added.over))
+        text += f"; rows whose {over} has no declared value are not in them"
+    return text
 
 
 def _says_something(part: Part, shown: ShownAggregate) -> bool:

@@ -225,7 +225,8 @@ def budget_report(
     asked = [entry for entry in account.history(RECENT) if entry.stream is None]
     own, entries = accounts[-1], [(entry, read_record(entry.plan)) for entry in asked]
     paying = policy.account(analyst)
-    usual = question_at(policy.defaults, paying.composition, paying.delta_for_conversion)
+    defaults = policy.of_account(analyst).defaults
+    usual = question_at(defaults, paying.composition, paying.delta_for_conversion)
     questions = [usual]
     questions += [question_again(*asked) for asked in _last(entries, account.payer.path)]
     return BudgetReport(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Budget, Composition
+from dpsql.accounting.zcdp import Amount, Budget, Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account
@@ -43,6 +43,14 @@ def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
     )
     path = f"{policy.dataset}/{analyst}"
     return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
+
+
+def delta_buys(payer: Payer, price: Amount) -> int | None:
+    """Tell for how many questions of a price the policy gives an analyst delta, spent or not.
+
+    None for a price without delta.
+    """
+    return payer.limits[-1].limit.delta // price.delta if price.delta else None
 
 
 def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:

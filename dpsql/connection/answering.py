@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.accuracy.left_out import LookEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
+from dpsql.budget.payer import delta_buys
 from dpsql.budget.question import look_record, plan_record
+from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
@@ -37,7 +39,7 @@ from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
-from dpsql.results.explanation import Explanation, with_earlier
+from dpsql.results.explanation import Explanation, with_earlier, with_following
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
+
+_FOLLOWS = "The answer follows from what was released: with answer_from = released it costs nothing"
 
 _Looks = Mapping[str, ReleasedLook]  # by fingerprint
 
@@ -101,6 +105,7 @@ class Answerer:
         self.releases = StoredReleases(
             self.paying_ledger, self.payer.analyst, self.preparer, self.tails.keys
         )
+        self.finer = FinerReleases(self.paying_ledger, self.payer.analyst)
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
@@ -148,6 +153,8 @@ class Answerer:
         if stored is not None:
             result = self.present_stored(prepared, question, stored)
             return self._answered(prepared, result, began)
+        if prepared.only_released:
+            return self._answered(prepared, self._following(prepared, fresh=fresh), began)
         alone = fresh and prepared.combine is not Combining.ALL
         together = None if alone else self._together(prepared, question)
         known = self._known_looks(prepared.looks)
@@ -179,11 +186,20 @@ class Answerer:
         stored = None if prepared.fresh else self.releases.given(prepared)
         if stored is not None:
             explanation = replace(explanation, answered=stored.settled)
+        else:
+            explanation = self._offering(explanation, prepared)
         noises = [
             [block.noise for block in release.blocks if block.noise is not None]
             for release in self._joined_by_new(prepared, stored)
         ]
         return with_earlier(explanation, prepared.plan.blocks, noises)
+
+    def _offering(self, explanation: Explanation, prepared: Prepared) -> Explanation:
+        """Add to an explanation what would follow from finer releases, for nothing."""
+        found = None if prepared.fresh else self.finer.following(prepared)
+        plans = [] if found is None else [each.block.plan for each in found.blocks]
+        settled = None if found is None else found.settled
+        return with_following(explanation, settled, plans, only=prepared.only_released)
 
     def _joined_by_new(
         self, prepared: Prepared, stored: StoredRelease | None
@@ -283,6 +299,13 @@ class Answerer:
         """Find the releases that a new one will be put together with, before it is paid for."""
         return self.releases.together(question, self.releases.before(prepared))
 
+    def _following(self, prepared: Prepared, *, fresh: bool) -> Result:
+        """Answer from what was released before by more keys; refuse what does not follow."""
+        found = None if fresh else self.finer.following(prepared)
+        if found is None:
+            raise nothing_released(fresh=fresh)
+        return self._present(prepared, found.blocks, replace(FREE, answered=found.settled))
+
     def _combined(
         self, prepared: Prepared, release: _Release, together: Together | None
     ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
@@ -317,7 +340,8 @@ class Answerer:
             charge = self._charged(prepared.plan.reserved, prepared.fingerprint, record)
         except BudgetExceeded as error:
             self._give_back(looks)
-            error.hint = _affordable(prepared, error) or error.hint
+            follows = self.finer.following(prepared) is not None
+            error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return _Charges(charge, looks)
 
@@ -477,7 +501,10 @@ class Answerer:
     def _explained(self, prepared: Prepared) -> Explanation:
         """Return the plan, and how much work it may be."""
         explanation = prepared.explain()
-        return replace(explanation, limits=self.policy.limits if explanation.blocks else None)
+        if not explanation.blocks:
+            return explanation
+        bought = delta_buys(self.payer, Amount.charge(explanation.reserved))
+        return replace(explanation, limits=self.policy.limits, delta_buys=bought)
 
     def _report_progress(self, percent: int) -> None:
         try:

@@ -264,7 +264,7 @@ def connect(
         raise _wrong_type("database", "a path or an engine", database)
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
         raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
-    policy = _policy(policies)
+    policy = _policy(policies).of_account(analyst)
     payer(policy, analyst, session)
     settings = Overrides.of(parameters)
     resolve(policy, settings)

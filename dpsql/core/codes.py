@@ -93,6 +93,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "not_a_query": "Another kind of statement: data definition, settings, files, transactions.",
         "not_numeric": "A sum of something that is not a number.",
         "not_understood": "A call that the parser of SQL cannot make sense of.",
+        "nothing_released": "An answer from releases alone (`answer_from = released`) that follows "
+        "from none that the account holds.",
         "number_too_long": "A number with more digits than the engine compares without an error.",
         "option_twice": "An option of WITH DIFFERENTIAL_PRIVACY that is given twice.",
         "options_not_private": "WITH DIFFERENTIAL_PRIVACY on a SELECT over released rows.",
@@ -319,7 +321,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "nothing_to_draw": "An answer without a column of numbers.",
         "options_do_not_fit": "Options of `dpsql calibrate` that exclude one another, or lack one "
         "that they need.",
-        "parameter_not_a_choice": "A word that contribution_bounding or combine does not know.",
+        "parameter_not_a_choice": "A word that contribution_bounding, combine or answer_from does "
+        "not know.",
         "parameter_not_finite": "A privacy parameter that is infinite or not a number.",
         "parameter_not_integer": "A privacy parameter that must be a whole number.",
         "parameter_not_number": "A privacy parameter that must be a number.",

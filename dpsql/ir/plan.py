@@ -47,6 +47,23 @@ class ReleaseNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedUp:
+    """Of which release a block's values were added up, and the noise that is on it.
+
+    It was settled at a time (a UTC time in ISO 8601), had these ``keys``, ``over`` of which it was
+    added, and so many of its groups make one. ``kept`` is how many of its groups it kept of a unit,
+    None for all. ``noises`` are on one of its groups, for each of the block's measures.
+    """
+
+    settled: str
+    keys: tuple[str, ...]
+    over: tuple[str, ...]
+    groups: int
+    kept: int | None
+    noises: tuple[PublishedNoise, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A mechanism the planner considered, with the figures it was judged by.
 
@@ -153,7 +170,8 @@ class BlockPlan:
     Gaussian DP costs, and the block is charged so. ``looks`` are asked and paid for apart, where
     the account has no release of them yet. ``combined`` are the releases that values were put
     together from, in the order of the bits by which each row says from which; none where they are
-    those of one release.
+    those of one release. ``added`` is the release of more groups that values were added up from,
+    None where they are of their own.
     """
 
     block: Block
@@ -169,6 +187,7 @@ class BlockPlan:
     candidates: tuple[Candidate, ...] = ()
     combined: tuple[ReleaseNoise, ...] = ()
     looks: tuple[LeftOutLook, ...] = ()
+    added: AddedUp | None = None
 
     @property
     def groups_added(self) -> int | None:

@@ -38,10 +38,15 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The rows a block reads, and those of their columns that it may name."""
+    """The rows a block reads, and those of their columns that it may name.
+
+    ``declared`` are the keys that any question over these rows could have whose values are
+    declared, under the policy as it is now.
+    """
 
     rows: RowSet
     table: Table
+    declared: tuple[Key, ...] = ()
 
     @property
     def catalog(self) -> bool:

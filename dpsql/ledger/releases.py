@@ -18,6 +18,7 @@ from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import iso
 from dpsql.ledger.records import Stored
+from dpsql.ledger.schema import ROWS_START
 
 MAX_RELEASE = 8 * 2**20
 """The largest answer that is kept, and the largest part of what a step releases, in bytes."""
@@ -44,6 +45,15 @@ SELECT entry, size FROM releases
 WHERE query >= ? AND query < ? AND substr(query, 1, ?) = ?
     AND (account = ? OR substr(account, 1, ?) = ?)
 ORDER BY entry DESC LIMIT ?
+"""
+
+_ON_ROWS = f"""
+SELECT entry, size FROM (
+    SELECT entry, size FROM releases WHERE substr(query, {ROWS_START}) = ? AND account = ?
+    UNION ALL
+    SELECT entry, size FROM releases
+    WHERE substr(query, {ROWS_START}) = ? AND account > ? AND account < ?
+) AS found ORDER BY entry DESC LIMIT ?
 """
 
 _OF_ENTRY = """
@@ -172,7 +182,21 @@ def alike(sql: Backend, account: str, start: str, most: int) -> tuple[Stored, ..
     below = account + "/"
     after = start[:-1] + chr(ord(start[-1]) + 1)
     place = (start, after, len(start), start, account, len(below), below, most)
-    sizes = sql.execute(_ALIKE, place)
+    return _read_in_order(sql, sql.execute(_ALIKE, place))
+
+
+def on_rows(sql: Backend, account: str, rows: str, most: int) -> tuple[Stored, ...]:
+    """Return the kept answers to questions whose fingerprint names these rows, the oldest first.
+
+    Of the same accounts as :func:`alike`, and as many. Raises :class:`LedgerError` if one is not
+    what was stored.
+    """
+    below, after = account + "/", account + chr(ord("/") + 1)
+    return _read_in_order(sql, sql.execute(_ON_ROWS, (rows, account, rows, below, after, most)))
+
+
+def _read_in_order(sql: Backend, sizes: Sequence[LedgerRow]) -> tuple[Stored, ...]:
+    """Read answers of which entries and sizes are given, the latest first, until it is too much."""
     totals = accumulate(size for _, size in sizes)
     read = [
         entry for (entry, _), all_ in zip(sizes, totals, strict=True) if all_ <= MAX_ALIKE_BYTES

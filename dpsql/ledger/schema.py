@@ -14,8 +14,11 @@ from dpsql.errors import LedgerError
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """In ``head``, and in SQLite's ``user_version``. Ledgers of any other version are refused."""
+
+ROWS_START = 65
+"""Where the digits begin, from 1, that name the rows of a question in its fingerprint."""
 
 # Lists would be slower: SQLite makes a table of one for each event.
 ACCOUNT_CHANGES = (
@@ -31,6 +34,8 @@ SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
 # is the later one. Each only moves on, so that who may suspend need not be able to reopen.
 # ``events.stream`` is the charge of a stream: of one stream, each step is begun and published once.
+# ``releases`` are looked up by the start of a text, as a range that bytes decide: the language of a
+# PostgreSQL database may have another order.
 # ``last`` is the event that changed a row last and says to what, ``tie`` its hash (``ties.py``).
 _TABLES = """
 CREATE TABLE events (
@@ -107,13 +112,14 @@ CREATE TABLE accounts (
 ){strict};
 CREATE TABLE releases (
     entry   {int} PRIMARY KEY REFERENCES events,
-    account TEXT NOT NULL,
-    query   TEXT NOT NULL,
+    account {bytewise} NOT NULL,
+    query   {bytewise} NOT NULL,
     size    {int} NOT NULL,
     packed  {int} NOT NULL CHECK (packed IN (0, 1)),
     payload {bytes} NOT NULL
 ){strict};
 CREATE INDEX releases_by_query ON releases (query, entry);
+CREATE INDEX releases_by_rows ON releases (substr(query, {rows}), account, entry);
 CREATE TABLE step_releases (
     stream  {int} NOT NULL REFERENCES events,
     step    {int} NOT NULL,
@@ -302,12 +308,14 @@ $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; E
 
 
 def _tables(**types: str) -> str:
-    return _TABLES.format(**types, suspending=SUSPENDING, account_changes=ACCOUNT_CHANGES)
+    return _TABLES.format(
+        **types, suspending=SUSPENDING, account_changes=ACCOUNT_CHANGES, rows=ROWS_START
+    )
 
 
 SQLITE_SCHEMA = "".join(
     (
-        _tables(int="INTEGER", bytes="BLOB", strict=" STRICT"),
+        _tables(int="INTEGER", bytes="BLOB", bytewise="TEXT", strict=" STRICT"),
         *map(_sqlite_trigger, _RULES + _SQLITE_RULES),
     )
 )
@@ -315,7 +323,7 @@ SQLITE_SCHEMA = "".join(
 
 POSTGRES_SCHEMA = "".join(
     (
-        _tables(int="BIGINT", bytes="BYTEA", strict=""),
+        _tables(int="BIGINT", bytes="BYTEA", bytewise='TEXT COLLATE "C"', strict=""),
         _REFUSE,
         *map(_postgres_trigger, _RULES),
         *map(_postgres_truncation, _KEYS),

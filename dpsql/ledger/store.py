@@ -56,6 +56,7 @@ from dpsql.ledger.releases import (
     digest_of,
     digest_of_parts,
     latest,
+    on_rows,
     pack,
     store,
     store_parts,
@@ -256,6 +257,17 @@ class Ledger:
         check_name("start of a fingerprint", start)
         check_units("most", most)
         return self._link.read(lambda sql: alike(sql, account, start, most))
+
+    def stored_on_rows(self, account: str, rows: str, most: int) -> tuple[Stored, ...]:
+        """List the kept answers to questions whose fingerprint ends so, the oldest first; free.
+
+        The digits from the 65th on name rows whose groups add up. Accounts and numbers are those of
+        :meth:`stored_alike`.
+        """
+        check_path(account)
+        check_name("end of a fingerprint", rows)
+        check_units("most", most)
+        return self._link.read(lambda sql: on_rows(sql, account, rows, most))
 
     # -- streams ------------------------------------------------------------------------------
 

@@ -33,9 +33,10 @@ _LEFT_OUT: dict[type, frozenset[str]] = {
         | {"groups_chosen"}
     ),
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
-    BlockPlan: frozenset({"candidates", "combined", "looks"}),
+    BlockPlan: frozenset({"candidates", "combined", "looks", "added"}),
     Key: frozenset({"text"}),
-    Source: frozenset({"table"}),  # its columns are among those of the rows
+    # Its columns are among those of the rows; what else is declared is none of the question's.
+    Source: frozenset({"table", "declared"}),
     Measure: frozenset({"text"}),
     Aggregate: frozenset({"text"}),
 }
@@ -47,13 +48,44 @@ STATISTIC_DIGITS = 32
 
 
 def fingerprint(plans: Sequence[BlockPlan]) -> str:
-    """Digest what the release of these blocks depends on: 64 hexadecimal digits.
+    """Digest what the release of these blocks depends on: 64 hexadecimal digits, or 96.
 
-    The first half is of the statistic alone: of all but mechanism, noise and price. So releases of
-    one statistic are found by the start of their fingerprints. Each half is half a SHA-256.
+    The first 32 are of the statistic alone: of all but mechanism, noise and price. So releases of
+    one statistic are found by the start of their fingerprints. Where the released groups can be
+    added up, 32 more at the end name their rows: see :func:`rows_fingerprint`. Each part is half a
+    SHA-256.
     """
-    statistic = _digest(_canonical(tuple(map(_statistic, plans))))
-    return statistic[:STATISTIC_DIGITS] + _digest(_canonical(tuple(plans)))[:STATISTIC_DIGITS]
+    statistic = _digest(_canonical(tuple(map(_statistic, plans))))[:STATISTIC_DIGITS]
+    whole = _digest(_canonical(tuple(plans)))[:STATISTIC_DIGITS]
+    adds = len(plans) == 1 and adds_up(plans[0])
+    return statistic + whole + (rows_fingerprint(plans[0].block) if adds else "")
+
+
+def adds_up(plan: BlockPlan) -> bool:
+    """Tell whether groups of this plan can be added up to those of fewer keys, as they come out.
+
+    Those of declared keys can, if all of them are released, each unit in full or not at all.
+    """
+    whole = all(noisy.measure.weights is None for noisy in plan.measures)
+    every = plan.answers_all and plan.units_measure is None
+    return every and whole and bool(plan.block.keys) and not plan.block.quantiles
+
+
+def rows_fingerprint(block: Block) -> str:
+    """Digest whose rows a block reads, which of them, and how many of a unit in a group.
+
+    Blocks that differ in nothing but keys, measures and price have the same.
+    """
+    asked = (
+        *("rows", block.source, block.unit_name, block.unit_column),
+        *(block.condition, block.parameters),
+    )
+    return _digest(_canonical(asked))[:STATISTIC_DIGITS]
+
+
+def part_fingerprint(part: Key | Measure) -> str:
+    """Digest a key with its declared values, or a measure with its bounds."""
+    return _digest(_canonical(part))[:STATISTIC_DIGITS]
 
 
 def _statistic(plan: BlockPlan) -> tuple[object, ...]:

@@ -31,7 +31,7 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
-from dpsql.policy.parameters import EPSILON_LIMITS, Combining, Parameters
+from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Combining, Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
@@ -118,6 +118,12 @@ class Prepared:
     def fresh(self) -> bool:
         """True if a block's OPTIONS ask for new noise."""
         return any(block.plan.block.fresh for block in self.blocks)
+
+    @property
+    def only_released(self) -> bool:
+        """True if a block is to be answered from what the account holds, and not from rows."""
+        asked = (block.plan.block.parameters.answer_from for block in self.blocks)
+        return any(each is AnswerFrom.RELEASED for each in asked)
 
     @property
     def looks(self) -> tuple[PreparedLook, ...]:

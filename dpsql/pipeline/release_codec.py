@@ -25,6 +25,7 @@ from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ledger import MAX_RELEASE
 from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 from dpsql.pipeline.damaged_release import corrupt_release, require_sound
+from dpsql.pipeline.finer import FinerRelease, checked_description, described
 from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.noise_codec import packed_noise, unpacked_noise
 from dpsql.pipeline.released import (
@@ -36,7 +37,7 @@ from dpsql.pipeline.released import (
     with_noise_columns,
 )
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _LOOK_VERSION: Final = 1
 STALE_PRICE: Final = 0.25
 """The part of a look's present price below which an older release of it is asked for anew."""
@@ -67,7 +68,8 @@ def encode_release(
             return None
         noise = release_noise(each.block.plan, each.rows.count, alone=alone)
         blocks.append(packed | {"noise": None if noise is None else packed_noise(noise)})
-    document = {"release": _VERSION, "blocks": blocks}
+    sums = described([each.block.plan for each in released])
+    document = {"release": _VERSION, "blocks": blocks, "sums": sums}
     payload = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     encoded = payload.encode()
     return encoded if len(encoded) <= MAX_RELEASE else None
@@ -99,6 +101,35 @@ def decode_release(
             )
             for block, part in zip(blocks, packed, strict=True)
         )
+
+
+def decode_finer(payload: bytes) -> FinerRelease | None:
+    """Unpack a release whose groups can be added up; None if it is none, or of another format.
+
+    Raises ``LedgerError`` (``ledger_corrupt``) as :func:`decode_release` does.
+    """
+    document = _document(payload)
+    if document["release"] != _VERSION or document.get("sums") is None:
+        return None
+    sums, packed = checked_description(document["sums"]), _list(document.get("blocks"))
+    require_sound(len(packed) == 1 and isinstance(packed[0], dict) and packed[0].keys() == _PARTS)
+    (part,) = packed
+    measures = [(digest, column) for digest, column in sums["measures"]]
+    noise = unpacked_noise(part["noise"], len(measures))
+    if noise is None:
+        return None
+    require_sound(isinstance(part["values"], dict))
+    known, count = part["values"], len(_list(part["positions"]))
+    require_sound(part["positions"] == list(range(count)))
+    values = {}
+    for _, name in measures:
+        column = known.get(name)
+        require_sound(isinstance(column, dict) and column.keys() == {"dtype", "values"})
+        values[name] = _unpacked(_NUMBERS, **column)
+        require_sound(type(values[name]) is np.ndarray and len(values[name]) == count)
+    columns = {digest: (name, index) for index, (digest, name) in enumerate(measures)}
+    keys = tuple(sums["keys"])
+    return FinerRelease(sums["rows"], keys, sums["kept"], columns, values, noise)
 
 
 def encode_look(found: ReleasedLook) -> bytes:

@@ -306,6 +306,7 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
             "Add one: accounts: {ana: {epsilon: 3, delta: 1e-6}}.",
         )
     for account in policy.accounts.values():
+        delta = policy.of_account(account.name).defaults.delta
         if account.epsilon < policy.defaults.epsilon:
             yield Finding(
                 "warning",
@@ -315,12 +316,12 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
                 "Raise the account's epsilon, or lower defaults.epsilon: as it is, each query has "
                 "to ask for less.",
             )
-        if account.delta < policy.defaults.delta:
+        if account.delta < delta:
             yield Finding(
                 "warning",
                 account.name,
                 f"the account's delta {account.delta:g} is below the default of a single query, "
-                f"{policy.defaults.delta:g}",
+                f"{delta:g}",
                 "Raise the account's delta, or lower defaults.delta.",
             )
 

@@ -50,6 +50,7 @@ from dpsql.policy.fields import (
     ViewsPlace,
     ZoneName,
     checked_conversion_share,
+    checked_default,
     checked_limit,
     checked_parameter,
     checked_parameter_maximum,
@@ -65,6 +66,7 @@ from dpsql.policy.limits import (
     ResourceFailures,
 )
 from dpsql.policy.model import (
+    DELTA_SHARE,
     PUBLIC_TIME,
     AccountPolicy,
     ColumnPolicy,
@@ -83,6 +85,7 @@ from dpsql.policy.model import (
 from dpsql.policy.parameters import (
     AUTO,
     PARAMETERS,
+    AnswerFrom,
     AutomaticGroups,
     Combining,
     ContributionBounding,
@@ -141,7 +144,14 @@ class DefaultsSection(Section):
     """What a query uses unless it says otherwise."""
 
     epsilon: float = _default("epsilon")
-    delta: float = _default("delta")
+    # None is a part of the account's.
+    delta: float | None = Field(
+        default=None,
+        description="Chance that the guarantee of one query fails: far below 1 / number of units. "
+        f"`auto` is {DELTA_SHARE:.0%} of its account's δ, whatever is left of that: a hundred "
+        "questions with thresholds.",
+        json_schema_extra={"anyOf": [_DELTA, {"const": AUTO}], "default": AUTO},
+    )
     max_groups_contributed: int | AutomaticGroups | None = _default("max_groups_contributed")
     max_rows_contributed: int = _default("max_rows_contributed")
     k_bar: int = _default("k_bar")
@@ -150,8 +160,9 @@ class DefaultsSection(Section):
     max_error: float | None = _default("max_error")
     left_out_share: float = _default("left_out_share")
     combine: Combining = _default("combine")
+    answer_from: AnswerFrom = _default("answer_from")
 
-    _checked = field_validator("*", mode="plain")(checked_parameter)
+    _checked = field_validator("*", mode="plain")(checked_default)
 
 
 class MaximaSection(Section):
@@ -466,8 +477,11 @@ class PoliciesFile(Section):
         defaults = info.data.get("defaults")  # absent when it has problems of its own
         found: list[tuple[Path, PydanticCustomError]] = []
         for name in MaximaSection.model_fields if defaults is not None else ():
+            default = getattr(defaults, name)
+            if name == "delta" and default is None:
+                continue  # a part of the account's, and the maximum at most
             try:
-                check_maximum(Maxima(**maxima.model_dump()), name, getattr(defaults, name))
+                check_maximum(Maxima(**maxima.model_dump()), name, default)
             except ParameterError as error:
                 what = f"below the default: {error.reason}"
                 found.append(
@@ -531,9 +545,12 @@ class PoliciesFile(Section):
 
     def policy(self) -> Policy:
         """Return the same content as frozen values that the rest of dpsql uses."""
+        given = {name: value for name, value in self.defaults if name != "delta"}
+        delta = self.defaults.delta
         return Policy(
             dataset=self.dataset,
-            defaults=Parameters(**dict(self.defaults)),
+            defaults=Parameters(**given) if delta is None else Parameters(**given, delta=delta),
+            delta_share=DELTA_SHARE if delta is None else None,
             maxima=Maxima(**self.maxima.model_dump()),
             accounts={
                 name: AccountPolicy(name, a.epsilon, a.delta, a.composition, a.delta_for_conversion)

@@ -21,11 +21,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.core.periods import Period, zone_named
+from dpsql.core.schema import fold
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
 from dpsql.policy.model import PLAIN_NAME, Link
-from dpsql.policy.parameters import AutomaticGroups, check_value
+from dpsql.policy.parameters import AUTO, AutomaticGroups, check_value
 from dpsql.policy.yaml_tree import Path
 
 BOUND_LIMIT: Final = 2**53
@@ -55,6 +56,16 @@ def checked_parameter(value: object, info: ValidationInfo) -> object:
         # dpsql's own limits need no advice; the hint is about queries and would only confuse here.
         hint = None if error.code == "parameter_out_of_range" else error.hint
         raise problem_with(error.reason, hint) from None
+
+
+def checked_default(value: object, info: ValidationInfo) -> object:
+    """Check the default of the privacy parameter that the field is named after.
+
+    None for a δ that is a part of the account's.
+    """
+    if info.field_name == "delta" and isinstance(value, str) and fold(value) == AUTO:
+        return None
+    return checked_parameter(value, info)
 
 
 def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:

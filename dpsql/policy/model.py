@@ -8,7 +8,7 @@ setting wins, and whatever wins must lie within dpsql's own limits and the polic
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
@@ -17,7 +17,14 @@ from dpsql.core.periods import Period
 from dpsql.core.schema import fold
 from dpsql.errors import PolicyError, UnknownName
 from dpsql.policy.limits import Limits
-from dpsql.policy.parameters import MAX_SUGGESTIONS, Maxima, Parameters, _show, suggestion
+from dpsql.policy.parameters import (
+    DELTA_LIMITS,
+    MAX_SUGGESTIONS,
+    Maxima,
+    Parameters,
+    _show,
+    suggestion,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,14 @@ class AccountPolicy:
     delta_for_conversion: float = CONVERSION_SHARE
 
 
+DELTA_SHARE: Final = 0.01
+"""The part of an account's δ that a query uses if the policies file says nothing of it.
+
+A hundred questions with thresholds use it up. A smaller part would buy little more of them, as
+thresholds grow with the logarithm of 1/δ only, and a larger one little less noise.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class ViewsPolicy:
     """Materialized views: who may create them, whose all may read, where their state lies.
@@ -158,7 +173,8 @@ class Policy:
     could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds
     what all analysts together may learn; its composition is that of every account. ``limits``
     bound the work of one private statement. ``ledger`` is where the budget is kept, an absolute
-    path or a URL; without it, beside the database.
+    path or a URL; without it, beside the database. With a ``delta_share`` the δ of a query is that
+    part of its account's, and not the one in ``defaults``.
     """
 
     dataset: str
@@ -170,6 +186,7 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     ledger: str | None = None
     views: ViewsPolicy = field(default_factory=ViewsPolicy)
+    delta_share: float | None = None
 
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():
@@ -204,6 +221,20 @@ class Policy:
                 yield reason, "Accounts are listed by their names."
         for first, second in look_alikes(self.accounts):
             yield look_alike_problem(first, second)
+
+    def of_account(self, name: str) -> Policy:
+        """Return the policy as an account has it: its defaults then have the δ of its queries.
+
+        A part of the whole account, whatever is left of it, and of nothing that is not public: the
+        same question asked again is the same question. Raises ``UnknownName``.
+        """
+        account = self.account(name)
+        if self.delta_share is None:
+            return self
+        limits = [self.delta_share * account.delta]
+        limits += [] if self.maxima.delta is None else [self.maxima.delta]
+        delta = max(DELTA_LIMITS[0], min(limits))
+        return replace(self, defaults=replace(self.defaults, delta=delta), delta_share=None)
 
     def table(self, name: str) -> TablePolicy | None:
         """Return the table of that name (ignoring ASCII case), or None if analysts have none."""

@@ -105,6 +105,17 @@ class Combining(StrEnum):
     OFF = "off"
 
 
+class AnswerFrom(StrEnum):
+    """What a question is answered from.
+
+    ROWS: the private rows, which is paid for, unless the account holds a release of the question.
+    RELEASED: what the account holds, or not at all; also a release that it follows from by adding.
+    """
+
+    ROWS = "rows"
+    RELEASED = "released"
+
+
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
     """What there is to know of one privacy parameter, for checks and for every interface.
@@ -227,6 +238,16 @@ _TABLE: Final = (
         "all there are, `off` none.",
         in_plan=True,
     ),
+    ParameterSpec(
+        "answer_from",
+        AnswerFrom,
+        option="What a question is answered from: released costs nothing, or is refused.",
+        default="What a question is answered from: `rows`, or `released`, which answers from a "
+        "release that the account holds and that the answer follows from, or refuses.",
+        choices="`rows` reads the rows and pays, `released` answers for nothing from what the "
+        "account holds, or refuses.",
+        in_plan=True,
+    ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
 """Every privacy parameter, in the order in which they are listed."""
@@ -252,6 +273,7 @@ class Parameters:
     costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
     ``left_out_share``: the part of the price that goes to telling what bounding leaves out.
     ``combine``: which earlier releases of the question are put together with what it releases.
+    ``answer_from``: whether rows are read, or only what was released before is used.
     """
 
     epsilon: float = 0.5
@@ -264,6 +286,7 @@ class Parameters:
     max_error: float | None = None
     left_out_share: float = 0.0
     combine: Combining = Combining.SERIES
+    answer_from: AnswerFrom = AnswerFrom.ROWS
 
     @property
     def undecided(self) -> bool:
@@ -312,6 +335,7 @@ class PrivacyParameters(TypedDict, total=False):
     max_error: float | None
     left_out_share: float
     combine: Combining | Literal["series", "all", "off"]
+    answer_from: AnswerFrom | Literal["rows", "released"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +355,7 @@ class Overrides:
     max_error: object = NOT_GIVEN
     left_out_share: object = NOT_GIVEN
     combine: object = NOT_GIVEN
+    answer_from: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -351,9 +376,9 @@ class Maxima:
     """The most a query may ask for; None is no maximum.
 
     There is none for ``min_units_per_group``, whose default is already the least a query may use,
-    nor for ``contribution_bounding`` and ``combine``, which are choices and no amounts, nor for
-    ``max_error``: the epsilon that it takes has one. Nor for ``left_out_share``, which is a part of
-    that epsilon.
+    nor for ``contribution_bounding``, ``combine`` and ``answer_from``, which are choices and no
+    amounts, nor for ``max_error``: the epsilon that it takes has one. Nor for ``left_out_share``,
+    which is a part of that epsilon.
     """
 
     epsilon: float | None = None

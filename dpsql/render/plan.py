@@ -67,14 +67,25 @@ def _prices(explanation: Explanation) -> Table:
     if explanation.answered is not None:
         day = explanation.answered[:10]
         _row(grid, "Costs", f"nothing: it was answered on {day}. Asked afresh, it costs as follows")
+    elif explanation.only_released:
+        text = "nothing: it follows from what was released. From the rows it costs as follows"
+        refused = "refused: it follows from no release. With answer_from = rows it costs as follows"
+        _row(grid, "Costs", refused if explanation.follows is None else text)
     _row(grid, "Reserves", price)
     if least < reserved.rho:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"
     else:
         text = "all of it, whatever comes out"
     _row(grid, "Pays", text)
+    if explanation.delta_buys is not None:
+        bought = explanation.delta_buys
+        text = f"the account's δ is for {bought:,} such question{'s' * (bought != 1)} in all"
+        _row(grid, "δ", text)
     if explanation.earlier:
         _row(grid, "Combines", _together(explanation))
+    if explanation.follows is not None and not explanation.only_released:
+        text = "from what was released, for nothing, with answer_from = released"
+        _row(grid, "Follows", f"{text}: then values are within what stands last")
     if explanation.limits is not None:
         _row(grid, "Limits", _limits(explanation.limits))
     return grid
@@ -104,6 +115,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     if block.groups_chosen:
         _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
     _row(grid, "Groups", _appearance(block))
+    if block.follows:
+        _row(grid, "Follows", f"values would be {block.follows}")
     if block.utility_bound is not None and block.limit is not None:
         _row(grid, "Utility", _utility(block, block.utility_bound, block.limit))
     parts: list[RenderableType] = [_heading(title), indented(grid)]
@@ -171,12 +184,14 @@ def _utility(block: BlockExplanation, bound: UtilityBound, k: int) -> str:
 
 def _noise_table(block: BlockExplanation) -> Table:
     together = any(column.together95 is not None for column in block.columns)
-    last = ("together",) * together
+    follows = any(column.follows95 is not None for column in block.columns)
+    last = ("together",) * together + ("follows",) * follows
     table = titled(
-        "Noise on", "distribution", "scale", "std", "95% within", *last, right=(2, 3, 4, 5)
+        "Noise on", "distribution", "scale", "std", "95% within", *last, right=(2, 3, 4, 5, 6)
     )
     for column in block.columns:
         joined = "" if column.together95 is None else f"± {figure_above(column.together95)}"
+        added = "" if column.follows95 is None else f"± {figure_above(column.follows95)}"
         _row(
             table,
             column.aggregate,
@@ -185,6 +200,7 @@ def _noise_table(block: BlockExplanation) -> Table:
             "" if column.noise_std is None else significant(column.noise_std),
             _margin(column),
             *((joined,) * together),
+            *((added,) * follows),
         )
     return table
 

@@ -167,6 +167,7 @@ def footer(result: Result) -> str:
     mechanisms = " + ".join(dict.fromkeys(result.mechanisms))
     if cost.stored:
         when = printable(str(cost.answered))[:16].replace("T", " ")
+        joined += " · added up from finer groups" if result.added_up else ""
         return f"{mechanisms} · paid for before, at {when} UTC{joined}"
     paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
     if cost.settled_epsilon < cost.reserved_epsilon:

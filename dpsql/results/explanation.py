@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.combination import combined_error, every_release, release_noise
+from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.left_out import left_out_limits
+from dpsql.accuracy.wording import sum_words
 from dpsql.core import display
 from dpsql.core.formatting import upper_figures
 from dpsql.ir.measures import MeasureKind, Quantile
@@ -47,7 +49,8 @@ class ColumnFigure:
     is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
     are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
     ``together95`` is ``margin95`` after the answer is put together with earlier releases, for
-    groups that all of these have; None where there are none.
+    groups that all of these have; None where there are none. ``follows95`` is half the width of
+    its interval where it is added up from an earlier release; None where it follows from none.
     """
 
     aggregate: str
@@ -57,6 +60,7 @@ class ColumnFigure:
     margin95: float | None
     resolution: float | None = None
     together95: float | None = None
+    follows95: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ class BlockExplanation:
     of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
     or sums the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
+    ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
     """
 
     table: str
@@ -141,6 +146,7 @@ class BlockExplanation:
     left_out: tuple[LeftOutFigure, ...] = ()
     groups_chosen: str = ""
     counted: bool = False
+    follows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,11 @@ class Explanation:
     work of reading private rows, if any are read. A statement that is no query has its text alone.
     ``earlier`` is how many releases of the question the account holds that a new one would be put
     together with; of a question that was ``answered``, a new one asked for with ``fresh`` and
-    ``combine`` ``all``.
+    ``combine`` ``all``. ``follows`` is when the account paid for the latest of the releases that
+    the answer follows from, at no cost, with ``answer_from = released``; None if it does not.
+    ``only_released`` says that it is asked for so: then it is refused where it does not follow.
+    ``delta_buys`` is for how many such questions the policy gives the account δ, whatever it has
+    left; None if they take none.
     """
 
     query: str
@@ -167,6 +177,9 @@ class Explanation:
     answered: str | None = None
     limits: Limits | None = None
     earlier: int = 0
+    follows: str | None = None
+    only_released: bool = False
+    delta_buys: int | None = None
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
@@ -317,6 +330,32 @@ def with_earlier(
         for index, (block, plan) in enumerate(zip(explanation.blocks, plans, strict=True))
     ]
     return replace(explanation, blocks=tuple(blocks), earlier=len(earlier))
+
+
+def with_following(
+    explanation: Explanation, settled: str | None, plans: Sequence[BlockPlan], *, only: bool
+) -> Explanation:
+    """Add to an explanation what follows from releases of more keys, as ``plans`` say.
+
+    The latest of these was paid for when ``settled`` says; None if nothing follows. ``only`` says
+    that nothing else was asked for.
+    """
+    explanation = replace(explanation, only_released=only)
+    if settled is None:
+        return explanation
+    pairs = zip(explanation.blocks, plans, strict=True)
+    blocks = tuple(_block_that_follows(block, plan) for block, plan in pairs)
+    return replace(explanation, blocks=blocks, follows=settled)
+
+
+def _block_that_follows(block: BlockExplanation, plan: BlockPlan) -> BlockExplanation:
+    figures = []
+    for index, figure in enumerate(block.columns):
+        within = figure.margin95
+        if within is not None:
+            within = widest_margin(plan, index, 0.95)
+        figures.append(replace(figure, follows95=within))
+    return replace(block, columns=tuple(figures), follows=sum_words(plan))
 
 
 def _block_with_earlier(

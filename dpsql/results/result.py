@@ -29,7 +29,7 @@ from dpsql.accuracy.left_out import (
 )
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
-from dpsql.ir.plan import BlockPlan, LookSubject
+from dpsql.ir.plan import AddedUp, BlockPlan, LookSubject
 from dpsql.ir.query import OutputColumn
 from dpsql.results.explanation import Explanation
 from dpsql.results.frames import require_package
@@ -49,7 +49,8 @@ class Cost:
     ``settled_epsilon`` are what the query is worth alone, at ``conversion_delta`` on top of its
     delta. Under zCDP they do not add up over queries, rho does; under basic composition they are
     the charge itself, and ``conversion_delta`` is 0. ``answered`` is when a release that the ledger
-    has stored was paid for (a UTC time in ISO 8601), and None for a new one.
+    has stored was paid for (a UTC time in ISO 8601), and None for a new one. Where an answer
+    follows from several, it is that of the latest.
     """
 
     reserved: PrivacyLoss
@@ -147,6 +148,14 @@ class Result(ReadableAnswer):
         0 if nothing was released.
         """
         return max((max(1, len(plan.combined)) for plan in self._noise.plans), default=0)
+
+    @property
+    def added_up(self) -> tuple[AddedUp, ...]:
+        """The releases that its values were added up from, one for each block, or none.
+
+        ``cost.answered`` says when the latest of them was paid for.
+        """
+        return tuple(plan.added for plan in self._noise.plans if plan.added is not None)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

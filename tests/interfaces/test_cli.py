@@ -165,6 +165,7 @@ def test_privacy_parameters_reach_the_plan(world: Path) -> None:
         "k_bar": 77,
         "min_units_per_group": 5,
         "combine": "series",
+        "answer_from": "rows",
         "contribution_bounding": "sample",
         "max_error": None,
         "left_out_share": 0.0,

@@ -197,6 +197,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "max_error": 12.5,
         "left_out_share": 0.1,
         "combine": "all",
+        "answer_from": "released",
         "mechanism": "gumbel_top_k",
     }
     assert set(values) == {setting.key for setting in settings()}

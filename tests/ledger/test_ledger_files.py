@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import pickle
@@ -15,6 +16,7 @@ from ledgers import RHO, everything, raw
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Ledger
+from dpsql.ledger.releases import _ON_ROWS
 from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
@@ -381,3 +383,14 @@ def test_a_reservation_takes_the_same_work_after_many(file_ledger: Ledger) -> No
         pair()
     many = [steps(work) for work in works]
     assert all(late <= early + 10 for early, late in zip(few, many, strict=True)), (few, many)
+
+
+def test_answers_on_the_same_rows_are_found_by_an_index(path: Path) -> None:
+    Ledger.open(path).close()
+    asked = ("c" * 32, "a", "c" * 32, "a/", "a0", 3)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {_ON_ROWS}", asked).fetchall()
+    steps = [step for *_, step in plan if "releases" in step]
+    assert len(steps) == 2
+    assert all("SEARCH releases USING INDEX releases_by_rows (<expr>=?" in step for step in steps)
+    assert any("account>? AND account<?" in step for step in steps)

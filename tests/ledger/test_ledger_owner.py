@@ -307,6 +307,30 @@ def test_an_answer_belongs_to_its_account_and_those_above_it(ledger: Ledger) -> 
         assert ledger.stored(path, "q1") is None
 
 
+def test_answers_are_found_by_the_parts_of_a_fingerprint(ledger: Ledger) -> None:
+    """In either database: its start names a statistic, its end the rows."""
+    for number, (path, start, end) in enumerate(
+        [(ALICE, "9", "f"), (NOTEBOOK, "9", "0"), ("sales/bob", "9", "f"), (ALICE, "a", "f")]
+    ):
+        query = start * 32 + f"{number}" * 32 + end * 32
+        limits = [RHO.account(path)]
+        held = ledger.reserve(path, RHO.amount(9, 1), query=query, plan=PLAN, limits=limits)
+        ledger.settle(held, RHO.amount(1, 1), b"%d" % number)
+
+    def alike(path: str, start: str) -> list[bytes]:
+        return [each.payload for each in ledger.stored_alike(path, start, 10)]
+
+    def on_rows(path: str, end: str) -> list[bytes]:
+        return [each.payload for each in ledger.stored_on_rows(path, end, 10)]
+
+    assert (alike(ALICE, "9" * 32), alike(ALICE, "a" * 32)) == ([b"0", b"1"], [b"3"])
+    assert alike("sales/bob", "9" * 32) == [b"2"]
+    assert alike("sales", "9" * 32) == [b"0", b"1", b"2"]
+    assert (on_rows(ALICE, "f" * 32), on_rows(ALICE, "0" * 32)) == ([b"0", b"3"], [b"1"])
+    assert on_rows(NOTEBOOK, "f" * 32) == on_rows("sales/alic", "f" * 32) == []
+    assert [each.payload for each in ledger.stored_on_rows(ALICE, "f" * 32, 1)] == [b"3"]
+
+
 @pytest.mark.parametrize("size", [0, 1, 1000, MAX_RELEASE])
 @pytest.mark.parametrize("packable", [True, False])
 def test_any_bytes_come_back_as_they_were(file_ledger: Ledger, size: int, packable: bool) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ledgers import RHO, finish, start
+from ledgers import PLAN, RHO, finish, start
 
 from dpsql.errors import LedgerError
 from dpsql.ledger import Ledger
+from dpsql.ledger.releases import _ON_ROWS
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -378,3 +379,48 @@ def test_a_server_that_crashes_has_kept_all_that_it_confirmed(postgres_server: S
                     ledger.spent("sales")
                 assert ledger.spent("sales") == RHO.spent(crash + 1, crash + 1, crash + 1, 0)
                 assert ledger.verify().sound
+
+
+@pytest.fixture
+def words(postgres_server: Server) -> Iterator[str]:
+    """The URL of a database whose texts are sorted as people do, punctuation least of all."""
+    sorted_by = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'"
+    postgres_server.run(f"CREATE DATABASE words {sorted_by}")
+    yield postgres_server.url("words")
+    postgres_server.run("DROP DATABASE words WITH (FORCE)")
+
+
+def test_answers_are_found_by_parts_of_fingerprints_in_any_language(words: str) -> None:
+    """As a range of texts, 9 to : would be empty in English."""
+    with Ledger.open(words) as ledger:
+        for digit in "09af":
+            for account in ("sales", "sales/eve", "sales-eve", "sales0"):
+                charge = ledger.reserve(
+                    account,
+                    RHO.amount(1, 1),
+                    query=digit * 64 + "c" * 31 + digit,
+                    plan=PLAN,
+                    limits=(RHO.account(account),),
+                )
+                ledger.settle(charge, RHO.amount(1, 1), f"{account} {digit}".encode())
+        for digit in "09af":
+            expected = [f"{account} {digit}".encode() for account in ("sales", "sales/eve")]
+            alike = ledger.stored_alike("sales", digit * 32, 10)
+            assert [each.payload for each in alike] == expected
+            on_rows = ledger.stored_on_rows("sales", "c" * 31 + digit, 10)
+            assert [each.payload for each in on_rows] == expected
+            assert ledger.stored_on_rows("sales", "c" * 31 + digit, 1) == on_rows[1:]
+            assert ledger.stored_on_rows("sales/eve", "c" * 31 + digit, 10) == on_rows[1:]
+        assert ledger.stored_on_rows("sales", "c" * 31, 10) == ()
+        assert ledger.verify().sound
+
+
+def test_answers_on_the_same_rows_are_found_by_an_index(url: str, admin: Any) -> None:
+    Ledger.open(url).close()
+    admin.execute("SET enable_seqscan = off")
+    asked = _ON_ROWS.replace("?", "%s")
+    plan = admin.execute(f"EXPLAIN {asked}", ("c" * 32, "a", "c" * 32, "a/", "a0", 3)).fetchall()
+    text = "\n".join(line for (line,) in plan)
+    assert text.count("releases_by_rows") >= 2
+    assert text.count("account = 'a'") == text.count("account < 'a0'") == 1
+    assert "Filter" not in text

@@ -159,7 +159,7 @@ def test_a_statistic_is_the_first_half_of_a_fingerprint(connection: dpsql.Connec
     one, other = (fingerprint_of(connection, WARDS, epsilon) for epsilon in (1.0, 2.0))
     assert one != other
     assert one[:STATISTIC_DIGITS] == other[:STATISTIC_DIGITS]
-    assert len(one) == 64
+    assert len(one) == 96
 
 
 def test_an_account_combines_its_own_releases_alone(tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ class Shell:
             return True
         explanation = self.run(lambda: self.source.connection.explain(text))
         now = self.balance()
-        if now is None or not explanation.blocks or explanation.answered is not None:
+        free = explanation.answered is not None or explanation.only_released
+        if now is None or not explanation.blocks or free:
             return True
         found = price(explanation, now)
         if found.affordable == 0 or found.share <= most:
@@ -147,6 +148,8 @@ class Shell:
 def _paid(result: Result) -> str:
     if not result.released:
         return ""
+    if result.added_up:
+        return "from what was released, free, "
     if result.cost.stored:
         return "given before, free, "
     return f"ε {significant(result.cost.settled_epsilon, 3)} paid, "

@@ -8,7 +8,7 @@ LIMIT, window functions) is left standing on those columns, as part of the publi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from sqlglot import exp
 
@@ -95,7 +95,7 @@ class _BlockBuilder:
         return Block(
             name=self.name,
             table=self.table.name,
-            source=Source(self.relation.rows, self.table),
+            source=Source(self.relation.rows, self.table, tuple(self._declared_keys())),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
             condition=condition,
@@ -247,6 +247,13 @@ class _BlockBuilder:
             return None
         column = self.policy.column(expression.name)
         return None if column is None else column.domain
+
+    def _declared_keys(self) -> Iterator[Key]:
+        """Yield the columns of declared values as keys; the statement need not have them."""
+        for field in self.relation.fields:
+            domain = None if field.policy is None else field.policy.domain
+            if domain is not None:
+                yield Key(generated_column(field.column), field.name, domain)
 
     def _key_expressions(self) -> list[exp.Expr]:
         group = self.select.args.get("group")

@@ -120,6 +120,9 @@ def estimate_command(
         if plan.answered is not None:
             day = plan.answered[:10]
             click.echo(f"It was answered on {day}: asked again it costs nothing. Asked afresh:")
+        elif plan.follows is not None:
+            what = "It follows from what was released: with answer_from = released it costs nothing"
+            click.echo(f"{what}. From the rows:")
         print_for_people(estimate_panel(report))
     else:
         click.echo("This question reads no private rows: it costs nothing, however often.")

@@ -1,0 +1,97 @@
+"""Answers that follow from what an account has released: finer releases, added up. All is free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dpsql.errors import QueryRefused
+from dpsql.ir.plan import PreparedBlock
+from dpsql.ledger import Ledger
+from dpsql.mechanisms.summation import summed_std
+from dpsql.pipeline.coarser import added_up, may_follow
+from dpsql.pipeline.fingerprint import rows_fingerprint
+from dpsql.pipeline.prepare import Prepared
+from dpsql.pipeline.release_codec import decode_finer
+from dpsql.pipeline.released import ReleasedBlock
+from dpsql.policy.parameters import Combining
+
+MAX_FINER = 32
+"""How many releases of the same rows a coarser question is looked for in, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What follows for each block of a question, and when the latest of it was paid for."""
+
+    settled: str
+    blocks: tuple[ReleasedBlock, ...]
+
+
+class FinerReleases:
+    """Finds the releases of one account and its sessions that a question's answer follows from."""
+
+    def __init__(self, ledger: Callable[[], Ledger], analyst: str) -> None:
+        self._ledger = ledger
+        self._analyst = analyst
+
+    def following(self, prepared: Prepared) -> Following | None:
+        """Answer a question from releases by more keys; None if a block of it follows from none."""
+        if not all(may_follow(block.plan.block) for block in prepared.blocks):
+            return None
+        blocks: list[ReleasedBlock] = []
+        for block in prepared.blocks:
+            found = self._nearest(block, series=prepared.combine is not Combining.ALL)
+            if found is None:
+                return None
+            blocks.append(found)
+        times = [each.block.plan.added.settled for each in blocks if each.block.plan.added]
+        return Following(max(times), tuple(blocks)) if blocks else None
+
+    def _nearest(self, block: PreparedBlock, *, series: bool) -> ReleasedBlock | None:
+        """Find what is nearest to the truth, of what follows from several the latest.
+
+        That depends on the laws of their noise alone, which are public. In a ``series`` nothing
+        before the latest that was asked for afresh is looked at: the rows were others then.
+        """
+        rows = rows_fingerprint(block.plan.block)
+        kept = self._ledger().stored_on_rows(self._analyst, rows, MAX_FINER)
+        found: list[ReleasedBlock] = []
+        for each in reversed(kept):
+            finer = decode_finer(each.payload)
+            answer = None if finer is None else added_up(block, finer, each.settled)
+            if finer is None or answer is None:
+                continue
+            found.append(answer)
+            if series and finer.noise.alone:
+                break
+        return min(found, key=_noise_of, default=None)
+
+
+def nothing_released(*, fresh: bool) -> QueryRefused:
+    """Build the error for a question that was to be answered from releases alone, and is not."""
+    if fresh:
+        return QueryRefused(
+            "a fresh answer is none from what was released",
+            code="nothing_released",
+            hint="Leave out fresh, or ask with answer_from = rows.",
+        )
+    return QueryRefused(
+        "the answer follows from no release that the account holds",
+        code="nothing_released",
+        hint="Ask with answer_from = rows, and pay for it. What follows: questions that were "
+        "answered before, and counts and sums by fewer of the keys of one, all of them with "
+        "declared values, over the same rows.",
+    )
+
+
+def _noise_of(answer: ReleasedBlock) -> float:
+    """Compute the product of the standard deviations of all measures, as its logarithm."""
+    added = answer.block.plan.added
+    assert added is not None
+    return _log_product([summed_std(noise, added.groups) for noise in added.noises])
+
+
+def _log_product(factors: Sequence[float]) -> float:
+    return math.fsum(math.log(max(factor, 1e-300)) for factor in factors)

@@ -1,0 +1,157 @@
+"""Adds the groups of a finer release up to those of a coarser question: post-processing.
+
+Let a release have the groups of all declared values of its keys, and a question ask for fewer of
+these keys over the same rows. Then each of its groups is a sum of released ones, if what it counts
+adds up: numbers of rows and sums of their values do. Numbers of units do where a unit is in one
+group at most, for then none is counted twice.
+
+The sum is what the finer question's bounding left: of each unit so many of *its* groups, and so
+many rows in each. And it is of rows whose keys all have a declared value. Both are said beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accounting.zcdp import ZERO
+from dpsql.accuracy.estimates import estimate
+from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
+from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
+from dpsql.ir.query import Block, Key
+from dpsql.mechanisms.registry import KNOWN_DOMAIN, Sizes
+from dpsql.pipeline.finer import FinerRelease
+from dpsql.pipeline.fingerprint import part_fingerprint, rows_fingerprint
+from dpsql.pipeline.released import (
+    NumericArray,
+    ReleasedBlock,
+    ReleasedRows,
+    drawn_columns,
+    with_noise_columns,
+)
+
+_ONCE = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS})
+_EXACT = 2.0**53
+
+
+def may_follow(block: Block) -> bool:
+    """Tell whether a block is of a kind that could follow from a finer release of its rows."""
+    return bool(block.known_domain and block.measures) and not (
+        block.quantiles or block.hides_small_groups
+    )
+
+
+def added_up(block: PreparedBlock, finer: FinerRelease, settled: str) -> ReleasedBlock | None:
+    """Answer a block from a release of its rows by more keys, or by the same; None if it cannot be.
+
+    It cannot be if any key, any of their declared values, any measure or its bounds differ.
+    """
+    asked = block.plan.block
+    keys = _keys(asked, finer)
+    found = [finer.columns.get(part_fingerprint(measure)) for measure in asked.measures]
+    if keys is None or not may_follow(asked) or rows_fingerprint(asked) != finer.rows:
+        return None
+    groups = math.prod(len(key.domain or ()) for key in keys) // asked.domain_size
+    adds = all(_adds(measure, finer, groups) for measure in asked.measures)
+    columns = [column for column in found if column is not None]
+    if not adds or len(columns) < len(found):
+        return None
+    total = [_totals(finer.values[name], keys, asked.keys) for name, _ in columns]
+    if any(column is None for column in total):
+        return None
+    noises = tuple(finer.noise.measures[index] for _, index in columns)
+    own = {_digest(key) for key in asked.keys}
+    over = tuple(key.text for key in keys if _digest(key) not in own)
+    names = tuple(key.text for key in keys)
+    plan = _plan(block.plan, AddedUp(settled, names, over, groups, finer.kept, noises))
+    with np.errstate(all="ignore"):
+        values = _answers(plan, [column for column in total if column is not None])
+    ids = np.arange(asked.domain_size, dtype=np.int64)
+    return ReleasedBlock(replace(block, plan=plan), ReleasedRows(ids, None, values, ZERO))
+
+
+def _digest(key: Key) -> str:
+    return part_fingerprint(key)
+
+
+def _keys(asked: Block, finer: FinerRelease) -> list[Key] | None:
+    """Find what the finer release's keys are today; None if one is not declared as it was."""
+    today = {_digest(key): key for key in asked.source.declared}
+    found = [today[digest] for digest in finer.keys if digest in today]
+    wanted = {_digest(key) for key in asked.keys}
+    if len(found) < len(finer.keys) or not wanted <= set(finer.keys):
+        return None
+    return found
+
+
+def _adds(measure: Measure, finer: FinerRelease, groups: int) -> bool:
+    """Tell whether values of a measure in several groups add up to that of all of them."""
+    if groups == 1 or measure.kind not in COUNTED_DISTINCT:
+        return True
+    return finer.kept == 1 and measure.kind in _ONCE
+
+
+def _totals(
+    values: NumericArray, keys: Sequence[Key], asked: Sequence[Key]
+) -> NDArray[np.int64] | NDArray[np.float64] | None:
+    """Add an array of shape (finer groups,) up to one of shape (asked groups,).
+
+    Integers stay such if no sum of them can leave the exact doubles. None where the release has
+    another number of groups than its keys have.
+    """
+    shape = [len(key.domain or ()) for key in keys]
+    if math.prod(shape) != len(values):
+        return None
+    wide = values.astype(np.float64)
+    whole = values.dtype.kind == "i" and float(np.abs(wide).sum()) < _EXACT
+    cube = (values if whole else wide).reshape(shape)
+    places = [[_digest(key) for key in keys].index(_digest(key)) for key in asked]
+    over = [axis for axis in range(len(keys)) if axis not in places]
+    cube = cube.transpose([*places, *over])
+    found: NDArray[np.int64] | NDArray[np.float64]
+    found = cube.reshape(math.prod(shape[place] for place in places), -1).sum(axis=1)
+    return found
+
+
+def _plan(plan: BlockPlan, added: AddedUp) -> BlockPlan:
+    """Return the plan of the answer: that of all declared groups, with what is known of them."""
+    size = plan.block.domain_size
+    measures = zip(plan.block.measures, added.noises, strict=True)
+    return replace(
+        plan,
+        selection=KNOWN_DOMAIN.at_rho(Sizes(domain=size), 0.0, 0.0),
+        measures=tuple(NoisyMeasure(measure, noise.noise) for measure, noise in measures),
+        score=None,
+        groups=size,
+        bounding=None if added.kept is None else Bounding.sample(added.kept),
+        candidates=(),
+        looks=(),
+        added=added,
+    )
+
+
+def _answers(plan: BlockPlan, totals: Sequence[NumericArray]) -> dict[str, NumericArray]:
+    """Compute the released columns from the totals of measures, in the units of the answer."""
+    block, found = plan.block, dict[str, NumericArray]()
+    measures = [noisy.measure for noisy in plan.measures]
+    for index, aggregate in enumerate(block.aggregates):
+        name, parts = block.aggregate_column(index), [totals[m] for m in aggregate.measures]
+        if aggregate.kind.composed:
+            floats = [part.astype(np.float64) for part in parts]
+            found[name] = estimate(aggregate, measures, floats)
+            found |= zip(block.support_columns(index), floats, strict=True)
+        else:
+            found[name] = _whole(parts[0]) if plan.is_whole(aggregate) else parts[0]
+    assert list(found) == drawn_columns(block)
+    return with_noise_columns(plan, found)
+
+
+def _whole(values: NumericArray) -> NDArray[np.int64]:
+    if values.dtype.kind == "i":
+        return values.astype(np.int64)
+    most = 2.0**63 - 2.0**10
+    return np.rint(np.clip(values, -most, most)).astype(np.int64)
