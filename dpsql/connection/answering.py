@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -25,11 +26,11 @@ from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Toge
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
-from dpsql.ir.plan import PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedLook
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
-from dpsql.pipeline.prepare import Prepared, Preparer, Question
+from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.read import read_exact, read_look
 from dpsql.pipeline.release import release_block, release_look
 from dpsql.pipeline.release_codec import decode_look, decode_release, encode_look, encode_release
@@ -37,6 +38,7 @@ from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
+from dpsql.planner.advice import Outcome, advice
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
 from dpsql.results.explanation import Explanation, with_earlier, with_following
@@ -480,6 +482,7 @@ class Answerer:
             cost,
             AnswerNoise(query.outputs, query.supports, plans, counts, uniform),
             _evidence(prepared, looks),
+            partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
         )
 
     def _columns_alone(self, prepared: Prepared) -> Result:
@@ -553,6 +556,18 @@ def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:
         for look in block.looks
         if (known := looks.get(look.fingerprint)) is not None
     }
+
+
+def _advice(
+    came_out: Sequence[tuple[BlockPlan, int]], terms: PlanningTerms, drowned: Sequence[int | None]
+) -> str:
+    """Say what would have made an answer say more, of blocks that were released alone."""
+    outcomes = [
+        Outcome(plan, released, index)
+        for (plan, released), index in zip(came_out, drowned, strict=True)
+        if not plan.combined and plan.added is None
+    ]
+    return advice(outcomes, terms.replan, terms.most)
 
 
 def _short(prepared: Prepared) -> str:

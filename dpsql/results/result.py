@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_ADVISED_ROWS = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a query reserved before reading and what it was charged in the end.
@@ -104,6 +107,21 @@ class _Explained:
         return self.plan
 
 
+@dataclass(frozen=True, slots=True)
+class _Advised:
+    """Advice that has been given, which an answer takes along where no connection is."""
+
+    text: str
+
+    def __call__(self, drowned: Sequence[int | None]) -> str:
+        return self.text
+
+
+Advise = Callable[[Sequence[int | None]], str]
+"""Says what would change an answer that says nothing, and nothing of others.
+
+It is told, of each block, an aggregate of which only noise is to be seen, if there is one.
+"""
 LeftOutEvidence = Mapping[tuple[int, LookSubject], LookEvidence]
 """What is known of what bounding left out, by the block and what was looked at."""
 
@@ -124,9 +142,11 @@ class Result(ReadableAnswer):
         cost: Cost = FREE,
         noise: AnswerNoise = AnswerNoise(),
         left_out: LeftOutEvidence = MappingProxyType({}),
+        advise: Advise | None = None,
     ) -> None:
         super().__init__(answer, len(answer.names) - len(noise.supports))
         self._evidence = left_out
+        self._advise = advise
         self._noise = noise
         self._explain = explain
         self.cost = cost
@@ -238,7 +258,29 @@ class Result(ReadableAnswer):
             )
         ]
         said = summary(parts, confidence, self.cost.stored)
-        return "\n".join([said, *self._left_out_sentences(confidence)]).strip("\n")
+        lines = [said, *self._left_out_sentences(confidence), self.advice]
+        return "\n".join(line for line in lines if line)
+
+    @property
+    def advice(self) -> str:
+        """What would have made the answer say more, if it is empty or no value exceeds its noise.
+
+        Empty for others. It follows from the plan and from what was released.
+        """
+        blocks = range(len(self._noise.plans))
+        return "" if self._advise is None else self._advise([self._drowned(b) for b in blocks])
+
+    def _drowned(self, block: int) -> int | None:
+        """Find an aggregate of a block that is within its 95% margin of 0 in every row."""
+        shown = self._shown(block)
+        if not shown or not 0 < len(self) <= _ADVISED_ROWS:
+            return None
+        intervals = self.intervals()
+        for one in shown:
+            found = intervals.get(one.name)
+            if found is not None and bool(np.all((found.low <= 0) & (found.high >= 0))):
+                return one.aggregate
+        return None
 
     @property
     def left_out(self) -> tuple[LeftOutPart, ...]:
@@ -378,7 +420,8 @@ class Result(ReadableAnswer):
 
     def __getstate__(self) -> dict[str, object]:
         state = {**self.__dict__, "_evidence": dict(self._evidence), "_unread": None}
-        return {**state, "_explain": _Explained(self.plan)}
+        advised = _Advised(self.advice) if self.released else None
+        return {**state, "_explain": _Explained(self.plan), "_advise": advised}
 
     def __deepcopy__(self, memo: object) -> Result:
         return copy(self)  # nothing that it refers to ever changes

@@ -1,0 +1,110 @@
+"""What would have made an answer say more, where it is empty or says nothing but noise.
+
+All of it follows from the statement, the policy, the plan, and from what came out: other plans of
+the same block are made, without data, and their thresholds and margins are compared. That a group
+came out or not is released, and so is a value smaller than its own noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dpsql.accuracy.appearance import appearance
+from dpsql.accuracy.intervals import widest_margin
+from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, printable, significant
+from dpsql.errors import ParameterError, QueryRefused
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Block
+from dpsql.planner.max_error import Replan, with_epsilon
+
+_WORTH_SAYING: Final = 0.8  # of what it is: anything less of an improvement is not told
+_MORE: Final = 2.0  # times the epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a block: how many groups, and the aggregate of which only noise is seen.
+
+    ``drowned`` is the index of an aggregate whose values are all within their margin of zero, None
+    if there is none.
+    """
+
+    plan: BlockPlan
+    released: int
+    drowned: int | None = None
+
+
+def advice(outcomes: Sequence[Outcome], replan: Replan, most: float) -> str:
+    """Say in a sentence or two what would change an answer that says nothing; empty if it does.
+
+    ``replan`` plans a block within its epsilon, which may be ``most`` at most.
+    """
+    told = (sentence for one in outcomes for sentence in _of_block(one, replan, most))
+    return " ".join(dict.fromkeys(told))
+
+
+def _of_block(outcome: Outcome, replan: Replan, most: float) -> Iterator[str]:
+    plan = outcome.plan
+    if plan.block.keys and outcome.released == 0 and not plan.answers_all:
+        yield from _empty(plan, replan, most)
+    elif outcome.drowned is not None:
+        yield from _drowned(plan, outcome.drowned, replan, most)
+
+
+def _empty(plan: BlockPlan, replan: Replan, most: float) -> Iterator[str]:
+    here = _half(plan)
+    if here is None or plan.base_rank is not None:
+        return
+    better = [
+        f"about {figure_above(half)} with {how}"
+        for how, other in _others(plan, replan, most)
+        if (half := _half(other)) is not None and half <= _WORTH_SAYING * here
+    ]
+    unit = printable(plan.block.unit_name)
+    instead = f" It would need {' or '.join(better)}." if better else ""
+    yield (
+        f"No group was large enough to appear, which takes about {figure_above(here)} units "
+        f"({unit}).{instead} Coarser keys make larger groups."
+    )
+
+
+def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterator[str]:
+    here = widest_margin(plan, index, DEFAULT_CONFIDENCE)
+    better = []
+    for how, other in _others(plan, replan, most):
+        margin = widest_margin(other, index, DEFAULT_CONFIDENCE)
+        if margin <= _WORTH_SAYING * here:
+            better.append(f"± {figure_above(margin)} with {how}")
+    name = printable(plan.block.aggregates[index].text)
+    instead = f" It would be within {' or '.join(better)}." if better else ""
+    yield f"No value of {name} is larger than its noise.{instead}"
+
+
+def _half(plan: BlockPlan) -> float | None:
+    found = appearance(plan)
+    return None if found is None else found.half
+
+
+def _others(plan: BlockPlan, replan: Replan, most: float) -> Iterator[tuple[str, BlockPlan]]:
+    """Yield other ways to ask for the same, each with its plan."""
+    block = plan.block
+    for how, other in (*_fewer_groups(plan), *_more_epsilon(block, most)):
+        try:
+            yield how, replan(other)
+        except (ParameterError, QueryRefused):
+            continue
+
+
+def _fewer_groups(plan: BlockPlan) -> Iterator[tuple[str, Block]]:
+    groups = None if plan.bounding is None else plan.bounding.groups
+    if plan.cascade is None and groups is not None and groups > 1:
+        one = replace(plan.block.parameters, max_groups_contributed=1)
+        yield "max_groups_contributed = 1", replace(plan.block, parameters=one)
+
+
+def _more_epsilon(block: Block, most: float) -> Iterator[tuple[str, Block]]:
+    epsilon = min(most, _MORE * block.parameters.epsilon)
+    if epsilon > block.parameters.epsilon and block.parameters.max_error is None:
+        yield f"epsilon = {significant(epsilon)}", with_epsilon(block, epsilon)
