@@ -11,6 +11,7 @@ from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Schema, fold
+from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import Place, UnknownName
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.policy.parameters import (
@@ -121,8 +122,10 @@ def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
 
 def table_listing(policy: Policy) -> Listing:
     """List the tables an analyst may use: those of the policy, no others exist."""
-    listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
-    return Listing(TABLE_COLUMNS, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
+    listed = sorted(
+        policy.tables.values(), key=lambda table: (not table.name.in_main, table.name.key)
+    )
+    return Listing(TABLE_COLUMNS, [(str(t.name), _access(t), policy.unit_name(t)) for t in listed])
 
 
 def view_listing(found: Iterable[View]) -> Listing:
@@ -173,23 +176,29 @@ def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None 
     return Listing(PARAMETER_COLUMNS, rows)
 
 
-def column_listing(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
+def column_listing(
+    policy: Policy, schema: Schema, name: TableName | None, written: str, place: Place
+) -> Listing:
     """List the columns of a table and what the policy declares about each.
 
+    ``written`` is its name as in the statement; ``name`` is None if that is of another database.
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
     """
-    table = policy.table(name)
+    table = None if name is None else policy.table(name)
     if table is None:
-        names = tuple(sorted(t.name for t in policy.tables.values()))
+        known = [t.name for t in policy.tables.values()]
+        names = tuple(sorted(map(str, known)))
+        namesake = None if name is None else only_namesake(name, known)
+        close = suggestion(written, names) if namesake is None else f"Did you mean {namesake}?"
         raise UnknownName(
-            f"there is no table {name[:80]}",
+            f"there is no table {written[:80]}",
             code="unknown_table",
             place=place,
-            hint=suggestion(name, names) or f"Tables: {', '.join(names)}.",
+            hint=close or f"Tables: {', '.join(names)}.",
         )
     return Listing(
         COLUMN_COLUMNS,
-        [_described(policy, table, column) for column in schema[fold(table.name)].columns],
+        [_described(policy, table, column) for column in schema[table.name.key].columns],
     )
 
 

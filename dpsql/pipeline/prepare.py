@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import Column, Table, fold
+from dpsql.core.schema import Column, Table, rules_of
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
@@ -33,7 +33,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
-from dpsql.sql.lineage.tables import tables_named
+from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
@@ -158,7 +158,7 @@ def _refuse_views(blocks: Sequence[Block], views: Mapping[str, Table]) -> None:
     """Refuse to join views with private rows: the engine that holds these does not have them."""
     for block in blocks:
         scans = [node for node in bottom_up(block.source.rows) if isinstance(node, Scan)]
-        read = [scan.table.name for scan in scans if fold(scan.table.name) in views]
+        read = [scan.table.name for scan in scans if scan.table.name.key in views]
         if read:
             raise QueryRefused(
                 f"the view {read[0]} cannot be joined with private rows",
@@ -220,6 +220,7 @@ class Preparer:
             if stages is not None:
                 stages.tree(tree)
             tree = bind_values(tree, question.values, text)
+            settle_names(tree, text, rules_of(schema, self._engine.catalog))
             views = self._views(tree)
             if views:
                 place_view_intervals(tree, views, self._tails.public.views().figures, text)
@@ -232,6 +233,7 @@ class Preparer:
                 self._engine.bind,
                 self._dialect,
                 combines=question.combining,
+                catalog=self._engine.catalog,
             )
         if stages is not None:
             stages.blocks(query, self._dialect)
@@ -271,7 +273,7 @@ class Preparer:
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
         """Return the materialized views that a statement may mean: names that no table has."""
-        names = {fold(table.name) for table in tables_named(tree)}
+        names = {name.key for table in tables_named(tree) if (name := name_of(table)) is not None}
         unknown = names - self._policy.tables.keys()
         if not unknown:
             return {}

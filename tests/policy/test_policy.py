@@ -107,7 +107,7 @@ def test_a_good_file_means_what_it_says() -> None:
     assert policy.account("cy").composition is Composition.ZCDP
     flights = policy.table("FLIGHTS")
     assert flights is not None
-    assert flights.name == "Flights"
+    assert str(flights.name) == "Flights"
     assert not flights.public
     assert flights.privacy_unit == PrivacyUnit("aircraft", "tailnum")
     assert flights.column("DEP_DELAY") == ColumnPolicy(-60, 300, None)

@@ -90,7 +90,7 @@ class _BlockBuilder:
         self._detach_private_clauses()
         return Block(
             name=self.name,
-            table=self.table.name,
+            table=self.relation.names,
             source=Source(self.relation.rows, self.table),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,

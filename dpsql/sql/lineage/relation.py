@@ -19,7 +19,7 @@ from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
 
 Origin = tuple[str, str]
-"""A column of a base table, both names folded."""
+"""A column of a base table: the table's key, and the column's folded name."""
 
 
 class Identity(IntEnum):
@@ -98,10 +98,14 @@ class Relation:
         return self.unit_name is not None
 
     @property
+    def names(self) -> str:
+        """The names of the private tables it reads, for messages."""
+        return ", ".join(self.tables)
+
+    @property
     def table(self) -> Table:
         """The columns as generated SQL sees them."""
-        name = self.tables[0] if len(self.tables) == 1 else ", ".join(self.tables)
-        return Table(name, tuple(Column(f.column, f.type) for f in self.fields))
+        return Table(self.names, tuple(Column(f.column, f.type) for f in self.fields))
 
     @property
     def policy(self) -> TablePolicy:

@@ -75,9 +75,9 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """The columns of a table."""
+    """The columns of a table, by the parts of its name."""
 
-    table: str
+    names: tuple[str, ...]
     place: Place
 
 
@@ -317,7 +317,7 @@ def _describe(reader: TokenReader) -> Statement:
         reader.take()
         names.append(reader.take().value)
     reader.end()
-    return Describe(".".join(names), reader.place(first, reader.last))
+    return Describe(tuple(names), reader.place(first, reader.last))
 
 
 _READERS: Final = {

@@ -21,7 +21,7 @@ def check_sql(
 
     ``published`` are tables that the catalog does not have. The result has the answer's columns.
     """
-    views = [f"{quote(t.name)} AS (SELECT {_typed_nulls(t.columns)})" for t in published]
+    views = [f"{quote(t.name.table)} AS (SELECT {_typed_nulls(t.columns)})" for t in published]
     return _over(query, [*views, *(_released(block) for block in blocks)])
 
 
