@@ -186,9 +186,8 @@ def column_listing(
     """
     table = None if name is None else policy.table(name)
     if table is None:
-        known = [t.name for t in policy.tables.values()]
-        names = tuple(sorted(map(str, known)))
-        namesake = None if name is None else only_namesake(name, known)
+        names = tuple(sorted(map(str, policy.names)))
+        namesake = None if name is None else only_namesake(name, policy.names)
         close = suggestion(written, names) if namesake is None else f"Did you mean {namesake}?"
         raise UnknownName(
             f"there is no table {written[:80]}",

@@ -223,7 +223,7 @@ class Statements:
         """List the columns of a table or a view."""
         engine = self._answerer.engine
         schema = engine.schema()
-        name = rules_of(schema, engine.catalog).named(statement.names)
+        name = rules_of(schema, engine.catalog, self._policy.names).named(statement.names)
         if name is not None and self._is_view(name):
             return listings.view_column_listing(self._answerer.views.prepared(name.table))
         shown = written(*statement.names)

@@ -196,7 +196,7 @@ class ViewPreparer:
 
     def _rules(self) -> NameRules:
         """Tell how queries name tables."""
-        return rules_of(self._engine.schema(), self._engine.catalog)
+        return rules_of(self._engine.schema(), self._engine.catalog, self._policy.names)
 
     def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
         found = self._engine.schema()[table.name.key].column(time.column)

@@ -7,7 +7,7 @@ A schema is a mapping from a table's key to :class:`Table`. Types are DuckDB's o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -135,9 +135,9 @@ def schema_of(*tables: Table) -> Schema:
     return {table.name.key: table for table in tables}
 
 
-def rules_of(schema: Schema, catalog: str = "") -> NameRules:
-    """Tell how names of tables are read in a database of that name, with these tables."""
-    return NameRules.of((table.name for table in schema.values()), catalog)
+def rules_of(schema: Schema, catalog: str, listed: Iterable[TableName]) -> NameRules:
+    """Tell how names of tables are read in a database of that name, of which some are listed."""
+    return NameRules.of((table.name for table in schema.values()), catalog, listed)
 
 
 @lru_cache(maxsize=1024)

@@ -118,15 +118,22 @@ def only_namesake(name: TableName, known: Iterable[TableName]) -> TableName | No
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """How the names of tables are read: by the database's own name and those of its schemas."""
+    """How the names of tables are read: by the database's own name and those of its schemas.
+
+    ``listed`` are the schemas that analysts may know of.
+    """
 
     catalog: str = ""
     schemas: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, names: Iterable[TableName], catalog: str = "") -> NameRules:
-        """Make the rules of a database with these tables."""
-        return cls(fold(catalog), frozenset(fold(name.schema) for name in names))
+    def of(
+        cls, names: Iterable[TableName], catalog: str = "", listed: Iterable[TableName] = ()
+    ) -> NameRules:
+        """Make the rules of a database with these tables, of which a policy lists some."""
+        schemas, known = ({fold(n.schema) for n in found} for found in (names, listed))
+        return cls(fold(catalog), frozenset(schemas), frozenset(known | {MAIN}))
 
     def named(self, parts: Sequence[str]) -> TableName | None:
         """Read a name of up to three parts; None for those of another database.

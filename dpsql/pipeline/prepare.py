@@ -220,7 +220,8 @@ class Preparer:
             if stages is not None:
                 stages.tree(tree)
             tree = bind_values(tree, question.values, text)
-            settle_names(tree, text, rules_of(schema, self._engine.catalog))
+            rules = rules_of(schema, self._engine.catalog, self._policy.names)
+            settle_names(tree, text, rules)
             views = self._views(tree)
             if views:
                 place_view_intervals(tree, views, self._tails.public.views().figures, text)

@@ -233,6 +233,11 @@ class Policy:
         """
         return self.tables.get(TableName.of(name).key)
 
+    @property
+    def names(self) -> tuple[TableName, ...]:
+        """The names of the tables, in order."""
+        return tuple(table.name for table in self.tables.values())
+
     def unit_of(self, table: TablePolicy) -> PrivacyUnit | None:
         """Return the unit a table protects, its own or its parents'; None if it is public."""
         while table.privacy_unit is None and table.link is not None:

@@ -63,7 +63,7 @@ def validate(
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
-    settle_names(tree, text, rules_of(schema, catalog))
+    settle_names(tree, text, rules_of(schema, catalog, policy.names))
     _refuse_doubtful_names(tree, text, policy)
     refuse_growing_text(tree)
     lineage = Lineage(tree, text, policy, schema, bind, dialect)

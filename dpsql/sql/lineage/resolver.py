@@ -208,7 +208,7 @@ class Lineage:
         extra = {name for name, value in source.args.items() if value} - _SOURCE_PARTS
         if extra:
             raise self.names.refuse(
-                "a table is named plainly here: no other database, sample, pivot or limit",
+                "a table is named plainly here: no sample, pivot or limit",
                 "table_form_not_allowed",
                 source,
             )

@@ -77,6 +77,8 @@ def _settle_table(table: exp.Table, ctes: Set[str], rules: NameRules) -> None:
     found = rules.named(_parts(table))
     if found is None or not isinstance(table.this, exp.Identifier):
         return
+    if fold(found.schema) not in rules.listed:  # errors show the name as it was written
+        return
     # Without its schema, a CTE of that name would answer it.
     plain = found.in_main and fold(table.name) not in ctes
     table.set("catalog", None)

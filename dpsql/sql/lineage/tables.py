@@ -58,7 +58,7 @@ class Tables:
 
     def unknown(self, table: exp.Table) -> UnknownName:
         """Build the error for a table that the policy does not list."""
-        names = [policy.name for policy in self._policy.tables.values()]
+        names = self._policy.names
         close = _likely(name_of(table) or TableName(table.name), names)
         known = ", ".join(sorted(map(str, names)))
         hint = f"Tables: {known}." if close is None else f"Did you mean {close}?"
