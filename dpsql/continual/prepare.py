@@ -31,7 +31,7 @@ from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
-from dpsql.sql.syntax.parse import parse, understood
+from dpsql.sql.syntax.parse import understood
 
 AS_OF: Final = "as_of"
 """The column of every view that holds the wall time at which a step ended."""
@@ -107,7 +107,7 @@ class ViewPreparer:
         Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
         """
         with understood():
-            _, table = timed_table(parse(text), self._policy)
+            _, table = timed_table(parsed(text, self._rules()), self._policy)
         assert table.time is not None
         return table.time
 

@@ -31,6 +31,7 @@ from dpsql.core.schema import (
     is_text,
     schema_of,
 )
+from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.interfaces.cli import options
 from dpsql.policy import document
@@ -263,6 +264,59 @@ def test_a_unit_may_be_one_of_each_period() -> None:
     child = replace(policy.tables["c"], link=Link("a", "t", "WHO"))
     with pytest.raises(PolicyError, match="not in which period"):
         replace(policy, tables={**policy.tables, "c": child})
+
+
+SEVERAL = """\
+version: 1
+dataset: d
+tables:
+  fact: {privacy_unit: {name: p, column: u}}
+  Mart.Fact: {privacy_unit: {name: q, column: u}}
+  '"mart.fact"': {privacy_unit: {name: r, column: u}}
+  my schema."a.b": {}
+  main."odd": {public: true}
+links:
+  - '"my schema"."a.b".k -> mart.fact.k'
+"""
+
+
+def test_tables_of_several_schemas_are_told_apart() -> None:
+    policy = parse_policy(SEVERAL)
+    found = {key: policy.unit_name(table) for key, table in policy.tables.items()}
+    assert found == {
+        "fact": "p",
+        "mart.fact": "q",
+        '"mart.fact"': "r",
+        '"my schema"."a.b"': "q",
+        "odd": None,
+    }
+    names = [(table.name.schema, table.name.table) for table in policy.tables.values()]
+    assert names[1:4] == [("Mart", "Fact"), ("main", "mart.fact"), ("my schema", "a.b")]
+    assert policy.table(TableName("FACT", "MART")) is policy.tables["mart.fact"]
+    assert policy.table("mart.fact") is policy.tables['"mart.fact"']
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("main.fact", "is the same table as `fact`"),
+        ("'\"FACT\"'", "is the same table as `fact`"),
+        ("'\"mart\".fact'", "is the same table as `Mart.Fact`"),
+        ("MART.FACT", "differs from `Mart.Fact` in case only"),
+        ("'main.\"mart.fact\"'", "is the same table as"),
+        ("a.b.c", "is not the name of a table"),
+        ("mart.", "is not the name of a table"),
+        (".fact", "is not the name of a table"),
+        ("'\"mart'", "is not the name of a table"),
+    ],
+)
+def test_two_spellings_of_a_table_and_what_is_no_name_are_refused(name: str, reason: str) -> None:
+    text = SEVERAL.replace("links:", f"  {name}: {{public: true}}\nlinks:")
+    with pytest.raises(PolicyError) as refused:
+        parse_policy(text)
+    assert reason in refused.value.reason
+    assert refused.value.place is not None
+    assert refused.value.place.line == 9
 
 
 def test_a_link_gives_a_table_its_parents_unit() -> None:
