@@ -294,6 +294,13 @@ def _domain_hint(type_text: str) -> str:
 
 
 def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
+    if not schema:
+        yield Finding(
+            "warning",
+            policy.dataset,
+            "the database has no tables, in no schema",
+            "Check that it is the right file.",
+        )
     for table in schema.values():
         if policy.table(table.name) is None:
             yield Finding(

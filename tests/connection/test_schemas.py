@@ -244,7 +244,6 @@ def test_columns_may_be_written_with_their_schema(
         "SELECT count(main.f.own_1) FROM fact AS f",
         "SELECT count(other.mart.fact.own_2) FROM mart.fact",
         "SELECT count(mart.fact.own_1) FROM mart.fact JOIN main.fact USING (uid)",
-        "SELECT count(fact.own_2) FROM mart.fact JOIN main.fact ON main.fact.uid = mart.fact.uid",
         "SELECT count(mart.fact.own_2) FROM (SELECT * FROM mart.fact) AS fact",
         "SELECT count(mart.fact.own_2) FROM (SELECT * FROM mart.fact)",
         "WITH fact AS (SELECT * FROM mart.fact) SELECT count(main.fact.own_2) FROM fact",
@@ -256,6 +255,21 @@ def test_a_column_of_a_table_that_is_not_there_does_not_exist(
     con: dpsql.Connection, sql: str
 ) -> None:
     assert refused(con, sql).code == "unknown_column"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(fact.own_2) FROM mart.fact JOIN main.fact ON main.fact.uid = mart.fact.uid",
+        "SELECT fact.*, mart.fact.uid FROM mart.fact JOIN main.fact USING (uid)",
+        # without this, what stands alone would be the outer table's
+        "SELECT count(*) FROM dim WHERE EXISTS (SELECT 1 FROM main.dim, mart.dim WHERE main.dim.k = mart.dim.k AND dim.k = 9)",
+    ],
+)
+def test_a_bare_name_beside_two_tables_of_that_name_is_refused(
+    con: dpsql.Connection, sql: str
+) -> None:
+    assert refused(con, sql).code == "ambiguous_column"
 
 
 def test_a_name_that_an_inner_table_hides_is_refused(con: dpsql.Connection) -> None:
@@ -481,6 +495,26 @@ def test_any_other_schema_can(tmp_path: Path, schema: str) -> None:
         assert abs(count(con, qualified(TableName("t", schema))) - ROWS) < NEAR
         grown = con.sql(f"SELECT repeat(label, 3) FROM {qualified(name)}").fetchall()
         assert grown == [("aaa",)]
+
+
+def test_each_table_has_its_own_types_where_statements_are_tried(tmp_path: Path) -> None:
+    """The empty copies are as many as the tables: what fits one does not fit its namesakes."""
+    names = {"t": "VARCHAR", "s.t": "BIGINT", '"s.t"': "DATE"}
+    path = tmp_path / "types.duckdb"
+    with duckdb.connect(str(path)) as owner:
+        owner.execute("CREATE SCHEMA s")
+        for name, type_ in names.items():
+            owner.execute(f"CREATE TABLE {name} (uid BIGINT, k {type_})")
+    engine = dpsql.DuckDBEngine(path)
+    assert set(engine.schema()) == set(names)
+    for name, type_ in names.items():
+        (column,) = engine.bind(f"SELECT k FROM {name}")
+        assert column.type == type_
+        assert engine.examine(name, ["k"]).types == (type_,)
+        found = engine.schema()[name].column("k")
+        assert found is not None
+        assert found.type == type_
+    engine.close()
 
 
 def test_no_two_of_these_names_have_one_key() -> None:

@@ -288,3 +288,12 @@ def test_tables_of_all_schemas_are_drafted_and_checked(shop: Path) -> None:
     )
     error = json.loads(found.stdout)[0]
     assert (error["subject"], error["hint"]) == ("other", "Did you mean mart.other?")
+
+
+def test_a_database_without_tables_is_told_of(shop: Path) -> None:
+    duckdb.connect("empty.duckdb").close()
+    assert "has no tables" in run("empty.duckdb", "--no-ask").stderr
+    checked = CliRunner().invoke(cli, ["check", "-d", "empty.duckdb", "-f", "json"])
+    assert [finding["message"] for finding in json.loads(checked.stdout)] == [
+        "the database has no tables, in no schema"
+    ]

@@ -118,7 +118,8 @@ class _Columns:
             sources = list(_sources(above))
             for source in sources:
                 if self._is(source, name):
-                    return self._told_apart(source, sources, shown, column)
+                    self._tell_apart(source, sources, above, column, shown)
+                    return source
             shown.update(fold(source.alias_or_name) for source in sources)
             above = above.find_ancestor(exp.Select)
         return None
@@ -132,13 +133,19 @@ class _Columns:
         alias = source.args.get("alias")
         return alias is None or alias.this is None or alias.meta.get(_GIVEN) is True
 
-    def _told_apart(
-        self, source: exp.Expr, sources: list[exp.Expr], hidden: Set[str], column: exp.Column
-    ) -> exp.Expr:
-        """Return a source that its name alone tells from the others of a SELECT."""
+    def _tell_apart(
+        self,
+        source: exp.Expr,
+        sources: list[exp.Expr],
+        select: exp.Select,
+        column: exp.Column,
+        hidden: Set[str],
+    ) -> None:
+        """Give a source of a SELECT a name that tells it from the others, if its own does not."""
         own = fold(source.alias_or_name)
         same = [each for each in sources if fold(each.alias_or_name) == own]
-        if own in hidden or any(each.args.get("alias") for each in same if each is not source):
+        bare = len(same) > 1 and any(_is_bare(c, own) for c in select.find_all(exp.Column))
+        if own in hidden or bare or any(e.args.get("alias") for e in same if e is not source):
             raise UnknownName(
                 f"{source.alias_or_name} stands for more than one table here",
                 code="ambiguous_column",
@@ -148,7 +155,6 @@ class _Columns:
         if len(same) > 1:
             for each in same:
                 self._name(each)
-        return source
 
     def _name(self, source: exp.Expr) -> None:
         """Give a table an alias of both its names: one of them says too little now."""
@@ -162,6 +168,11 @@ class _Columns:
         given = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
         given.meta[_GIVEN] = True
         source.set("alias", given)
+
+
+def _is_bare(column: exp.Column, table: str) -> bool:
+    """Tell whether a column is written with the table's own name alone."""
+    return column.args.get("db") is None and fold(column.table) == table
 
 
 _GIVEN: Final = "given by its schema"
