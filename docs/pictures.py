@@ -42,6 +42,7 @@ from dpsql.mechanisms.correlated_histogram import (
     half_distance,
 )
 from dpsql.mechanisms.correlated_topk import correlated_top_k
+from dpsql.mechanisms.elliptic import elliptic_gaussian
 from dpsql.mechanisms.left_out import LADDER_STEPS, Ladder
 from dpsql.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
@@ -201,6 +202,24 @@ def correlated_variance(axes: Axes) -> None:
     axes.set_xlabel("declared keys d")
     axes.set_ylabel("variance, correlated / independent")
     axes.set_title("one unit may touch every group")
+
+
+def elliptic_variance(axes: Axes) -> None:
+    """The variance of a value at one price, by how many of 24 groups a unit may raise."""
+    rho, size = rho_from_epsilon(1.0, 1e-6), 24
+    caps = list(range(1, size + 1))
+    alone = [gaussian(rho, 1, cap).std(cap) ** 2 for cap in caps]
+    every = correlated_gaussian(rho, 1, size).std(size) ** 2
+    some = [(cap, elliptic_gaussian(rho, 1, cap, size)) for cap in caps[:15]]
+    drawn = [(cap, noise.std(cap) ** 2) for cap, noise in some if noise is not None]
+    line(axes, caps, alone, "independent", ORANGE)
+    line(axes, caps, [every] * size, "correlated, every group", PURPLE)
+    line(axes, [c for c, _ in drawn], [v for _, v in drawn], "elliptic", GREEN)
+    axes.set_ylim(0, 2 * every)
+    axes.set_xlim(0, size)
+    axes.set_xlabel("groups of a unit, of 24")
+    axes.set_ylabel("variance of a count")
+    axes.set_title("ε = 1, δ = 10⁻⁶")
 
 
 def together(axes: Axes) -> None:
@@ -384,6 +403,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "threshold-by-noise.svg": threshold_by_noise,
     "set-union-size.svg": set_union_size,
     "correlated-variance.svg": correlated_variance,
+    "elliptic-variance.svg": elliptic_variance,
     "top-k-threshold.svg": top_k_threshold,
     "composition.svg": composition,
     "quantile-error.svg": quantile_error,

@@ -62,6 +62,21 @@ def _energy(noise: LatticeNoise, x: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.abs(x) / noise.scale
 
 
+def sums_law(
+    own: DiscreteGaussian, shared: DiscreteGaussian, centers: Counts, grid: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """log P[center_i + Z_i + Z = y_i for all i] for y in grid**d, Z being shared."""
+    width = int(np.abs(grid).max()) + max(centers)  # a shared draw has no reason to go further
+    terms = []
+    for z in range(-width, width + 1):
+        log_law = np.asarray(log_pmf(shared, np.array([z]))[0])
+        for center in centers:
+            log_law = np.add.outer(log_law, log_pmf(own, grid - center - z))
+        terms.append(log_law)
+    found: NDArray[np.float64] = np.logaddexp.reduce(terms)
+    return found
+
+
 def log_cdf(noise: LatticeNoise, x: NDArray[np.int64]) -> NDArray[np.float64]:
     """log P[Z <= x] for consecutive integers x."""
     width = math.ceil(60 * noise.spread) + 60

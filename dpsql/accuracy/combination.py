@@ -30,6 +30,7 @@ from dpsql.mechanisms.combination import (
     combined_std,
     combining_weights,
 )
+from dpsql.mechanisms.elliptic import EllipticGaussian
 
 MAX_COMBINED = 32
 """How many releases of one question are put together at most, the latest: each is a bit."""
@@ -48,7 +49,7 @@ def release_noise(plan: BlockPlan, released: int, *, alone: bool) -> ReleaseNois
     noises = []
     for index in range(len(block.measures)):
         noise = plan.noise_of(index)
-        if not isinstance(noise, IndependentNoise | CorrelatedGaussian):
+        if not isinstance(noise, IndependentNoise | CorrelatedGaussian | EllipticGaussian):
             return None
         noises.append(PublishedNoise(noise, plan.spread_groups(released)))
     found = appearance(plan)
@@ -120,7 +121,7 @@ def with_combined_rounding(
     coarse = measure.lattice is not None and measure.lattice.coarsening > 1
     if coarse and measure.weights is None:
         margin += 1
-    elif whole and measure.weights is None and any(noise.halves for noise in noises):
+    elif whole and measure.weights is None and any(n.fractional for n in noises):
         margin += 0.5
     within = margin * measure.step
     if measure.weights is not None and whole:

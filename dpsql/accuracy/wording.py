@@ -35,6 +35,10 @@ from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import BlockPlan
 
 MAX_SUMMARISED_PARTS = 4
+COUNTED = (
+    "The outer query counts or sums the groups that came out. Those too small to appear are "
+    "missing from what it says."
+)
 _UNBOUNDED = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
 
 
@@ -94,6 +98,8 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _together(part)
     yield from _ranks(part.plan, confidence)
     yield from _groups(part)
+    if part.plan.block.counted:
+        yield COUNTED
 
 
 def _accuracy(part: Part, confidence: float) -> Iterator[str]:

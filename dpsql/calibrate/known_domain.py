@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from dpsql.accounting.zcdp import PrivacyLoss
-from dpsql.calibrate.values import BALLE, LEBEDA, VALUE, Figures, Found, Mechanism
+from dpsql.calibrate.request import flag, refused
+from dpsql.calibrate.values import BALLE, CANONNE, LEBEDA, VALUE, Figures, Found, Mechanism
 from dpsql.mechanisms.additive import (
     Additive,
     CorrelatedGaussian,
@@ -18,7 +19,13 @@ from dpsql.mechanisms.additive import (
     one_shot_laplace,
 )
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.mechanisms.elliptic import (
+    EllipticGaussian,
+    elliptic_gaussian,
+    one_shot_elliptic_gaussian,
+)
 from dpsql.mechanisms.registry import Sizes
+from dpsql.mechanisms.sampling.numeric import scale_error
 
 
 def _laplace_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
@@ -33,7 +40,7 @@ def _laplace_known_domain_pure(sizes: Sizes, epsilon: float, delta: float) -> Fo
 
 def _gaussian_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
     noise = gaussian(rho, sizes.sensitivity, sizes.groups)
-    return _every_group(noise, sizes, "Canonne, Kamath & Steinke 2020, Theorem 4")
+    return _every_group(noise, sizes, CANONNE)
 
 
 def _analytic_gaussian(sizes: Sizes, epsilon: float, delta: float) -> Found:
@@ -65,10 +72,34 @@ def _correlated_known_domain_exact(sizes: Sizes, epsilon: float, delta: float) -
     return _every_group(noise, sizes, f"{LEBEDA}, Algorithm 2; {BALLE}", continuous)
 
 
+def _elliptic_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
+    noise = elliptic_gaussian(rho, sizes.sensitivity, sizes.groups, sizes.k)
+    return _every_group(_shareable(noise, sizes), sizes, CANONNE)
+
+
+def _elliptic_known_domain_exact(sizes: Sizes, epsilon: float, delta: float) -> Found:
+    allowed = one_shot_distance(epsilon, delta)
+    noise = one_shot_elliptic_gaussian(allowed, sizes.sensitivity, sizes.groups, sizes.k)
+    return _every_group(_shareable(noise, sizes), sizes, f"{CANONNE}; {BALLE}")
+
+
+def _shareable(noise: EllipticGaussian | None, sizes: Sizes) -> EllipticGaussian:
+    if noise is not None:
+        return noise
+    if 1 < sizes.groups < sizes.k:
+        raise scale_error("sigma")
+    raise refused(
+        "nothing can be shared: a unit must have some of the groups, more than one and not all",
+        hint=f"{flag('k')} is the number of groups, {flag('groups')} how many of them a unit has.",
+    )
+
+
 def _every_group(
     noise: Additive, sizes: Sizes, source: str, continuous: Figures | None = None
 ) -> Found:
     lattice = "half-integers" if isinstance(noise, CorrelatedGaussian) else "integers"
+    if isinstance(noise, EllipticGaussian):
+        lattice = f"steps of 2^-{noise.fineness.bit_length() - 1}"
     drawn = Figures(
         distribution=f"{noise.name.replace('_', ' ')}, {lattice}",
         parameter="b" if noise.name == "laplace" else "sigma",
@@ -127,6 +158,19 @@ KNOWN_DOMAIN_MECHANISMS: tuple[Mechanism, ...] = (
         family="known-domain",
         noise="correlated-gaussian",
         aliases=("correlated-gaussian",),
+        measured=VALUE,
+        thresholded=False,
+    ),
+    Mechanism(
+        name="elliptic-gaussian-known-domain",
+        summary="all k declared groups are answered, a unit raises only some of them",
+        takes=("k", "groups"),
+        may_take=("sensitivity",),
+        zcdp=_elliptic_known_domain,
+        one_shot={"exact": _elliptic_known_domain_exact},
+        family="known-domain",
+        noise="elliptic-gaussian",
+        aliases=("elliptic-gaussian",),
         measured=VALUE,
         thresholded=False,
     ),

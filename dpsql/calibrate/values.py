@@ -24,6 +24,7 @@ EXCESS = "count above the (k_bar+1)-th largest"
 WEIGHT = "weight, 1 being the most that a unit gives to one group"
 
 BALLE = "Balle & Wang 2018, Theorem 8"
+CANONNE = "Canonne, Kamath & Steinke 2020, Theorem 4"
 LEBEDA = "Lebeda & Retschmeier 2024"
 
 _Z_OFTEN = normal_quantile_sf(math.log(1 - OFTEN))

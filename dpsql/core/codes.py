@@ -115,6 +115,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "table_function": "A function in FROM that could read files, catalogs or settings.",
         "tail_too_large": "Constants, or columns repeated in each other, that take more memory or "
         "time than there is.",
+        "text_compared": "A text beside a number, a date or a truth value: the engine would read "
+        "each text as one, and fail at the first that is none.",
         "too_many_aliases": "More names for columns than there are columns.",
         "too_many_grouping_sets": "ROLLUP, CUBE or GROUPING SETS that stand for very many answers.",
         "too_many_relations": "More private tables joined than `limits.private_relations` allows.",

@@ -10,6 +10,7 @@ and types dpsql knows. Names alone mean our schema ``main`` and no other.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from dpsql.core.formatting import printable
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote, quote_table
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.table_name import TableName
@@ -25,6 +27,7 @@ from dpsql.engines.types import is_scalar, plain_type
 from dpsql.engines.views import DATA, owned
 from dpsql.errors import InterfaceError
 
+_HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
 _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
 # A schema of such a name could not be told from a database of the engine's.
 _DATABASES = frozenset({"memory", "system", "temp"})
@@ -74,7 +77,7 @@ def _not_attached(path: Path, error: duckdb.Error) -> InterfaceError:
     # No row has been read by now, so the text of this error is looked at.
     if isinstance(error, duckdb.ResourceInUseException) or "Could not set lock" in str(error):
         return InterfaceError(
-            f"{path} is open for writing",
+            f"{path} is open for writing{_holder(str(error))}",
             code="database_locked",
             hint="DuckDB lets one process write to a file, or several read it. Close the "
             "connection that writes, in this process or in another, or use a copy of the file.",
@@ -84,6 +87,14 @@ def _not_attached(path: Path, error: duckdb.Error) -> InterfaceError:
         code="database_unreadable",
         hint="It may be of another format, of another version, or encrypted.",
     )
+
+
+def _holder(said: str) -> str:
+    """Say which process holds a file, as far as the engine knows."""
+    found = _HELD.search(said)
+    if found is None:
+        return ""
+    return f" in {printable(Path(found['program']).name)}, process {found['process']}"
 
 
 def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:

@@ -7,7 +7,7 @@ of it that depends on constants alone is computed here, by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -41,26 +41,43 @@ _SAMPLES: Final = ("0", "2000-01-01", "00:00:00", "[]", "00000000-0000-0000-0000
 
 @dataclass(frozen=True, slots=True)
 class FailingConstant:
-    """Why a part of a statement fails whatever the rows are; the constants in it, as SQL."""
+    """Why a part of a statement fails whatever the rows are; the constants in it, as SQL.
+
+    ``read_as`` is the type as which a text is read, where that is the reason, and else empty.
+    """
 
     reason: str
     literals: tuple[str, ...]
+    read_as: str = ""
 
 
-def failing_constant(connection: duckdb.DuckDBPyConnection, sql: str) -> FailingConstant | None:
+def failing_constant(
+    connection: duckdb.DuckDBPyConnection, sql: str, *, texts: bool = False
+) -> FailingConstant | None:
     """Find the first part of a query that fails wherever it is computed, or None.
 
     Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
     statement that does not bind, or whose plan the engine cannot write down.
+
+    ``texts``: find texts as well that are read as values of another type. The values are not known,
+    but where a statement writes no cast, the engine chose it, to compare unlike things.
     """
     try:
-        (text,) = connection.execute(
-            "SELECT json_serialize_plan(?, optimize := false)", [sql]
-        ).fetchall()[0]
-        plan = read_plan(text) if text else None  # BIGNUM is not written down
-        return None if plan is None or plan["error"] else failing_part(connection, plan)
+        plan = _plan(connection, sql)
+        if plan is None:
+            return None
+        found = failing_part(connection, plan)
+        return next(_texts_read(plan), None) if found is None and texts else found
     except RecursionError:
         return None
+
+
+def _plan(connection: duckdb.DuckDBPyConnection, sql: str) -> _Node | None:
+    (text,) = connection.execute(
+        "SELECT json_serialize_plan(?, optimize := false)", [sql]
+    ).fetchall()[0]
+    plan = read_plan(text) if text else None  # BIGNUM is not written down
+    return None if plan is None or plan["error"] else plan
 
 
 def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingConstant | None:
@@ -137,6 +154,36 @@ def _parts(plan: _Node) -> Iterator[_Constant | _Cast]:
             if _is_cast(node):
                 yield from _doubtful(node)
         todo.extend(reversed(node.values()))
+
+
+def _texts_read(plan: _Node) -> Iterator[FailingConstant]:
+    """Yield the casts of texts that depend on rows."""
+    todo: list[Any] = [plan]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo.extend(reversed(node))
+        elif isinstance(node, dict) and node.get("type") != "OPERATOR_TRY":
+            beside = node.get("children") or ()
+            for child in beside if isinstance(beside, list) else ():
+                if _reads_text(child):
+                    type_ = type_text(child["return_type"]) or ""
+                    yield FailingConstant(f"a text is read as {type_}", _constants(beside), type_)
+            todo.extend(reversed(node.values()))
+
+
+def _reads_text(node: object) -> bool:
+    if not isinstance(node, dict) or "expression_class" not in node or not node.get("children"):
+        return False
+    if not _is_cast(node) or _written(node) is not None:
+        return False
+    source = type_text(node["children"][0].get("return_type"))
+    return source == "VARCHAR" and type_text(node["return_type"]) not in ("VARCHAR", "JSON", None)
+
+
+def _constants(nodes: Iterable[_Node]) -> tuple[str, ...]:
+    written = [_written(node) for node in nodes if "expression_class" in node]
+    return tuple(text for part in written if part is not None for text in part.literals)
 
 
 def _is_cast(node: _Node) -> bool:

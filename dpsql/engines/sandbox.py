@@ -49,19 +49,26 @@ class Apart:
         self._ask({"database": database, "statements": list(statements), "query": None}, limits)
 
     def failing_constant(
-        self, statements: Sequence[str], query: str, limits: SandboxLimits
+        self, statements: Sequence[str], query: str, limits: SandboxLimits, *, texts: bool = False
     ) -> FailingConstant | None:
         """Run :func:`failing_constant` for a query over tables that ``statements`` create.
 
         Raises ``ApartFailed`` if the query cannot be planned, or a constant computed, within
         limits.
         """
-        task = {"database": ":memory:", "statements": list(statements), "query": query}
+        task = {
+            "database": ":memory:",
+            "statements": list(statements),
+            "query": query,
+            "texts": texts,
+        }
         try:
             found = json.loads(self._ask(task, limits))
         except json.JSONDecodeError:  # some other program stands where Python should
             raise ApartFailed from None
-        return found and FailingConstant(found["reason"], tuple(found["literals"]))
+        return found and FailingConstant(
+            found["reason"], tuple(found["literals"]), found["read_as"]
+        )
 
     def interrupt(self) -> None:
         """End the process that runs, if one does; the task fails. For other threads to call."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict
+from typing import Any
 
 import duckdb
 
@@ -40,7 +41,7 @@ def run_task() -> None:
         json.dump(found, out)
 
 
-def _done(task: dict[str, str]) -> dict[str, object] | None:
+def _done(task: dict[str, Any]) -> dict[str, object] | None:
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": task["engine_memory"],
         "temp_directory": "",
@@ -50,7 +51,8 @@ def _done(task: dict[str, str]) -> dict[str, object] | None:
         lock_down(connection)
         for statement in task["statements"]:
             connection.execute(statement)
-        found = failing_constant(connection, task["query"]) if task["query"] else None
+        query = task["query"]
+        found = failing_constant(connection, query, texts=task["texts"]) if query else None
     return None if found is None else asdict(found)
 
 

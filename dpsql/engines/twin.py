@@ -38,6 +38,7 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 # joined rows are found at once, however many there are.
 _REORDERING: Final = ("join_order", "build_side_probe_side")
 _FIRST: Final = 0
+_KIND_OF_ERROR = re.compile(r"^(\w+ )+Error: ")
 _ONE_TABLE: Final = re.compile(r'"(?:[^"]|"")+"(?:\."(?:[^"]|"")+")?')  # whose rows are few
 _LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
 _ROW: Final = quote(f"{INTERNAL_PREFIX}row")
@@ -145,7 +146,8 @@ def _too_involved(hint: str) -> QueryRefused:
 
 def first_line(error: duckdb.Error) -> str:
     """Return the first line of an engine's message: what is wrong, without the generated SQL."""
-    return str(error).strip().split("\n", 1)[_FIRST].replace(INTERNAL_PREFIX, "")
+    line = str(error).strip().split("\n", 1)[_FIRST].replace(INTERNAL_PREFIX, "")
+    return _KIND_OF_ERROR.sub("", line)
 
 
 def _edge_list(type_: str) -> str:

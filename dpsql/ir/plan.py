@@ -17,6 +17,7 @@ from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive, IndependentNoise
 from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
 from dpsql.mechanisms.combination import PublishedNoise
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.gaussian_cost import (
     SMOOTHING_DELTA,
     gaussian_price_of_noise,
@@ -260,14 +261,15 @@ class BlockPlan:
         """Tell in how many groups a unit's values are paid for when so many came out.
 
         Of declared keys as many come out as were planned, a cascade's price is one for all its
-        steps, and noise that groups share has the law of all of them.
+        steps, and noise that all groups share has the law of all of them. Of elliptic noise, fewer
+        released values are a part of what was planned, of which a unit raises that many at most.
         """
         groups = self.groups
         if groups is None:
             groups = self.max_released if released is None else released
             assert groups is not None
             return groups
-        apart = noise is None or isinstance(noise, IndependentNoise)
+        apart = noise is None or isinstance(noise, IndependentNoise | EllipticGaussian)
         if released is None or self.declared or self.cascade is not None or not apart:
             return groups
         return min(groups, released)

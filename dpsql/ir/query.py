@@ -73,7 +73,8 @@ class Block:
     ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
     ``fresh`` asks for new noise even where the same was answered before. ``combines`` says that its
-    values are put together from several releases, and that each row says from which.
+    values are put together from several releases, and that each row says from which. ``counted``
+    says that its tail aggregates the groups that come out, of which small ones are missing.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Block:
     noise_columns: tuple[NoiseColumn, ...] = ()
     fresh: bool = False
     combines: bool = False
+    counted: bool = False
 
     @property
     def known_domain(self) -> bool:
@@ -232,7 +234,7 @@ class Query:
     ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
     tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
     need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail;
-    ``tail_kind`` says what running it may take.
+    ``tail_kind`` says what running it may take; ``casts`` is True if the analyst wrote casts in it.
     """
 
     text: str
@@ -243,3 +245,4 @@ class Query:
     supports: tuple[OutputColumn, ...]
     plain: PlainTail | None
     tail_kind: TailKind
+    casts: bool = False

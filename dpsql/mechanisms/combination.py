@@ -15,7 +15,8 @@ normalisation s = Σ exp(-x²/2σ²) >= σ sqrt(2π):
         P[Y >= k + 1] as I < σ² exp(-k²/2σ²) and σ² (s / (σ sqrt(2π)) - 1) <= 1
 
 for all k >= 1. For a discrete Laplace with q = exp(-1/b), P[|Z| >= k] = 2 q^k / (1 + q) lies
-between q^(k+1) and q^(k-1). Correlated noise is half a sum of two such Gaussians.
+between q^(k+1) and q^(k-1). Correlated noise is half a sum of two such Gaussians, elliptic noise a
+sum of two in finer steps.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise, Steps
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sampling.numeric import normal_quantile_sf
 
@@ -45,7 +47,7 @@ _Part: TypeAlias = tuple[float, DiscreteGaussian | DiscreteLaplace]
 class PublishedNoise:
     """The noise that is on one value of a release: its law, and how many groups share it."""
 
-    noise: IndependentNoise | CorrelatedGaussian
+    noise: IndependentNoise | CorrelatedGaussian | EllipticGaussian
     groups: int
 
     @property
@@ -54,9 +56,14 @@ class PublishedNoise:
         return self.noise.std(self.groups) ** 2
 
     @property
-    def halves(self) -> bool:
-        """True if values may lie halfway between steps."""
-        return isinstance(self.noise, CorrelatedGaussian)
+    def fractional(self) -> bool:
+        """True if values may lie between steps."""
+        return not isinstance(self.noise, IndependentNoise)
+
+    @property
+    def apart(self) -> float:
+        """How far the noise may be from the continuous noise that it follows, in steps."""
+        return 2 / self.noise.fineness if isinstance(self.noise, EllipticGaussian) else 1.0
 
     @property
     def parts(self) -> tuple[_Part, ...]:
@@ -64,6 +71,9 @@ class PublishedNoise:
         if isinstance(self.noise, CorrelatedGaussian):
             shared = 2 * self.noise.sigma / max(1, self.groups) ** 0.25
             return (0.5, DiscreteGaussian(2 * self.noise.sigma)), (0.5, DiscreteGaussian(shared))
+        if isinstance(self.noise, EllipticGaussian):
+            own, common = self.noise.parts
+            return (1 / self.noise.fineness, own), (1 / self.noise.fineness, common)
         return ((1.0, self.noise.noise),)
 
     @property
@@ -72,6 +82,8 @@ class PublishedNoise:
         if isinstance(self.noise, CorrelatedGaussian):
             shared = 4 * self.noise.sigma**2 / math.sqrt(max(1, self.groups))
             return (4 * self.noise.sigma**2 + shared) / 4
+        if isinstance(self.noise, EllipticGaussian):
+            return self.noise.sigma**2 + self.noise.shared**2
         gaussian = isinstance(self.noise.noise, DiscreteGaussian)
         return self.noise.noise.spread**2 if gaussian else 0.0
 
@@ -106,7 +118,8 @@ def combined_margin(noises: Sequence[PublishedNoise], risk: float) -> float:
     weights = combining_weights(noises)
     normal = math.fsum(w**2 * n.normal_variance for w, n in zip(weights, noises, strict=True))
     scales = [w * n.laplace_scale for w, n in zip(weights, noises, strict=True)]
-    continuous = _continuous_margin(normal, tuple(sorted(s for s in scales if s)), risk) + 1
+    apart = math.fsum(w * n.apart for w, n in zip(weights, noises, strict=True)) * (1 + 1e-12)
+    continuous = _continuous_margin(normal, tuple(sorted(s for s in scales if s)), risk) + apart
     parts = tuple(
         (weight * factor, law)
         for weight, noise in zip(weights, noises, strict=True)

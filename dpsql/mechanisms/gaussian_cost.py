@@ -31,6 +31,7 @@ from dpsql.accounting.zcdp import DELTA_UNIT
 from dpsql.mechanisms.additive import Additive, CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.mechanisms.known_topk import KnownDomainTopK
 from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile
@@ -57,6 +58,8 @@ def gaussian_price_of_noise(noise: Additive, groups: int) -> float:
         return 0.0
     if isinstance(noise, CorrelatedGaussian):
         return _price_of_shared(noise, groups)
+    if isinstance(noise, EllipticGaussian):
+        return _price_of_elliptic(noise, groups)
     if not isinstance(noise, IndependentNoise):
         return math.inf
     if isinstance(noise.noise, DiscreteLaplace):
@@ -80,6 +83,13 @@ def _price_of_shared(noise: CorrelatedGaussian, groups: int) -> float:
     squared = noise.sensitivity**2
     prices = _gaussian_price(own, groups * squared) + _gaussian_price(shared, squared)
     return prices * _UP
+
+
+def _price_of_elliptic(noise: EllipticGaussian, groups: int) -> float:
+    """Compute half of the squared distance, each noise having ``SMOOTHING_VARIANCE`` less."""
+    if any(part.sigma**2 <= SMOOTHING_VARIANCE for part in noise.parts):
+        return math.inf
+    return rounded_up(noise.squared_distance(groups, SMOOTHING_VARIANCE) / 2)
 
 
 def gaussian_price_of_selection(selection: Selection, released: int | None) -> float:

@@ -28,7 +28,9 @@ from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.sql.syntax.text import put
 
 _LEFT_OUT: dict[type, frozenset[str]] = {
-    Block: frozenset({"name", "table", "mechanism", "noise_columns", "fresh", "combines"}),
+    Block: frozenset(
+        {"name", "table", "mechanism", "noise_columns", "fresh", "combines", "counted"}
+    ),
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
     BlockPlan: frozenset({"candidates", "combined", "looks"}),
     Key: frozenset({"text"}),

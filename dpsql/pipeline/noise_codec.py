@@ -9,11 +9,13 @@ from dpsql.errors import ParameterError
 from dpsql.ir.plan import ReleaseNoise
 from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.mechanisms.combination import PublishedNoise
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.pipeline.damaged_release import corrupt_release, require_sound
 
 _FIELDS: Final = frozenset({"measures", "decided", "appears_half", "appears_95", "alone"})
 _LAWS: Final = frozenset({"law", "scale", "sensitivity", "groups"})
+_ELLIPTIC: Final = _LAWS | {"shared", "fineness", "of"}
 _MOST: Final = 2**62  # of sensitivities and numbers of groups
 
 
@@ -26,6 +28,7 @@ def packed_noise(noise: ReleaseNoise) -> dict[str, Any]:
                 "scale": each.noise.scale,
                 "sensitivity": each.noise.sensitivity,
                 "groups": each.groups,
+                **_shared_law(each.noise),
             }
             for each in noise.measures
         ],
@@ -34,6 +37,12 @@ def packed_noise(noise: ReleaseNoise) -> dict[str, Any]:
         "appears_95": noise.appears_95,
         "alone": noise.alone,
     }
+
+
+def _shared_law(noise: IndependentNoise | CorrelatedGaussian | EllipticGaussian) -> dict[str, Any]:
+    if not isinstance(noise, EllipticGaussian):
+        return {}
+    return {"shared": noise.shared, "fineness": noise.fineness, "of": noise.of}
 
 
 def unpacked_noise(packed: object, measures: int) -> ReleaseNoise | None:
@@ -55,8 +64,10 @@ def unpacked_noise(packed: object, measures: int) -> ReleaseNoise | None:
 
 
 def _law(packed: object) -> PublishedNoise:
-    require_sound(isinstance(packed, dict) and packed.keys() == _LAWS)
+    require_sound(isinstance(packed, dict))
     found: dict[str, Any] = packed  # type: ignore[assignment]
+    elliptic = found.get("law") == EllipticGaussian.name
+    require_sound(found.keys() == (_ELLIPTIC if elliptic else _LAWS))
     sensitivity, groups = found["sensitivity"], found["groups"]
     require_sound(type(sensitivity) is int and 0 < sensitivity < _MOST)
     require_sound(type(groups) is int and 0 <= groups < _MOST)
@@ -74,9 +85,18 @@ def _law(packed: object) -> PublishedNoise:
                 DiscreteGaussian(2 * scale)  # which refuses what is out of range
                 DiscreteGaussian(2 * scale / max(1, groups) ** 0.25)
                 return PublishedNoise(CorrelatedGaussian(scale, sensitivity), groups)
+            case EllipticGaussian.name:
+                return PublishedNoise(_elliptic(found, scale, sensitivity), groups)
     except ParameterError:
         pass
     raise corrupt_release()
+
+
+def _elliptic(found: dict[str, Any], scale: float, sensitivity: int) -> EllipticGaussian:
+    fineness, of = found["fineness"], found["of"]
+    require_sound(_is_finite(found["shared"]))
+    require_sound(all(type(size) is int and 0 < size < _MOST for size in (fineness, of)))
+    return EllipticGaussian(scale, float(found["shared"]), fineness, sensitivity, of)
 
 
 def _is_finite(value: object) -> bool:

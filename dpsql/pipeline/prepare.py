@@ -6,7 +6,8 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -37,7 +38,7 @@ from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
-from dpsql.sql.syntax.parse import parse, understood
+from dpsql.sql.syntax.parse import parse, place_blamed, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.sql.tail.bind_check import check_sql
 
@@ -154,6 +155,17 @@ def _with_views(policy: Policy, views: Mapping[str, Table]) -> Policy:
     return replace(policy, tables={**policy.tables, **public})
 
 
+@contextmanager
+def _placed(text: str) -> Iterator[None]:
+    """Add the place to what an engine said of a statement, where it names a word of it."""
+    try:
+        yield
+    except QueryRefused as error:
+        if error.place is None and error.code == "does_not_bind":
+            error.place = place_blamed(text, str(error))
+        raise
+
+
 def _refuse_views(blocks: Sequence[Block], views: Mapping[str, Table]) -> None:
     """Refuse to join views with private rows: the engine that holds these does not have them."""
     for block in blocks:
@@ -192,6 +204,10 @@ class Preparer:
 
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """
+        with _placed(question.text):
+            return self._prepared(question)
+
+    def _prepared(self, question: Question) -> Prepared:
         if not question.sound:
             return self._plan(question, None)  # refused there, with a reason
         key, stages = question.key, self._stages(question)

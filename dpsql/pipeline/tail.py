@@ -179,6 +179,6 @@ def _failed(released: Sequence[ReleasedBlock]) -> DataError:
     return DataError(
         "the part of the query above its aggregates failed on the released rows",
         code="tail_failed",
-        hint="The release was paid for. Look for casts or divisions in the outer query, or for "
-        f"{limits}.",
+        hint="The release was paid for and is kept: asked with the outer query mended, it costs "
+        f"nothing more. Look there for casts or divisions, or for {limits}.",
     )

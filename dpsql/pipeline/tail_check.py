@@ -12,7 +12,7 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.public_tables import PublicTables
 from dpsql.pipeline.rooms import Tenant
-from dpsql.sql.tail.bind_check import constant_fails, tail_sql
+from dpsql.sql.tail.bind_check import constant_fails, tail_sql, text_is_read
 
 PLAN_LIMITS: Final = SandboxLimits(1 << 30, "500MB", 10.0)
 
@@ -43,11 +43,13 @@ class TailChecker:
                 f"take more than {PLAN_LIMITS.memory_bytes >> 30} GB "
                 f"or {PLAN_LIMITS.seconds:.0f} seconds.",
             ) from None
+        if found is not None and found.read_as:
+            raise text_is_read(query.text, found.read_as, found.literals)
         if found is not None:
             raise constant_fails(query.text, found.reason, found.literals)
 
     def _failing(self, query: Query, sql: str) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED:
-            return failing_constant(self._tenant.stay().cursor, sql)
+            return failing_constant(self._tenant.stay().cursor, sql, texts=not query.casts)
         tables = list(map(self._public.definition, query.public_tables))
-        return self._apart.failing_constant(tables, sql, PLAN_LIMITS)
+        return self._apart.failing_constant(tables, sql, PLAN_LIMITS, texts=not query.casts)

@@ -5,6 +5,9 @@ choosing but noise on groups that will not be shown; choosing first spends a sha
 noise on k groups only. Options are compared by the noise on what is shown: how far the ranking may
 err is of the same order in both, and changes sides at about the same size (twice k, without a cap).
 
+A cap loses what units have beyond it, which no figure here tells. So it must be worth it without
+noise that is shared among the groups of capped units: that is a gain on top, and no reason to cap.
+
 Where small groups are to be left out, their number of units is measured as well, whether it was
 asked for or not: it decides with its noise on it, after all is paid for.
 """
@@ -12,7 +15,7 @@ asked for or not: it decides with its noise on it, after all is paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 
 from dpsql.errors import QueryRefused
@@ -46,26 +49,41 @@ def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
             code="domain_too_large",
             hint="Group by fewer keys.",
         )
-    options = [o for cap in _caps(block, size) for o in _every_group(block, budget, size, cap)]
+    options = _with_and_without_cap(block, size, partial(_every_group, block, budget, size))
     if block.top_k is None:
         return options
     return [*options, *_largest(block, block.top_k, budget, size)]
 
 
-def _caps(block: Block, groups: int) -> Sequence[int | None]:
-    """Return no cap; and the cap, where it spares a unit some of so many groups."""
-    cap = block.parameters.groups_limit
-    return [None] if cap is None or cap >= groups else [None, cap]
+def _with_and_without_cap(
+    block: Block, shown: int, offered: Callable[[int | None, bool], list[Option]]
+) -> list[Option]:
+    """List what is offered without a cap; and with it, if it spares a unit some of those shown.
+
+    ``offered`` takes the cap, and whether groups may share noise: under a cap if it is the better
+    choice without.
+    """
+    cap, free = block.parameters.groups_limit, offered(None, True)
+    if cap is None or cap >= shown:
+        return free
+    apart = offered(cap, False)
+    return [*free, *(offered(cap, True) if _least(apart) < _least(free) else apart)]
 
 
-def _every_group(block: Block, budget: QueryBudget, size: int, cap: int | None) -> list[Option]:
+def _least(options: list[Option]) -> float:
+    return min(option.order for option in options)
+
+
+def _every_group(
+    block: Block, budget: QueryBudget, size: int, cap: int | None, sharing: bool
+) -> list[Option]:
     if block.weighted and block.measures and cap is not None:
         return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), max(1, len(measured(block)))
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
     composed = composed_noise(block, split.rho / share, gaussian_dp=split.gaussian)
     every = KNOWN_DOMAIN.at_rho(Sizes(domain=size), split.rho, split.delta)
-    make = partial(_option, block, every, size, cap)
+    make = partial(_option, block, every, size, cap, sharing)
     options = [attempted(every.name, partial(make, composed, split.conversion, reach))]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
@@ -99,7 +117,7 @@ def _weighted_option(
 ) -> Option:
     size, rows = block.domain_size, block.parameters.max_rows_contributed
     measures = [measure.weighted(WEIGHT_STEPS, rows) for measure in measured(block)]
-    noisy = tuple(NoisyMeasure(m, noise_of(m, cap, False)) for m in measures)
+    noisy = tuple(NoisyMeasure(m, noise_of(m, cap, None)) for m in measures)
     selection = KNOWN_DOMAIN.at_rho(Sizes(domain=size), 0.0, 0.0)  # its price is that of the noise
     plan = BlockPlan(block, selection, noisy, None, cap, Bounding(cap, size), conversion)
     return Option(selection.name, plan, _error(plan, size), variant=variant)
@@ -118,13 +136,12 @@ def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[
     selection = split.certainly_built(KNOWN_DOMAIN_TOP_K, sizes, rho)
     composed = composed_noise(block, rho, gaussian_dp=split.gaussian)
 
-    def option(cap: int | None) -> Option:
+    def offered(cap: int | None, sharing: bool) -> list[Option]:
         reach = "any number of groups" if cap is None else f"at most {cap} groups per unit"
-        return _option(
-            block, selection, top_k.limit, cap, composed, split.conversion, reach, position
-        )
+        make = partial(_option, block, selection, top_k.limit, cap, sharing)
+        return [make(composed, split.conversion, reach, position)]
 
-    return [option(cap) for cap in _caps(block, top_k.limit)]
+    return _with_and_without_cap(block, top_k.limit, offered)
 
 
 def _option(
@@ -132,14 +149,15 @@ def _option(
     selection: Selection,
     shown: int,
     cap: int | None,
+    sharing: bool,
     noise_of: NoiseOf,
     conversion: float,
     variant: str,
     score: int | None = None,
 ) -> Option:
     """Offer noise on the ``shown`` groups, of which a unit changes all, or ``cap``."""
-    groups = shown if cap is None else cap
-    noisy = tuple(NoisyMeasure(m, noise_of(m, groups, cap is None)) for m in measured(block))
+    groups, released = shown if cap is None else cap, shown if sharing else None
+    noisy = tuple(NoisyMeasure(m, noise_of(m, groups, released)) for m in measured(block))
     bounding = None if cap is None else Bounding.sample(cap)
     plan = BlockPlan(block, selection, noisy, score, groups, bounding, conversion)
     return Option(selection.name, plan, _error(plan, shown), variant=variant)

@@ -123,11 +123,11 @@ class _TopK:
         self, selection: Selection, noise_of: NoiseOf, cap: int | None, conversion: float
     ) -> Option:
         """Offer a selection of at most k names; their values get noise of their own."""
-        shared = self._values(noise_of, self.k, all_groups=True)
-        apart = None if cap is None or cap >= self.k else self._values(noise_of, cap)
-        if apart is not None and _error(apart, self.k) < _error(shared, self.k):
-            return self._option(selection, apart, cap, cap, conversion)
-        return self._option(selection, shared, None, cap, conversion)
+        every = self._values(noise_of, self.k, self.k)
+        some = None if cap is None or cap >= self.k else self._values(noise_of, cap, self.k)
+        if some is not None and _error(some, self.k) < _error(every, self.k):
+            return self._option(selection, some, cap, cap, conversion)
+        return self._option(selection, every, None, cap, conversion)
 
     # -- names and scores ---------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class _TopK:
         selection = split.built(CORRELATED_TOP_K, self.sizes, rho)
         if selection is None:
             return _epsilon_too_large(CORRELATED_TOP_K)
-        values = self._values(self._noise(split, rho), self.k, all_groups=True, scored=True)
+        values = self._values(self._noise(split, rho), self.k, self.k, scored=True)
         return self._option(selection, values, None, None, split.conversion)
 
     def exact_correlated(self, others: Sequence[Option]) -> list[Option]:
@@ -207,13 +207,21 @@ class _TopK:
         return composed_noise(self.block, rho, gaussian_dp=split.gaussian)
 
     def _values(
-        self, noise_of: NoiseOf, groups: int, *, all_groups: bool = False, scored: bool = False
+        self,
+        noise_of: NoiseOf,
+        groups: int,
+        released: int | None = None,
+        *,
+        scored: bool = False,
     ) -> tuple[NoisyMeasure, ...]:
-        """Build noise for each measure but, if ``scored`` groups come out, the score."""
+        """Build noise for each measure but, if ``scored`` groups come out, the score.
+
+        A unit changes ``groups`` of at most ``released``; None where noise is not to be shared.
+        """
         return tuple(
             NoisyMeasure(
                 measure,
-                None if scored and i == self.score else noise_of(measure, groups, all_groups),
+                None if scored and i == self.score else noise_of(measure, groups, released),
             )
             for i, measure in enumerate(self.block.measures)
         )

@@ -294,13 +294,6 @@ def _domain_hint(type_text: str) -> str:
 
 
 def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
-    if not schema:
-        yield Finding(
-            "warning",
-            policy.dataset,
-            "the database has no tables, in no schema",
-            "Check that it is the right file.",
-        )
     for table in schema.values():
         if policy.table(table.name) is None:
             yield Finding(
@@ -311,8 +304,34 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
             )
 
 
+def no_tables(database: str) -> Finding:
+    """Say that a database has nothing that a policy could list."""
+    return Finding(
+        "warning",
+        database,
+        "the database has no tables, in no schema",
+        "Check that it is the right file.",
+    )
+
+
 def _check_accounts(policy: Policy) -> Iterator[Finding]:
+    if not policy.accounts:
+        yield Finding(
+            "warning",
+            "accounts",
+            "there is none, so nobody can ask anything",
+            "Add one: accounts: {ana: {epsilon: 3, delta: 1e-6}}.",
+        )
     for account in policy.accounts.values():
+        if account.epsilon < policy.defaults.epsilon:
+            yield Finding(
+                "warning",
+                account.name,
+                f"the account's epsilon {account.epsilon:g} is below the default of a single "
+                f"query, {policy.defaults.epsilon:g}",
+                "Raise the account's epsilon, or lower defaults.epsilon: as it is, each query has "
+                "to ask for less.",
+            )
         if account.delta < policy.defaults.delta:
             yield Finding(
                 "warning",

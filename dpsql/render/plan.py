@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dpsql.accuracy.wording import COUNTED
 from dpsql.core.formatting import figure_above, ordinal, printable, significant
 from dpsql.mechanisms.utility import UtilityBound
 from dpsql.policy.limits import Limits, ResourceFailures
@@ -28,6 +29,8 @@ def explanation_panel(explanation: Explanation) -> Group:
     if explanation.tail:
         sees = "sees released rows only" if blocks else "reads no private table"
         parts += [_heading("Public tail", f"{sees}, costs nothing")]
+        if any(block.counted for block in blocks):
+            parts.append(indented(Text(COUNTED)))
         parts += [sql_panel(_laid_out(explanation.tail))]
     return Group(*parts)
 

@@ -111,7 +111,8 @@ class BlockExplanation:
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
-    of the price goes to telling what bounding leaves out.
+    of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
+    or sums the groups that come out.
     """
 
     table: str
@@ -136,6 +137,7 @@ class BlockExplanation:
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ def explain_block(
         bounding=_bounding(plan),
         sql=sql,
         candidates=plan.candidates,
+        counted=block.counted,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
         score=_score(plan),
         base_rank=plan.base_rank,

@@ -73,6 +73,7 @@ def data() -> dict[str, np.ndarray]:
         "person": person,
         "place": (person * 7 + np.tile([0, 13], PEOPLE)) % 40,
         "few": person % 4,
+        "day": (person + np.tile([0, 3], PEOPLE)) % 7,
         "n": rng.integers(-3, 9, 2 * PEOPLE),
         "x": rng.uniform(-1.0, 4.0, 2 * PEOPLE),
         "big": rng.integers(0, 10**8, 2 * PEOPLE),
@@ -88,6 +89,7 @@ POLICY = Policy(
             {
                 "place": ColumnPolicy(domain=PLACES),
                 "few": ColumnPolicy(domain=(0, 1, 2, 3)),
+                "day": ColumnPolicy(domain=tuple(range(7))),
                 "n": ColumnPolicy(-3, 8),
                 "x": ColumnPolicy(-1.0, 4.0),
                 "big": ColumnPolicy(0, 10**8),
@@ -190,6 +192,39 @@ def test_correlated_noise_is_covered_too(connection: dpsql.Connection, confidenc
         hits += bool(interval.low[0] <= exact[0] <= interval.high[0])
     assert upper_bound(hits, 150) >= confidence
     assert lower_bound(hits, 150) <= confidence + 0.04
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("aggregate", ["COUNT(*)", "SUM(big)"])
+def test_elliptic_noise_is_covered_too(
+    connection: dpsql.Connection, aggregate: str, confidence: float
+) -> None:
+    """The rows of an answer share a draw: only the first of each run is counted."""
+    sql = f"SELECT day, {aggregate} v FROM visits GROUP BY day ORDER BY day"
+    assert "elliptic_gaussian" in repr(connection.explain(sql, max_groups_contributed=3))
+    exact = truth(aggregate, "day")
+    hits = 0
+    for _ in range(150):
+        result = connection.sql(sql, max_groups_contributed=3, fresh=True)
+        interval = result.intervals(confidence)["v"]
+        hits += bool(interval.low[0] <= exact[0] <= interval.high[0])
+    assert upper_bound(hits, 150) >= confidence
+    assert lower_bound(hits, 150) <= confidence + 0.04
+
+
+def test_elliptic_noise_is_covered_where_two_releases_are_put_together(
+    connection: dpsql.Connection,
+) -> None:
+    sql = "SELECT day, COUNT(*) v FROM visits GROUP BY day ORDER BY day"
+    exact, hits = truth("COUNT(*)", "day"), 0
+    for run in range(40):
+        connection.sql(sql, max_groups_contributed=3, epsilon=0.5, fresh=True)
+        result = connection.sql(sql, max_groups_contributed=3, epsilon=0.7 + run / 1000)
+        assert result.combined == 2
+        interval = result.intervals(0.8)["v"]
+        hits += bool(interval.low[0] <= exact[0] <= interval.high[0])
+    assert upper_bound(hits, 40) >= 0.8
 
 
 def test_released_groups_of_a_top_k_query_are_covered(connection: dpsql.Connection) -> None:

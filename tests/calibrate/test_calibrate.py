@@ -55,6 +55,7 @@ STABLE = {
     (1, 1e-6, 1000): (69.28, 503.0, 67.85, 479.3),
 }
 SIZES_ASKED = {"k": 5, "groups": 7, "k_bar": 40, "sensitivity": 3}
+ELLIPTIC_SIZES = {"k": 24}  # a unit has some of the groups
 
 
 def run(text: str) -> Any:
@@ -72,7 +73,11 @@ def sized(name: str) -> str:
     """A mechanism with every size it takes."""
     (mechanism,) = (m for m in MECHANISMS if m.name == name)
     sizes = (*mechanism.takes, *mechanism.may_take)
-    return " ".join([name, *(f"{flag(size)} {SIZES_ASKED[size]}" for size in sizes)])
+    return " ".join([name, *(f"{flag(size)} {asked_of(name)[size]}" for size in sizes)])
+
+
+def asked_of(name: str) -> dict[str, int]:
+    return SIZES_ASKED | ELLIPTIC_SIZES if name.startswith("elliptic") else SIZES_ASKED
 
 
 def one_shot(name: str, analysis: str) -> Answer:
@@ -166,6 +171,14 @@ def correlated_rho(answer: Answer, shrink: float, groups: int, shared: int) -> f
     return step**2 * (groups + shared * math.sqrt(groups)) / (8 * sigma**2)
 
 
+def elliptic_distance(answer: Answer, shrink: float) -> float:
+    """The squared Mahalanobis length of 7 rises among 24 values."""
+    own = answer["drawn"]["scale"] ** 2
+    shared = answer["drawn"]["std"] ** 2 - own
+    inverse = np.linalg.inv(own * np.eye(24) + shared * np.ones((24, 24)))
+    return float(3**2 * max(inverse[:j, :j].sum() for j in range(1, 8)) / shrink**2)
+
+
 def laplace_rho(scale: float, shift: int) -> float:
     """The mean privacy loss of discrete Laplace noise moved by ``shift``, summed up."""
     z = np.arange(-math.ceil(50 * scale), math.ceil(50 * scale) + 1)
@@ -182,6 +195,7 @@ RHO_OF: dict[str, Callable[[Answer, float], float]] = {
     "laplace-known-domain": lambda a, c: 7 * laplace_rho(a["drawn"]["scale"] * c, 3),
     "gaussian-known-domain": lambda a, c: gaussian_rho(a, c, 7 * 3**2),
     "correlated-gaussian-known-domain": lambda a, c: correlated_rho(a, c, 7, 1),
+    "elliptic-gaussian-known-domain": lambda a, c: elliptic_distance(a, c) / 2,
     "laplace-positive-counts": lambda a, c: 7 * laplace_rho(a["drawn"]["scale"] * c, 1),
     "gaussian-positive-counts": lambda a, c: gaussian_rho(a, c, 7),
     "weighted-gaussian-positive-counts": lambda a, c: gaussian_rho(a, c, 7),
@@ -236,6 +250,9 @@ NOISE_DELTA: dict[str, Callable[[Answer, float], float]] = {
     "gaussian-known-domain": lambda a, c: gaussian_noise_delta(a, c, 7 * 3**2),
     "analytic-gaussian": lambda a, c: gaussian_noise_delta(a, c, 7 * 3**2),
     "correlated-gaussian-known-domain": correlated_noise_delta,
+    "elliptic-gaussian-known-domain": lambda a, c: gaussian_delta(
+        EPSILON, math.sqrt(elliptic_distance(a, c))
+    ),
 }
 PURE_EPSILON: dict[str, Callable[[Answer], float]] = {
     "laplace-known-domain": lambda a: 7 * 3 / a["drawn"]["scale"],
@@ -642,7 +659,7 @@ def test_an_option_that_is_missing_or_not_taken_is_named(name: str) -> None:
     (mechanism,) = (m for m in MECHANISMS if m.name == name)
     budget = f"--delta {DELTA} " + (f"--rho {RHO}" if mechanism.zcdp else f"--epsilon {EPSILON}")
     for size in SIZES:
-        option = f"{flag(size)} {SIZES_ASKED[size]}"
+        option = f"{flag(size)} {asked_of(name)[size]}"
         if size in mechanism.takes:
             assert f"needs {flag(size)}" in refusal(sized(name).replace(option, "") + f" {budget}")
         elif size not in mechanism.may_take and not (size == "k" and mechanism.k_is_groups):

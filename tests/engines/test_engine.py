@@ -385,7 +385,9 @@ def test_a_file_that_is_being_written_is_refused_with_what_to_do(tmp_path: Path)
     ) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline()
-        with pytest.raises(dpsql.InterfaceError) as caught:
+        with pytest.raises(
+            dpsql.InterfaceError, match=f"in python.*process {writer.pid}"
+        ) as caught:
             open_database(path)
         writer.communicate(b"\n")
     assert caught.value.code == "database_locked"

@@ -16,6 +16,7 @@ from dpsql.mechanisms.combination import (
     combined_std,
     combining_weights,
 )
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 
@@ -31,6 +32,10 @@ def shared(sigma: float, groups: int) -> PublishedNoise:
     return PublishedNoise(CorrelatedGaussian(sigma, 1), groups)
 
 
+def elliptic(sigma: float, fineness: int) -> PublishedNoise:
+    return PublishedNoise(EllipticGaussian(sigma, 0.4 * sigma, fineness, 1, 9), 4)
+
+
 def law(noise: PublishedNoise, reach: int = 600) -> tuple[Any, Any]:
     """The values of noise in steps and their probabilities, from its definition."""
     points = np.arange(-reach, reach + 1)
@@ -39,6 +44,10 @@ def law(noise: PublishedNoise, reach: int = 600) -> tuple[Any, Any]:
         common = np.exp(-(points**2) * math.sqrt(noise.groups) / (8 * noise.noise.sigma**2))
         both = np.convolve(own / own.sum(), common / common.sum())
         return np.arange(-2 * reach, 2 * reach + 1) / 2, both
+    if isinstance(noise.noise, EllipticGaussian):
+        own, common = (np.exp(-(points**2) / (2 * p.sigma**2)) for p in noise.noise.parts)
+        both = np.convolve(own / own.sum(), common / common.sum())
+        return np.arange(-2 * reach, 2 * reach + 1) / noise.noise.fineness, both
     if isinstance(noise.noise.noise, DiscreteGaussian):
         masses = np.exp(-(points**2) / (2 * noise.noise.scale**2))
     else:
@@ -74,6 +83,8 @@ MIXED = [
     (laplace(2), gaussian(3), laplace(5)),
     (shared(4, 9), gaussian(7)),
     (shared(3, 4), shared(6, 4)),
+    (elliptic(2, 16), gaussian(7)),
+    (elliptic(1.5, 8), elliptic(4, 4)),
     (gaussian(0.6), laplace(0.4)),
 ]
 

@@ -31,6 +31,7 @@ from privacy import (
     neighbours,
     positive_counts_law,
     renyi,
+    sums_law,
     tail,
     worst_excess,
 )
@@ -103,21 +104,6 @@ def test_a_known_domain_adds_nothing_to_the_cost_of_its_noise() -> None:
 
 
 # -- correlated noise -------------------------------------------------------------------------
-
-
-def sums_law(
-    own: DiscreteGaussian, shared: DiscreteGaussian, centers: Counts, grid: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """log P[center_i + Z_i + Z = y_i for all i] for y in grid**d."""
-    width = int(np.abs(grid).max()) + max(centers)  # a shared draw has no reason to go further
-    terms = []
-    for z in range(-width, width + 1):
-        log_law = np.asarray(log_pmf(shared, np.array([z]))[0])
-        for center in centers:
-            log_law = np.add.outer(log_law, log_pmf(own, grid - center - z))
-        terms.append(log_law)
-    found: NDArray[np.float64] = np.logaddexp.reduce(terms)
-    return found
 
 
 def correlated_ratio(noise: CorrelatedGaussian, rises: Counts, scale: int = 2) -> float:

@@ -25,6 +25,7 @@ from dpsql.engines.base import ExactRows
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import CorrelatedGaussian
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.pipeline.release import release
 from dpsql.planner import plan_block
@@ -41,6 +42,7 @@ PARAMETERS = Parameters(
     epsilon=EPSILON, delta=DELTA, max_groups_contributed=2, max_rows_contributed=3, k_bar=3
 )
 FREE = replace(PARAMETERS, max_groups_contributed=None)
+THREE = replace(PARAMETERS, max_groups_contributed=3)
 RUNS = 24_000
 Sample = Callable[[bool, EntropySource], Hashable]
 
@@ -136,6 +138,9 @@ CASES: dict[str, tuple[Block, str, list[list[int]], list[list[int]]]] = {
     "known domain, every group": (
         block(FREE, ROWS, domain=4), "known_domain", [[5, 5, 5, 5]], [[3, 3, 0, 3]],
     ),
+    "known domain, elliptic": (
+        block(THREE, ROWS, domain=7), "known_domain", [[5] * 7], [[3] * 3 + [0] * 4],
+    ),
     "known domain, capped sums": (
         block(PARAMETERS, summed(PARAMETERS, -4, 7), domain=5), "known_domain",
         [[5, 5, 5, 5, 5]], [[21, 21, 0, 0, 0]],
@@ -147,6 +152,8 @@ CASES: dict[str, tuple[Block, str, list[list[int]], list[list[int]]]] = {
 def test_answers_with_and_without_a_unit_stay_within_the_claimed_epsilon(case: str) -> None:
     b, mechanism, without, rises = CASES[case]
     plan = plan_block(b, mechanism)
+    if case.endswith("elliptic"):
+        assert isinstance(plan.noise_of(0), EllipticGaussian)
     assert audit(sampler(plan, without, rises)) <= EPSILON
 
 
@@ -278,6 +285,11 @@ PUBLICATIONS: dict[str, tuple[Block, str, str, list[list[int]], list[list[int]]]
         "a unit may touch every group, exact Gaussian",
         [[9] * 5], [[21] * 5],
     ),
+    "known domain, elliptic": (
+        block(THREE, SUM, domain=7), "known_domain",
+        "at most 3 groups per unit, exact Gaussian",
+        [[9] * 7], [[21] * 3 + [0] * 4],
+    ),
     "known domain, Laplace": (
         block(PARAMETERS, ROWS, SUM, domain=3), "known_domain",
         "at most 2 groups per unit, Laplace",
@@ -300,6 +312,7 @@ def test_one_publication_stays_within_the_claimed_epsilon(case: str) -> None:
     b, mechanism, variant, without, rises = PUBLICATIONS[case]
     plan = published(b, mechanism, variant)
     assert isinstance(plan.noise_of(0), CorrelatedGaussian) == case.endswith("correlated")
+    assert isinstance(plan.noise_of(0), EllipticGaussian) == case.endswith("elliptic")
     assert audit(sampler(plan, without, rises)) <= EPSILON
 
 

@@ -93,7 +93,7 @@ HIDDEN: list[tuple[str, Any]] = [
     ("SELECT count(*) FROM visits WHERE s = ?", [f"it's a '{SECRET}'"]),
     ("SELECT count(*) FROM visits WHERE s = ?", [f"a\n' {SECRET} \n'"]),
     ("SELECT count(*) FROM visits WHERE s = ? AND s <> ?", [f'"{SECRET}', f"'{SECRET}"]),
-    ("SELECT count(*) FROM visits WHERE s IN ($a, $b)", {"a": SECRET, "b": NUMBER}),
+    ("SELECT count(*) FROM visits WHERE s IN ($a, $b)", {"a": SECRET, "b": f"{NUMBER}"}),
     ("SELECT k + ?, count(*) FROM visits GROUP BY 1", [NUMBER]),
     ("SELECT s || ?, count(*) FROM visits GROUP BY 1", [SECRET]),
     ("SELECT k, count(*) FROM visits GROUP BY k ORDER BY 2 DESC LIMIT ?", [NUMBER]),

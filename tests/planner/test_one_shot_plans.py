@@ -36,6 +36,7 @@ from dpsql.mechanisms.additive import (
     one_shot_laplace,
 )
 from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.mechanisms.elliptic import EllipticGaussian, one_shot_elliptic_gaussian
 from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
@@ -133,7 +134,7 @@ def delta_of(plan: BlockPlan) -> float:
     fresh = -math.expm1(groups * math.log1p(-named(plan)))
     bounds = [fresh + converted(epsilon, sum(rho_of(noise, plan) for noise in drawn))]
     kinds = {type(noise.noise) for noise, _ in drawn if isinstance(noise, IndependentNoise)}
-    correlated = any(isinstance(noise, CorrelatedGaussian) for noise, _ in drawn)
+    correlated = any(isinstance(noise, CorrelatedGaussian | EllipticGaussian) for noise, _ in drawn)
     if kinds == {DiscreteLaplace} and not correlated:
         pure = sum(groups * step / noise.scale for noise, step in drawn)
         bounds.append(fresh if pure <= epsilon * (1 + 1e-9) else 1.0)
@@ -148,7 +149,7 @@ def unfit_for_correlation(plan: BlockPlan) -> bool:
     How many groups these are decides how large it is, so something must limit them.
     """
     return any(
-        isinstance(noisy.noise, CorrelatedGaussian)
+        isinstance(noisy.noise, CorrelatedGaussian | EllipticGaussian)
         and (may_fall(noisy.measure) or math.isinf(released(plan)))
         for noisy in plan.measures
     )
@@ -161,8 +162,24 @@ def correlated_parts(noise: CorrelatedGaussian, plan: BlockPlan) -> tuple[int, f
     return groups, own.sigma**2, shared.sigma**2
 
 
+def elliptic_squared(drawn: Noise, plan: BlockPlan, raised: int, less: float) -> float:
+    """The squared Mahalanobis length of the worst rise of so many values, and of its rounding."""
+    noise, step = drawn
+    assert isinstance(noise, EllipticGaussian)
+    own, shared = (
+        max(1e-300, (noise.fineness * part) ** 2 - less) for part in (noise.sigma, noise.shared)
+    )
+    size = int(released(plan))
+    assert size <= noise.of, "more values than the noise was made for"
+    inverse = np.linalg.inv(own * np.eye(size) + shared * np.ones((size, size)))
+    corners = [inverse[:j, :j].sum() for j in range(1, raised + 1)]
+    return float((noise.fineness * step) ** 2 * max(corners) + (1 / shared + size / own) / 4)
+
+
 def rho_of(drawn: Noise, plan: BlockPlan) -> float:
     noise, step = drawn
+    if isinstance(noise, EllipticGaussian):
+        return elliptic_squared(drawn, plan, touched(plan), 0.0) / 2
     if isinstance(noise, CorrelatedGaussian):
         groups, own, shared = correlated_parts(noise, plan)
         return step**2 * (groups / own + 1 / shared) / 2
@@ -221,6 +238,8 @@ def smooth_curve(plan: BlockPlan, drawn: list[Noise]) -> Callable[[float, int], 
             if isinstance(noise, CorrelatedGaussian):
                 groups, own, shared = correlated_parts(noise, plan)
                 squared += step**2 * (groups * per_variance(own) + per_variance(shared))
+            elif isinstance(noise, EllipticGaussian):
+                squared += elliptic_squared((noise, step), plan, old, SMOOTHING_VARIANCE)
             else:
                 squared += step**2 * old * per_variance(noise.scale**2)
         d = math.sqrt(squared)
@@ -454,6 +473,21 @@ def correlated_for_fewer(plan: BlockPlan) -> BlockPlan:
     return with_noise(plan, *(one_shot_correlated_gaussian(share, s, 4) for s in (3, 300)))
 
 
+def elliptic_for_fewer(plan: BlockPlan) -> BlockPlan:
+    """Made for units that have two groups, where they keep four."""
+    found = one_shot_elliptic_gaussian(WHOLE / 2, 3, 2, 9)
+    other = one_shot_elliptic_gaussian(WHOLE / 2, 300, 2, 9)
+    assert found is not None
+    assert other is not None
+    return with_noise(plan, found, other)
+
+
+def elliptic_though_it_may_fall(plan: BlockPlan) -> BlockPlan:
+    found = one_shot_elliptic_gaussian(WHOLE, 300, 4, 9)
+    assert found is not None
+    return with_noise(plan, found)
+
+
 TWINS: list[tuple[Block, str, str, Broken]] = [
     (COUNTED, "gaussian_sparse_histogram", "", counts_forget_the_sum),
     (COUNTED, "gaussian_sparse_histogram", "", sum_takes_it_all),
@@ -472,6 +506,8 @@ TWINS: list[tuple[Block, str, str, Broken]] = [
     (LARGE_ONES, "known_domain", "4 groups per unit, exact Gaussian", units_for_nothing),
     (FREELY, "known_domain", "exact Gaussian", correlated_for_fewer),
     (FALLING, "known_domain", "exact Gaussian", correlated_though_it_may_fall),
+    (DECLARED, "known_domain", "4 groups per unit, exact Gaussian", elliptic_for_fewer),
+    (FALLING, "known_domain", "exact Gaussian", elliptic_though_it_may_fall),
 ]
 
 

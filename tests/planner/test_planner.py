@@ -15,6 +15,7 @@ from present import present
 
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
+from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import (
@@ -22,9 +23,11 @@ from dpsql.mechanisms.additive import (
     IndependentNoise,
     correlated_gaussian,
     gaussian,
+    one_shot_gaussian,
 )
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
+from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.planner import (
@@ -461,7 +464,7 @@ def test_correlated_noise_is_used_where_a_unit_may_raise_every_group() -> None:
     assert isinstance(plan.measures[0].noise, CorrelatedGaussian)
 
 
-def test_correlated_noise_is_never_used_for_values_that_may_fall_or_under_a_cap() -> None:
+def test_noise_is_shared_by_all_groups_only_where_a_unit_may_raise_all_of_them() -> None:
     free = replace(USUAL, max_groups_contributed=None)
     falling = plan_block(block(free, summed(free, -5, 5), domain=10))
     centered = plan_block(block(free, summed(free, 0, 5, centered=True), domain=10))
@@ -469,6 +472,74 @@ def test_correlated_noise_is_never_used_for_values_that_may_fall_or_under_a_cap(
     assert capped.bounding == Bounding.sample(2)
     for plan in (falling, centered, capped):
         assert not isinstance(plan.measures[0].noise, CorrelatedGaussian)
+    fallen = plan_block(
+        block(replace(USUAL, max_groups_contributed=4), summed(USUAL, -5, 5), domain=10)
+    )
+    assert isinstance(fallen.measures[0].noise, IndependentNoise)
+
+
+def capped_std(measure: Measure, size: int, cap: int | None, composition: Composition) -> float:
+    """The least noise that there was without sharing it under a cap."""
+    b = block(replace(USUAL, max_groups_contributed=cap), measure, domain=size)
+    budget = QueryBudget.of(b.parameters, composition).whole()
+    price = 2 * budget.rho if budget.gaussian else budget.rho
+    build = one_shot_gaussian if budget.gaussian else gaussian
+    return build(price, measure.sensitivity(USUAL.max_rows_contributed), cap or size).std(1)
+
+
+@pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.GDP])
+@pytest.mark.parametrize("size", [3, 7, 24, 50, 400])
+def test_a_cap_that_pays_for_itself_has_elliptic_noise_and_no_other_cap_is_taken(
+    size: int, composition: Composition
+) -> None:
+    """Sharing makes nothing worse: not the noise on a value, and no rows are lost for it."""
+    free = plan_block(
+        block(replace(USUAL, max_groups_contributed=None), ROWS, domain=size),
+        composition=composition,
+    )
+    shared = free.noise_of(0).std(size)
+    kinds = set()
+    for cap in sorted({1, 2, 3, 8, 10, 30, size - 1}):
+        if cap >= size:
+            continue
+        alone = capped_std(ROWS, size, cap, composition)
+        plan = plan_block(
+            block(replace(USUAL, max_groups_contributed=cap), ROWS, domain=size),
+            composition=composition,
+        )
+        noise = plan.noise_of(0)
+        assert noise.std(size) <= min(alone, shared)
+        assert (plan.bounding is not None) == (alone < shared)
+        kinds.add(type(noise))
+        if isinstance(noise, EllipticGaussian):
+            assert plan.bounding == Bounding.sample(cap)
+            assert noise.of == size
+            assert noise.std(size) ** 2 <= 0.95 * alone**2
+    assert kinds >= {EllipticGaussian} or size == 3
+
+
+def test_values_of_groups_chosen_first_share_noise_under_a_cap() -> None:
+    """Of declared keys and of unknown ones: a unit has at most the cap of the k that come out."""
+    five = replace(USUAL, max_groups_contributed=5, k_bar=1000)
+    declared = plan_block(block(five, ROWS, domain=1000, limit=20), "known_domain_top_k")
+    unknown = plan_block(block(five, UNITS, limit=20), "gumbel_top_k")
+    for plan in (declared, unknown):
+        noise = plan.measures[0].noise
+        assert isinstance(noise, EllipticGaussian)
+        assert (noise.of, plan.groups, plan.bounding) == (20, 5, Bounding.sample(5))
+
+
+def test_fewer_released_values_with_elliptic_noise_cost_less_and_never_more() -> None:
+    five = replace(USUAL, max_groups_contributed=5, k_bar=1000)
+    plan = plan_block(block(five, UNITS, limit=20), "gumbel_top_k")
+    noise = plan.measures[0].noise
+    assert isinstance(noise, EllipticGaussian)
+    costs = [plan.loss(n).rho - plan.selection.rho(n) for n in range(21)]
+    expected = [noise.rho(min(n, 5)) for n in range(21)]
+    assert costs == pytest.approx(expected)
+    assert expected[0] == 0
+    assert expected == sorted(expected)
+    assert plan.loss(20).rho <= plan.loss(None).rho
 
 
 def test_a_cap_is_enforced_wherever_the_cost_counts_on_it() -> None:

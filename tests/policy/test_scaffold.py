@@ -34,8 +34,11 @@ SCHEMA = schema_of(
 )
 
 
+HEAD = "version: 1\ndataset: d\naccounts: {ana: {epsilon: 9, delta: 1e-4}}\n"
+
+
 def findings(body: str, schema: object = SCHEMA) -> list[Finding]:
-    text = f"version: 1\ndataset: d\ntables:\n  flights:\n{body}"
+    text = f"{HEAD}tables:\n  flights:\n{body}"
     return check_policy(parse_policy(text), schema)  # type: ignore[arg-type]
 
 
@@ -144,6 +147,18 @@ def test_an_account_that_cannot_pay_for_one_query_is_a_warning() -> None:
     assert (finding.level, finding.subject) == ("warning", "ana")
 
 
+def test_an_account_that_cannot_pay_for_a_query_as_it_is_asked_is_a_warning() -> None:
+    text = HEAD.replace("epsilon: 9", "epsilon: 0.5") + "defaults: {epsilon: 1}\ntables:\n"
+    (finding,) = check_policy(parse_policy(text), {})
+    assert (finding.level, finding.subject) == ("warning", "ana")
+    assert "epsilon 0.5" in finding.message
+
+
+def test_a_policy_that_nobody_can_ask_under_is_a_warning() -> None:
+    (finding,) = check_policy(parse_policy("version: 1\ndataset: d\ntables:\n"), {})
+    assert (finding.level, finding.subject) == ("warning", "accounts")
+
+
 def test_the_demo_policy_fits_the_demo_tables() -> None:
     policy = load_policy(Path(__file__).parents[2] / "policies.yaml")
     flights = {
@@ -214,7 +229,8 @@ def test_a_unit_per_period_tells_users_and_periods_apart(
 # -- links and collations -------------------------------------------------------------------------
 
 LINKED = (
-    "version: 1\ndataset: d\ntables:\n  orders: {{privacy_unit: {{name: p, column: who}}}}\n"
+    "version: 1\ndataset: d\naccounts: {{ana: {{epsilon: 9, delta: 1e-4}}}}\n"
+    "tables:\n  orders: {{privacy_unit: {{name: p, column: who}}}}\n"
     "  items: {{}}\nlinks: [{link}]\n"
 )
 

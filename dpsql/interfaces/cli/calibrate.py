@@ -42,7 +42,9 @@ _EXAMPLES = options.examples(
 @click.option("--delta", type=float, help="Its δ; with --rho that of the mechanism.")
 @click.option("--rho", type=float, help="Calibrate one query of a session: its ρ (zCDP).")
 @click.option(
-    "--k", type=int, help="LIMIT of a top-k; groups in all for csh; as --groups for gshm."
+    "--k",
+    type=int,
+    help="LIMIT of a top-k; groups in all for csh and elliptic-gaussian; as --groups for gshm.",
 )
 @click.option(
     "--max-groups-contributed",

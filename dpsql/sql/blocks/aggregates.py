@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import (
     Aggregate,
@@ -20,6 +21,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.expressions.ranges import (
@@ -36,9 +38,11 @@ from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.syntax.dialect import MAX_ERROR
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import display, output_name
+from dpsql.sql.syntax.text import display, output_name, written_name
 
 _COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
+AGGREGATE_NAMES = tuple(fold(name) for kind in AggregateKind for name in kind.value.written)
+"""What aggregates over private rows may be called; most may be called otherwise as well."""
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
     "or of a sample), MEDIAN and QUANTILE, each with FILTER."
@@ -289,6 +293,7 @@ class Aggregates:
             raise self._not_numeric(call)
         filtered = call.filtered(argument)
         check_row_expression(filtered, self.text)
+        refuse_unlike(filtered, self.relation.type_of, self.text)
         return filtered
 
     def _of(
@@ -307,6 +312,7 @@ class Aggregates:
             )
         filtered = call.filtered(argument)
         check_row_expression(filtered, self.text)
+        refuse_unlike(filtered, self.relation.type_of, self.text)
         return Measure(kind, filtered, display(filtered), per_group=per_group)
 
     def _noted(self, measure: Measure) -> int:
@@ -323,7 +329,7 @@ class Aggregates:
     # -- refusals -----------------------------------------------------------------------------
 
     def _not_available(self, function: exp.AggFunc) -> QueryRefused:
-        name = function.sql_name().lower()
+        name = written_name(function)
         extreme = isinstance(function, exp.Min | exp.Max | exp.ArgMax | exp.ArgMin)
         reveals = f"{name} reveals the value of a single row"
         return self._refusal(
@@ -361,9 +367,10 @@ class Aggregates:
             "the summed expression has no declared bounds",
             "unbounded_sum",
             call.function,
-            hint=f"Say where its values are clamped: {call.function.sql_name()}(x, {PER_ROW} => "
-            "(lower, upper)). Or ask the data owner to declare lower and upper for its columns "
-            f"under tables.{self.policy.name}.columns in the policies file.",
+            hint="Say where its values are clamped: "
+            f"{written_name(call.function).upper()}(x, {PER_ROW} => (lower, upper)). Or ask the "
+            "data owner to declare lower and upper for its columns under "
+            f"tables.{self.policy.name}.columns in the policies file.",
         )
 
     def _refusal(

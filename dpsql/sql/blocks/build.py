@@ -7,6 +7,7 @@ LIMIT, window functions) is left standing on those columns, as part of the publi
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection
 
 from sqlglot import exp
@@ -15,20 +16,23 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
-from dpsql.sql.blocks.aggregates import Aggregates
+from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
+from dpsql.sql.expressions.allowlist import FUNCTION_NAMES
 from dpsql.sql.expressions.call import is_aggregate
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import refuse_deep
-from dpsql.sql.syntax.text import output_name, put
+from dpsql.sql.syntax.text import output_name, put, written_name
 
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
     | {"offset", "distinct", "windows", "with_"}
 )
+_ALIKE = 0.7  # of two names: above it, one may be meant by the other
 Descend = Callable[[exp.Query], None]
 
 
@@ -171,12 +175,14 @@ class _BlockBuilder:
         if where is None:
             return None
         check_row_expression(where.this, self.text)
+        refuse_unlike(where.this, self.relation.type_of, self.text)
         condition: exp.Expr = where.this.copy()
         return condition
 
     def _collect_keys(self) -> None:
         for expression in self._key_expressions():
             check_row_expression(expression, self.text)
+            refuse_unlike(expression, self.relation.type_of, self.text)
             columns = list(expression.find_all(exp.Column))
             if self.relation.identity_of(expression) is not Identity.NONE:
                 raise self.names.refuse(
@@ -185,7 +191,7 @@ class _BlockBuilder:
                     expression,
                     hint="Count units with COUNT(DISTINCT ...) per some other column.",
                 )
-            if self._is_link_key(expression):
+            if self._is_link_key(expression) or self._equals_unit(expression):
                 raise self.names.refuse(
                     f"each value of {output_name(expression.unnest())} belongs to one "
                     f"{self.relation.unit_name}, so its group would be too small to release",
@@ -213,6 +219,14 @@ class _BlockBuilder:
         column = key.unnest()
         field = self.relation.field_of(column.name) if isinstance(column, exp.Column) else None
         return field is not None and field.origin in self.link_keys
+
+    def _equals_unit(self, key: exp.Expr) -> bool:
+        """Tell whether a join made a key equal to the unit, with the same consequences."""
+        column = key.unnest()
+        if not isinstance(column, exp.Column):
+            return False
+        alike = (f for columns in self.relation.equal if column.name in columns for f in columns)
+        return any(name == self.unit_column or self.relation.is_unit(name) for name in alike)
 
     def _check_spelling(self, key: exp.Expr) -> None:
         """Refuse keys whose values may be equal and look different; a cast gives them one look."""
@@ -335,6 +349,9 @@ class _BlockBuilder:
         )
 
     def _ungrouped(self, node: exp.Column) -> QueryRefused:
+        call = _unknown_call(node)
+        if call is not None:
+            return self._unknown_function(call)
         if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
             return self._raw_rows(node)
         return self.names.refuse(
@@ -344,13 +361,25 @@ class _BlockBuilder:
             hint="Add it to GROUP BY, or put it inside COUNT, SUM or AVG.",
         )
 
+    def _unknown_function(self, call: exp.Anonymous) -> QueryRefused:
+        """Build the error for private rows in a function that is none of those known here."""
+        name = written_name(call)
+        close = difflib.get_close_matches(name, (*AGGREGATE_NAMES, *FUNCTION_NAMES), 1, _ALIKE)
+        meant = f"Did you mean {close[0]}? " if close else ""
+        return self.names.refuse(
+            f"the function {name} is not available over private rows",
+            "expression_not_allowed",
+            call,
+            hint=f"{meant}docs/sql.md lists the aggregates and the functions of a row.",
+        )
+
     def _raw_rows(self, node: exp.Expr) -> QueryRefused:
         return self.names.refuse(
             "rows of a private table cannot be released",
             "raw_rows",
             node,
             hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT "
-            f"{self.relation.unit_label}) FROM {self.table.name} GROUP BY key.",
+            f"{self.relation.unit_label}) FROM {self.relation.names} GROUP BY key.",
         )
 
     # -- top-k --------------------------------------------------------------------------------
@@ -403,16 +432,29 @@ class _BlockBuilder:
     def _detach_private_clauses(self) -> None:
         """Leave a SELECT over the released table: no WHERE, no GROUP BY, HAVING as WHERE."""
         if not self.keys and not self.aggregates.found:
+            unknown = self.select.find(exp.Anonymous)
+            if unknown is not None:
+                raise self._unknown_function(unknown)
             raise self._raw_rows(self.select)
         released = exp.Table(this=exp.to_identifier(self.name))
         self.select.set("from_", exp.From(this=released))
         self.select.set("joins", None)
         having = self.select.args.get("having")
-        self.select.set("where", exp.Where(this=having.this.copy()) if having is not None else None)
+        self.select.set("where", exp.Where(this=having.this) if having is not None else None)
         self.select.set("having", None)
         if self.select.args.get("group") is None and not self.aggregates.found:
             self.select.set("distinct", None)  # its columns are the keys: groups are distinct
         self.select.set("group", None)
+
+
+def _unknown_call(node: exp.Expr) -> exp.Anonymous | None:
+    """Find the innermost function around a node that the parser does not know."""
+    above = node.parent
+    while above is not None and not isinstance(above, exp.Query):
+        if isinstance(above, exp.Anonymous):
+            return above
+        above = above.parent
+    return None
 
 
 def _has_aggregate(node: exp.Expr) -> bool:

@@ -20,6 +20,7 @@ from dpsql.sql.expressions.call import AggregateCall
 from dpsql.sql.expressions.lattices import reach_of
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
+from dpsql.sql.syntax.text import written_name
 
 MAX_POINTS = 2**16
 """Integers in bounds no wider than this are kept as they are; others are rounded to about this many
@@ -74,7 +75,7 @@ def _fraction(node: object, function: exp.AggFunc, text: str) -> Fraction:
         found = _exactly(node.this)
         if found is not None and 0 <= found <= 1 and found.denominator <= MAX_DENOMINATOR:
             return found
-    name = function.sql_name().lower()
+    name = written_name(function)
     raise refusal(
         text,
         f"{name} takes one fraction: a number from 0 to 1, with at most six decimals",

@@ -33,7 +33,8 @@ from dpsql.sql.lineage.table_names import is_qualified, settle_names
 from dpsql.sql.lineage.tables import Cte, Scope
 from dpsql.sql.syntax.options import refuse_options, take_options
 from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import to_sql
+from dpsql.sql.syntax.text import to_sql, written_name
+from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
 
@@ -71,7 +72,12 @@ def validate(
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
-    found = [replace(block, combines=combines) for block in splitter.blocks]
+    counted = mark_counted(tree, splitter.blocks)
+    found = [
+        replace(block, combines=combines, counted=block.name in counted)
+        for block in splitter.blocks
+    ]
+    casts = any(type(node) is exp.Cast for node in tree.walk())
     blocks = place_noise_columns(tree, found, text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
@@ -84,6 +90,7 @@ def validate(
         supports=supports,
         plain=plain,
         tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
+        casts=casts,
     )
 
 
@@ -115,7 +122,7 @@ def _refuse_forbidden(tree: exp.Query, text: str) -> None:
             )
         if isinstance(node, exp.Func) and _function_name(node) in TAIL_FORBIDDEN_FUNCTIONS:
             raise QueryRefused(
-                f"the function {_function_name(node)} is not available",
+                f"the function {written_name(node)} is not available",
                 code="function_not_allowed",
                 place=place_of(text, node),
                 hint="Functions compute from their arguments; files, settings, other statements "
@@ -155,6 +162,7 @@ class _Splitter:
         """Validate and split one query expression; ``ctes`` are the CTEs in scope."""
         ctes = self._visit_ctes(query, ctes)
         if isinstance(query, exp.Select):
+            self._count_in_one(query, ctes)
             private = self.lineage.of_from(query, ctes)
             if private is None:
                 refuse_options(query, self.text)
@@ -172,6 +180,12 @@ class _Splitter:
                 place=place_of(self.text, query),
                 hint="Write SELECT … FROM ….",
             )
+
+    def _count_in_one(self, select: exp.Select, ctes: Scope) -> None:
+        """Count the values of a private key by one number instead of listing and counting them."""
+        listed = listed_below(select)
+        if listed is not None and self.lineage.tables.may_be_private(listed, ctes):
+            count_listed(select, listed)
 
     def _visit_ctes(self, query: exp.Query, ctes: Scope) -> Scope:
         """Return the scope with the query's CTEs; those of private rows leave the tail."""

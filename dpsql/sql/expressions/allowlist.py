@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.core.wordlists import words
 
 
@@ -39,6 +40,10 @@ _FUNCTIONS: Final = nodes_named(
     Trunc Upper Week WeekOfYear Year
     """
 )
+FUNCTION_NAMES = tuple(
+    sorted({fold(n) for kind in _FUNCTIONS if issubclass(kind, exp.Func) for n in kind.sql_names()})
+)
+"""What functions of a row may be called; most may be called otherwise as well."""
 ROW_NODES = frozenset(_OPERATORS + _LEAVES + _FUNCTIONS)
 
 # Casts to these types only: no nested types, no enumerations, no user-defined types.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Iterator
 
@@ -9,10 +10,13 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
-from dpsql.sql.expressions.allowlist import CAST_TYPES, ROW_NODES
+from dpsql.sql.expressions.allowlist import CAST_TYPES, FUNCTION_NAMES, ROW_NODES
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
+from dpsql.sql.syntax.dialect import WRITTEN_NAME
 from dpsql.sql.syntax.parse import MAX_DIGITS, number_too_long, place_of
+from dpsql.sql.syntax.text import written_name
 
+_ALIKE = 0.7  # of two names: above it, one may be meant by the other
 _WORD = re.compile(r"[A-Za-z_]+")
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
@@ -86,7 +90,7 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
                 f"{_kind_of(part)} is not available over private rows",
                 code="expression_not_allowed",
                 place=place_of(text, part),
-                hint="Only deterministic functions of one row on dpsql's list can be used here.",
+                hint=_near(part),
             )
         _check_arguments(part, text)
 
@@ -126,15 +130,23 @@ def _holds_raw_text(part: exp.Expr) -> bool:
 
 
 def _kind_of(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return f"the function {node.name.lower()}"
-    if isinstance(node, exp.Func):
-        return f"the function {node.sql_name().lower()}"
+    written = isinstance(node, exp.Anonymous) or WRITTEN_NAME in node.meta
+    if isinstance(node, exp.Func) and written:
+        return f"the function {written_name(node)}"
     if isinstance(node, exp.Star):
         return "*"
     if isinstance(node, exp.Placeholder | exp.Parameter):
         return "a query parameter"
     return f"this construct ({type(node).__name__.lower()})"
+
+
+def _near(node: exp.Expr) -> str:
+    """Say what can be used instead, by the spelling."""
+    name = written_name(node) if isinstance(node, exp.Func) else ""
+    close = difflib.get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=_ALIKE)
+    if close and close[0] != name:
+        return f"Did you mean {close[0]}? docs/sql.md lists the functions of a row."
+    return "docs/sql.md lists the functions of a row that can be used here."
 
 
 def plain_column(key: Key) -> str:

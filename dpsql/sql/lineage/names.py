@@ -95,6 +95,13 @@ class Names:
                 place=place_of(self.text, node),
                 hint="Write the table's name or alias before it.",
             )
+        if node.table and relation.matches("", node.table):
+            return UnknownName(
+                f"{node.table} is a column, and what is inside of it cannot be used here",
+                code="unknown_column",
+                place=place_of(self.text, node),
+                hint="Ask the data owner for a view with the part as a column of its own.",
+            )
         names = list(dict.fromkeys(f.name for f in relation.fields))
         close = difflib.get_close_matches(node.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."

@@ -27,6 +27,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.lineage.names import Names
@@ -152,6 +153,7 @@ class Operators:
         condition = where.this.copy()
         self._names.resolve(condition, source)
         check_row_expression(condition, self._names.text)
+        refuse_unlike(condition, source.type_of, self._names.text)
         return replace(source, rows=Filter(source.rows, condition))
 
     def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
@@ -192,6 +194,7 @@ class Operators:
             name = item.alias or output_name(node)
             self._names.resolve(node, source)
             check_row_expression(node, self._names.text)
+            refuse_unlike(node, source.type_of, self._names.text)
             bare = node.unnest()
             if isinstance(bare, exp.Column):
                 known = source.field_of(bare.name)

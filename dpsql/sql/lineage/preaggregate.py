@@ -18,12 +18,13 @@ from sqlglot import exp
 from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
-from dpsql.sql.syntax.text import output_name, put, to_sql
+from dpsql.sql.syntax.text import output_name, put, to_sql, written_name
 
 _COUNTED = ColumnPolicy(0, 2**53)
 _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -90,6 +91,7 @@ class _PerUnit:
         self._check()
         for key in self.keys:
             check_row_expression(key, self.names.text)
+            refuse_unlike(key, self.source.type_of, self.names.text)
             known = self._key_field(key)
             self._column(to_sql(key), known, Computed(known.column, key))
         items = [self._item(item) for item in self.select.expressions]
@@ -203,6 +205,7 @@ class _PerUnit:
         if argument is None:
             return function.value, known, UnitValue(known.column, function, None)
         check_row_expression(argument, self.names.text)
+        refuse_unlike(argument, self.source.type_of, self.names.text)
         text = f"{function.value} {to_sql(argument)}"
         return text, known, UnitValue(known.column, function, argument.copy())
 
@@ -237,7 +240,7 @@ class _PerUnit:
             plain = isinstance(argument, exp.Expr) and not isinstance(argument, exp.Order)
         if not known or not plain or function.expressions or call.order is not None:
             raise self.names.refuse(
-                f"{function.sql_name().lower()} in this form is not available per privacy unit",
+                f"{written_name(function)} in this form is not available per privacy unit",
                 "aggregate_not_supported",
                 node,
                 hint="Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN and MAX, each "

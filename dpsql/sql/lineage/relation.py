@@ -15,6 +15,7 @@ from enum import IntEnum
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table, fold
+from dpsql.core.table_name import TableName
 from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
 
@@ -73,7 +74,7 @@ class Relation:
     unit_name: str | None = None
     unit: str | None = None
     pending: Pending | None = None
-    tables: tuple[str, ...] = ()
+    tables: tuple[TableName, ...] = ()
     equal: tuple[frozenset[str], ...] = ()
     joined: int = 0
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
@@ -100,12 +101,13 @@ class Relation:
     @property
     def names(self) -> str:
         """The names of the private tables it reads, for messages."""
-        return ", ".join(self.tables)
+        return ", ".join(map(str, self.tables))
 
     @property
     def table(self) -> Table:
         """The columns as generated SQL sees them."""
-        return Table(self.names, tuple(Column(f.column, f.type) for f in self.fields))
+        name = self.tables[0] if len(self.tables) == 1 else self.names
+        return Table(name, tuple(Column(f.column, f.type) for f in self.fields))
 
     @property
     def policy(self) -> TablePolicy:
@@ -134,6 +136,11 @@ class Relation:
     def field_of(self, column: str) -> Field | None:
         """Return the field behind a column of generated SQL."""
         return self._by_column.get(column)
+
+    def type_of(self, column: str) -> str:
+        """Return the type of a column of generated SQL; empty if there is no such column."""
+        found = self.field_of(column)
+        return "" if found is None else found.type
 
     def is_unit(self, column: str) -> bool:
         """Tell whether a column of generated SQL holds the unit in every row."""

@@ -23,6 +23,7 @@ from dpsql.core.schema import Schema, fold
 from dpsql.errors import QueryRefused, UnknownName
 from dpsql.policy.model import Policy
 from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
@@ -184,6 +185,7 @@ class Lineage:
         for condition in conditions:
             self.names.resolve(condition, both)
             check_row_expression(condition, self.names.text)
+            refuse_unlike(condition, both.type_of, self.names.text)
         return conditions, tests
 
     # -- one source ---------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.ir.relations import SemiJoin
+from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.names import Names, columns_below
@@ -89,6 +90,7 @@ def semi_joined(
             seen = [r for r in relations if r.matches(column.table, column.name)]
             names.resolve_column(column, seen[0] if seen else both)
         check_row_expression(holder.this, names.text)
+        refuse_unlike(holder.this, both.type_of, names.text)
         resolved: exp.Expr = holder.this
         return resolved
 

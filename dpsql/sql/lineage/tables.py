@@ -107,7 +107,7 @@ class Tables:
             unit_name=self._policy.unit_name(policy),
             unit=unit,
             pending=pending,
-            tables=() if policy.public else (str(table.name),),
+            tables=() if policy.public else (table.name,),
             joined=0 if policy.public else 1,
         )
 

@@ -83,6 +83,7 @@ def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return build
 
 
+_AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _AS_WRITTEN = ("DATE_ADD",)  # the parser makes an interval of the number in date_add(d, 1)
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
 _QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
@@ -178,6 +179,28 @@ class PrivateDuckDB(DuckDB):
             if args is arguments and bounds:
                 return cast(_Node, BoundedAggregate(this=valid, expressions=bounds))
             return valid
+
+        def _parse_function_call(
+            self,
+            functions: dict[str, Callable[..., exp.Expr]] | None = None,
+            anonymous: bool = False,
+            optional_parens: bool = True,
+            any_token: bool = False,
+        ) -> exp.Expr | None:
+            # Functions with a grammar of their own, and those without brackets, note neither where
+            # they stand nor how they were written.
+            start = self._curr
+            found = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+            function = found
+            while isinstance(function, _AROUND_CALLS):
+                function = function.this
+            if isinstance(function, exp.Func) and start is not None:
+                meta = function.meta
+                if WRITTEN_NAME not in meta and not isinstance(function, exp.Cast | exp.Case):
+                    meta[WRITTEN_NAME] = start.text
+                if "start" not in meta:
+                    meta.update(start=start.start, end=start.end)
+            return found
 
         def _parse_privacy_option(self) -> exp.Expr | None:
             start = self._curr

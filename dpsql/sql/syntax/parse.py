@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
+from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.sql.syntax.dialect import PrivateDuckDB
@@ -45,9 +47,15 @@ _OPENERS, _CLOSERS = "([{", ")]}"
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 _BLANKS = re.compile(r"(?:\s+|--[^\n]*)*")
 _COMMENT_MARK = re.compile(r"/\*|\*/")
+_QUOTED = re.compile(r"(?:'|\"|\bname )(\w+)(?=\(|'|\"| )")
 _WORD = re.compile(r"\w*")
 
 _CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:distinct\s+)?\Z", re.IGNORECASE)
+_WORDS = re.compile(r"[A-Za-z_]\w*")
+_KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WITH", "DISTINCT")
+_BEFORE_NAMES = frozenset({"AND", "AS", "BY", "FROM", "JOIN", "ON", "OR", "SELECT", "WHERE"})
+_ALIKE = 0.7  # of two words: above it, one may be meant by the other
+_LOOKED_BACK = 3  # words: that at which reading stopped, and those before it
 _BEFORE_BRACKETS = frozenset(
     {"all", "and", "any", "as", "between", "by", "case", "distinct", "else", "exists", "filter"}
     | {"from", "having", "in", "is", "like", "limit", "not", "on", "or", "over", "select", "some"}
@@ -310,6 +318,15 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
     return Place.in_text(text, start, _closed(text, start, end))
 
 
+def place_blamed(text: str, reason: str) -> Place | None:
+    """Find where a text says what an engine complains of, if it is quoted and said just once."""
+    for word in _QUOTED.findall(reason):
+        found = list(re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
+        if len(found) == 1:
+            return Place.in_text(text, *found[0].span())
+    return None
+
+
 def _closed(text: str, start: int, end: int) -> int:
     """Find the end of a span and of brackets that open in it; nodes do not know theirs."""
     inside = text[start:end]
@@ -383,13 +400,20 @@ def _listed(tokens: Sequence[Token], start: int) -> int:
 
 def _syntax_error(text: str, error: ParseError) -> SQLSyntaxError:
     details = error.errors[0] if error.errors else {}
+    misspelled = _misspelled(text, details)
+    if misspelled is not None:
+        start, end, meant = misspelled
+        return SQLSyntaxError(
+            f"the query is not valid SQL at {printable(text[start:end])}",
+            code="syntax_error",
+            place=Place.in_text(text, start, end),
+            hint=f"Did you mean {meant}?",
+        )
     place = None
     highlight = details.get("highlight") or ""
     if details.get("line"):
-        lines = text.split("\n")
-        line = min(int(details["line"]), len(lines))
-        start = sum(len(part) + 1 for part in lines[: line - 1])
-        end = start + int(details.get("col") or 0)
+        end = _offset(text, details)
+        start = text.rfind("\n", 0, end) + 1
         place = Place.in_text(text, max(start, end - max(1, len(highlight))), end)
     return SQLSyntaxError(
         "the query is not valid SQL",
@@ -397,6 +421,33 @@ def _syntax_error(text: str, error: ParseError) -> SQLSyntaxError:
         place=place,
         hint="Reading stopped there: something before it is missing, misspelled or one too many.",
     )
+
+
+def _misspelled(text: str, details: Mapping[str, Any]) -> tuple[int, int, str] | None:
+    """Find a word like a keyword where reading stopped, or among the two before: it, and which.
+
+    The first word of a statement is looked at as well.
+    """
+    stop = _offset(text, details)
+    words = [word.span() for word in _WORDS.finditer(text) if word.start() < stop]
+    before = "("
+    for place, (start, end) in enumerate(words):
+        word = text[start:end].upper()
+        near = place == 0 or place >= len(words) - _LOOKED_BACK
+        close = difflib.get_close_matches(word, _KEYWORDS, n=1, cutoff=_ALIKE) if near else []
+        if close and word not in _KEYWORDS and before not in _BEFORE_NAMES:
+            return start, end, close[0]
+        before = word
+    return None
+
+
+def _offset(text: str, details: Mapping[str, Any]) -> int:
+    """Find the end of what was read, from the parser's line and column."""
+    if not details.get("line"):
+        return len(text)
+    lines = text.split("\n")
+    before = lines[: min(int(details["line"]), len(lines)) - 1]
+    return sum(len(part) + 1 for part in before) + int(details.get("col") or 0)
 
 
 def _refuse_nested(text: str) -> None:

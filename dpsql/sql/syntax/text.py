@@ -58,6 +58,13 @@ def output_name(node: exp.Expr) -> str:
     return f"{fold(written)}({display(node).partition('(')[2]}"
 
 
+def written_name(function: exp.Func) -> str:
+    """Return the name of a function as it was typed, in lower case."""
+    if isinstance(function, exp.Anonymous):
+        return fold(function.name)
+    return fold(str(function.meta.get(WRITTEN_NAME, function.sql_name())))
+
+
 def _condition_name(where: exp.Expr) -> str:
     text = display(where).strip()
     keyword, _, condition = text.partition(" ")

@@ -45,6 +45,17 @@ def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefu
     )
 
 
+def text_is_read(text: str, type_: str, literals: Sequence[str]) -> QueryRefused:
+    """Build the error for a released text that is compared with a value of ``type_``."""
+    return QueryRefused(
+        f"a text is compared with a value of type {type_}",
+        code="text_compared",
+        place=next((place for each in literals if (place := _place(text, each))), None),
+        hint="Write the value as a text ('…'), or read values from the text: "
+        f"TRY_CAST(… AS {type_}) is NULL where it is none.",
+    )
+
+
 def _place(text: str, constant: str) -> Place | None:
     found = list(re.finditer(rf"(?<![\w.]){re.escape(constant)}(?![\w.])", text))
     return Place.in_text(text, *found[0].span()) if len(found) == 1 else None

@@ -1,0 +1,93 @@
+"""Comparisons that cast every text they meet, found before they are run.
+
+An engine compares a text with a number by casting the text, and fails at the first that is none.
+Over private rows no row may fail, so such a row would count as one that is not alike: a condition
+``country = 1`` would be answered, by nothing. Types announce it, so it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.schema import base_type, is_float, is_integer
+from dpsql.errors import QueryRefused
+from dpsql.sql.expressions.legality import outside_subqueries
+from dpsql.sql.syntax.parse import place_of
+from dpsql.sql.syntax.text import output_name, to_sql
+
+_TEXT = "VARCHAR"
+_READ_FROM_TEXT = frozenset(
+    {"BOOLEAN", "DATE", "DECIMAL", "INTERVAL", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}
+    | {"TIMESTAMPTZ", "UUID"}
+)
+TypeOf: TypeAlias = Callable[[str], str]
+"""The type of a column of generated SQL."""
+
+_TWO_SIDED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def refuse_unlike(node: exp.Expr, type_of: TypeOf, text: str) -> None:
+    """Refuse the comparison of a column of texts with a value of another type.
+
+    ``node`` is resolved, and ``type_of`` tells its columns' types. What is computed is not looked
+    into: its types are the engine's business. Raises ``QueryRefused``.
+    """
+    for part in outside_subqueries(node):
+        operands = [operand.unnest() for operand in _compared(part)]
+        kinds = [(operand, _kind(operand, type_of)) for operand in operands]
+        texts = [operand for operand, kind in kinds if kind == _TEXT]
+        others = [(operand, kind) for operand, kind in kinds if _is_read_from_text(kind)]
+        if texts and others:
+            raise _unlike(texts[0], *others[0], text)
+
+
+def _is_read_from_text(kind: str) -> bool:
+    """Tell whether values of a type are compared with texts by casting the texts."""
+    return is_integer(kind) or is_float(kind) or kind in _READ_FROM_TEXT
+
+
+def _unlike(one: exp.Expr, other: exp.Expr, kind: str, text: str) -> QueryRefused:
+    name = output_name(one)
+    return QueryRefused(
+        f"{name} is a text, and is compared with a value of type {kind}",
+        code="text_compared",
+        place=place_of(text, other) or place_of(text, one),
+        hint=f"Write the value as a text ('…'), or read values from the text: {name}::{kind} is "
+        "NULL in rows where it is none.",
+    )
+
+
+def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
+    """List what a node compares with one another."""
+    if isinstance(node, _TWO_SIDED):
+        return (node.this, node.expression)
+    if isinstance(node, exp.Between):
+        return (node.this, node.args["low"], node.args["high"])
+    if isinstance(node, exp.In):
+        return (node.this, *node.expressions)
+    if isinstance(node, exp.Case) and node.this is not None:
+        return (node.this, *(branch.this for branch in node.args["ifs"]))
+    return ()
+
+
+def _kind(node: exp.Expr, type_of: TypeOf) -> str:
+    """Name the type that a column, a cast or a constant has; empty for what is computed.
+
+    A constant in quotes has none either: it takes that of what it is compared with.
+    """
+    if isinstance(node, exp.Neg):
+        return _kind(node.this, type_of)
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return ""
+        return "INTEGER" if node.is_int else "DOUBLE"
+    if isinstance(node, exp.Boolean):
+        return "BOOLEAN"
+    if isinstance(node, exp.Cast):
+        return base_type(to_sql(node.to))
+    if not isinstance(node, exp.Column):
+        return ""
+    return base_type(type_of(node.name))

@@ -1,0 +1,220 @@
+"""Questions whose answer would be to another: answered rightly, told, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.accuracy.wording import COUNTED
+
+POLICY = """
+version: 1
+dataset: shop
+defaults: {epsilon: 1, delta: 1e-8, max_groups_contributed: 3, max_rows_contributed: 2}
+accounts:
+  ana: {epsilon: 100, delta: 1e-4}
+tables:
+  users:
+    privacy_unit: {name: user, column: id}
+    columns:
+      plan: {domain: [free, paid]}
+  facts: {public: true}
+"""
+USERS = 3000
+
+
+@pytest.fixture
+def connection(tmp_path: Path, no_noise: None) -> dpsql.Connection:
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute(
+            "CREATE TABLE users AS SELECT i AS id, 'c' || i % 3 AS country, i AS visit,"
+            " ['free', 'paid'][1 + i % 2] AS plan, i % 7 AS n, DATE '2026-01-01' AS day"
+            f" FROM range({USERS}) r(i)"
+        )
+        made.execute("CREATE TABLE facts AS SELECT i AS x, i % 4 AS y FROM range(10) r(i)")
+    (tmp_path / "policies.yaml").write_text(POLICY, encoding="utf-8")
+    return dpsql.connect(
+        path, policies=tmp_path / "policies.yaml", ledger=tmp_path / "b.db", analyst="ana"
+    )
+
+
+# -- private subqueries ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "countries"),
+    [
+        ("COUNT(*) > (SELECT COUNT(*) / 2 FROM users)", 0),
+        ("COUNT(*) > (SELECT COUNT(*) / 9 FROM users)", 3),
+        ("country IN (SELECT country FROM users GROUP BY country)", 3),
+        ("COUNT(*) > 3 AND country NOT IN (SELECT country FROM users WHERE n < 9 GROUP BY 1)", 0),
+        ("EXISTS (SELECT COUNT(*) FROM users)", 3),
+        ("COUNT(*) > (SELECT MIN(c) FROM (SELECT n, COUNT(*) AS c FROM users GROUP BY n))", 3),
+    ],
+)
+@pytest.mark.parametrize("group", ["country", "ROLLUP (country)"])
+def test_a_private_subquery_in_having_is_answered(
+    connection: dpsql.Connection, condition: str, countries: int, group: str
+) -> None:
+    sql = f"SELECT country, COUNT(*) FROM users GROUP BY {group} HAVING {condition}"
+    answered = connection.sql(sql).fetchall()
+    assert sum(country is not None for country, _ in answered) == countries
+
+
+# -- values of unlike types -----------------------------------------------------------------------
+
+UNLIKE = [
+    "SELECT COUNT(*) FROM users WHERE country = 1",
+    "SELECT COUNT(*) FROM users WHERE -1.5 < country",
+    "SELECT COUNT(*) FROM users WHERE NOT (country = TRUE)",
+    "SELECT COUNT(*) FROM users WHERE country = day",
+    "SELECT COUNT(*) FROM users WHERE country = DATE '2026-01-01'",
+    "SELECT COUNT(*) FROM users WHERE country BETWEEN 1 AND 2 OR n = 3",
+    "SELECT COUNT(*) FROM users WHERE country IN ('c1', 2)",
+    "SELECT COUNT(*) FROM users WHERE country IS DISTINCT FROM n",
+    "SELECT COUNT(*) FROM users WHERE CASE country WHEN 1 THEN TRUE ELSE FALSE END",
+    "SELECT COUNT(*) FILTER (WHERE country = 1) FROM users",
+    "SELECT SUM(n, contribution_bounds_per_row => (0, 9)) FILTER (WHERE country = 1) FROM users",
+    "SELECT COUNT(*) FROM (SELECT * FROM users WHERE country = 1)",
+    "SELECT country = 1, COUNT(*) FROM users GROUP BY 1",
+    "SELECT COUNT(*) FROM users JOIN facts ON users.country = facts.x",
+    "SELECT COUNT(*) FROM users WHERE country IN (SELECT x FROM facts WHERE x = users.country)",
+    "SELECT country, COUNT(*) FROM users GROUP BY country HAVING country = 1",
+    "SELECT country, COUNT(*) FROM users GROUP BY country HAVING NOT (country = TRUE)",
+    "SELECT * FROM (SELECT country, COUNT(*) FROM users GROUP BY country) WHERE country < 2",
+    "SELECT plan, COUNT(*) FROM users GROUP BY plan ORDER BY plan > 3",
+    "SELECT y FROM facts, (SELECT country c, COUNT(*) n FROM users GROUP BY 1) u WHERE u.c = y",
+]
+
+
+@pytest.mark.parametrize("sql", UNLIKE)
+def test_a_text_compared_with_another_type_is_refused_and_costs_nothing(
+    connection: dpsql.Connection, sql: str
+) -> None:
+    with pytest.raises(dpsql.errors.QueryRefused, match="text") as refused:
+        connection.sql(sql)
+    assert refused.value.code == "text_compared"
+    assert connection.budget().epsilon_spent == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("country = 'c1'", USERS // 3),
+        ("country::INT = 1", 0),
+        ("substr(country, 2)::INT = 1", USERS // 3),
+        ("n = '3'", sum(i % 7 == 3 for i in range(USERS))),
+        ("day = '2026-01-01'", USERS),
+        ("country <> plan", USERS),
+        ("country IS NOT NULL AND n = 3", sum(i % 7 == 3 for i in range(USERS))),
+    ],
+)
+def test_like_is_compared_with_like(
+    connection: dpsql.Connection, condition: str, count: int
+) -> None:
+    assert connection.sql(f"SELECT COUNT(*) FROM users WHERE {condition}").fetchall() == [(count,)]
+
+
+def test_a_cast_that_fails_on_released_rows_is_mended_for_nothing(
+    connection: dpsql.Connection,
+) -> None:
+    sql = "SELECT country, COUNT(*) FROM users GROUP BY country ORDER BY {}(country AS INT)"
+    with pytest.raises(dpsql.DataError, match="costs nothing more"):
+        connection.sql(sql.format("CAST"))
+    spent = connection.budget().epsilon_spent
+    assert len(connection.sql(sql.format("TRY_CAST"))) == 3
+    assert connection.budget().epsilon_spent == spent > 0
+
+
+# -- keys that are the unit -----------------------------------------------------------------------
+
+
+def test_a_key_that_a_join_makes_equal_to_the_unit_is_refused(
+    connection: dpsql.Connection,
+) -> None:
+    sql = "SELECT f.{}, COUNT(*) FROM users u JOIN facts f ON u.id = f.x GROUP BY 1"
+    with pytest.raises(dpsql.errors.QueryRefused) as refused:
+        connection.sql(sql.format("x"))
+    assert refused.value.code == "groups_by_unit"
+    connection.explain(sql.format("y"))
+
+
+# -- counts of groups -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM (SELECT DISTINCT visit FROM users)",
+        "SELECT COUNT(*) AS n FROM (SELECT visit FROM users GROUP BY visit) AS t",
+        "SELECT COUNT(t.v) FROM (SELECT visit AS v FROM users GROUP BY 1) AS t",
+        "SELECT COUNT(DISTINCT v) FROM (SELECT DISTINCT visit AS v FROM users)",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT id FROM users)",
+    ],
+)
+def test_how_many_values_there_are_does_not_depend_on_how_it_is_asked(
+    connection: dpsql.Connection, sql: str
+) -> None:
+    answer = connection.sql(sql)
+    assert answer.fetchall() == [(USERS,)]
+    assert answer.intervals(0.95)  # which a count of what was released has not
+
+
+def test_a_condition_of_the_list_is_kept(connection: dpsql.Connection) -> None:
+    sql = "SELECT COUNT(*) FROM (SELECT DISTINCT visit FROM users WHERE visit < 1000)"
+    assert connection.sql(sql).fetchall() == [(1000,)]
+
+
+def test_public_values_are_counted_as_they_are(connection: dpsql.Connection) -> None:
+    assert connection.sql("SELECT COUNT(*) FROM (SELECT DISTINCT y FROM facts)").fetchall() == [
+        (4,)
+    ]
+
+
+COUNTS = [
+    "SELECT SUM(c) FROM (SELECT visit, COUNT(*) AS c FROM users GROUP BY visit)",
+    "SELECT COUNT(*) FROM (SELECT visit, n FROM users GROUP BY ALL)",
+    "WITH t AS (SELECT DISTINCT visit FROM users) SELECT COUNT(*) FROM t",
+    "WITH t AS (SELECT DISTINCT visit FROM users), u AS (SELECT * FROM t) SELECT MAX(visit) FROM u",
+    "SELECT country, COUNT(*) / SUM(COUNT(*)) OVER () FROM users GROUP BY country",
+    "SELECT COUNT(*) FROM (SELECT country FROM users GROUP BY country HAVING COUNT(*) > 5)",
+]
+NO_COUNTS = [
+    "SELECT country, COUNT(*) FROM users GROUP BY country ORDER BY 2",
+    "SELECT country, RANK() OVER (ORDER BY COUNT(*)) FROM users GROUP BY country",
+    "SELECT SUM(c) FROM (SELECT plan, COUNT(*) AS c FROM users GROUP BY plan)",
+    "SELECT COUNT(*) FROM users",
+    "SELECT country, COUNT(*), (SELECT COUNT(*) FROM facts) FROM users GROUP BY country",
+]
+
+
+@pytest.mark.parametrize(
+    ("sql", "counts"), [*((sql, True) for sql in COUNTS), *((sql, False) for sql in NO_COUNTS)]
+)
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(lambda con, sql: con.sql(sql).summary(), id="answer"),
+        pytest.param(lambda con, sql: str(con.explain(sql)), id="explain"),
+    ],
+)
+def test_an_answer_that_counts_released_groups_says_so(
+    connection: dpsql.Connection,
+    sql: str,
+    counts: bool,
+    told: Callable[[dpsql.Connection, str], str],
+) -> None:
+    assert (COUNTED in " ".join(told(connection, sql).split())) == counts
+
+
+def test_what_is_counted_above_a_release_makes_it_no_other_release(
+    connection: dpsql.Connection,
+) -> None:
+    connection.sql("SELECT visit % 5 AS v, COUNT(*) AS c FROM users GROUP BY 1")
+    above = "SELECT SUM(c) FROM (SELECT visit % 5 AS v, COUNT(*) AS c FROM users GROUP BY 1)"
+    assert connection.sql(above).cost.stored
