@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_DEMO := $(VENV)/.ready-demo
+
+comma := ,
 
 .PHONY: demo test lint types slow check attack bench utility robust session coverage ledger-bench
 .PHONY: tpch peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
-demo: $(READY)
+demo: $(READY_DEMO)
 	$(BIN)/dpsql demo
 
 # All tests that take no more than a few seconds each.
@@ -81,11 +84,20 @@ dist: $(READY)
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
-$(READY): pyproject.toml
+# Tools of development are many times larger than what the demo and its prompt need.
+define set_up
 	$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $(READY)
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(1)]'
+endef
+
+$(READY_DEMO): pyproject.toml
+	$(call set_up,demo$(comma)shell)
+	touch $@
+
+$(READY): pyproject.toml
+	$(call set_up,dev)
+	touch $(READY_DEMO) $@
 
 clean:
 	rm -rf $(VENV) .peers demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -90,6 +90,7 @@ class Terminal:
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
             "XDG_STATE_HOME": str(directory / "state"),
+            "XDG_CONFIG_HOME": str(directory / "config"),
             "PYTHONPATH": str(ROOT),
             "LESS": "-SRX",
         }

@@ -1,6 +1,6 @@
 """An analyst's session: real questions about flights from New York in 2013, and what they cost.
 
-Run ``dpsql demo`` first (it needs ``pip install 'dpsql[demo]'``), then this from the same
+Run ``dpsql demo`` first (it needs ``pip install '.[demo]'``), then this from the same
 directory: ``python examples/analyst_session.py``. Another directory of the demo can be named as an
 argument. Single aircraft are protected: everything that one tail number did in that year.
 """

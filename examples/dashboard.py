@@ -1,7 +1,7 @@
 """Dashboards that refresh: running counts of real data, published step by step, paid for once.
 
 Run it with ``python examples/dashboard.py [directory]``; it needs
-``pip install 'dpsql[demo,plot]'``. It builds the database, the ledger and the private states of the
+``pip install '.[demo,plot]'``. It builds the database, the ledger and the private states of the
 views in the directory (``dashboard-data`` unless named), where there must be none of them yet.
 
 Two views. How many aircraft have flown to each destination by the end of each day of 2013, the keys

@@ -1,7 +1,7 @@
 """Private answers in polars and pandas: intervals through a calculation, a join, a chart.
 
 Run ``dpsql demo`` first, then this from the same directory: ``python examples/dataframes.py``. It
-needs ``pip install 'dpsql[demo,pandas,polars,plot]'`` and writes ``ratings.svg`` here. Another
+needs ``pip install '.[demo,pandas,polars,plot]'`` and writes ``ratings.svg`` here. Another
 directory of the demo can be named as an argument.
 """
 

@@ -1,7 +1,7 @@
 """A scheduled report that stays within a budget that is renewed every month.
 
 Run it with ``python examples/monthly_report.py MONTH [directory]``, MONTH from 1 to 12; it needs
-``pip install 'dpsql[demo]'``. It keeps the database, the ledger and the reports in the directory
+``pip install '.[demo]'``. It keeps the database, the ledger and the reports in the directory
 (``report-data`` unless named).
 
 Each question is asked as precisely as the budget allows: with less than a whole report's worth

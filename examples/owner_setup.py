@@ -1,6 +1,6 @@
 """The owner's side: from a database to accounts that analysts can use, and a ledger to verify.
 
-Run it with ``python examples/owner_setup.py [directory]``; it needs ``pip install 'dpsql[demo]'``.
+Run it with ``python examples/owner_setup.py [directory]``; it needs ``pip install '.[demo]'``.
 It writes a database of real data, ``policies.yaml`` and ``budget.db`` to the directory
 (``owner-data`` unless named) and starts with an empty budget each time.
 """

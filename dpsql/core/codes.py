@@ -203,6 +203,10 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "no_python_value": "Values that Python cannot hold; arrow() reads them.",
         "not_connected": "The notebook asks before `%dpsql connect`.",
         "nothing_to_explain": "\\explain in the shell, without a query.",
+        "nothing_to_write": "\\copy, \\w or \\save in the shell, before any query.",
+        "unknown_ending": "\\copy in the shell, to a file whose name does not say how to write it.",
+        "unknown_query": "A name under which the shell has no saved query.",
+        "bad_query_name": "A name that \\save in the shell cannot keep a query under.",
         "nothing_to_plot": "\\plot in the shell, without an answer or with columns that it does "
         "not have.",
         "script_failed": "A file of statements was not run to its end. What came before is paid "

@@ -6,11 +6,14 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from datetime import date, time
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
+
+from dpsql.core.quoting import literal
 
 MAX_DECIMALS = 6
 MISSING = "NULL"
+_UPWARD = Context(prec=10, rounding=ROUND_CEILING)
 
 DEFAULT_CONFIDENCE = 0.95
 """Confidence of an interval where none is named."""
@@ -40,6 +43,27 @@ def figure_above(value: float) -> str:
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{math.ceil(value * 10**decimals) / 10**decimals:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def upper_figure(value: float) -> float:
+    """Round a figure of privacy or noise up to ten significant digits, for other programs.
+
+    What a computation left behind these means nothing. All are rounded in one direction, so none
+    is told smaller than it is and what is spent stays below its limit.
+
+    >>> upper_figure(1.999999999991368), upper_figure(0.1), upper_figure(0.5000000000001)
+    (2.0, 0.1, 0.5000000001)
+    """
+    return float(_UPWARD.create_decimal(repr(float(value)))) if math.isfinite(value) else value
+
+
+def upper_figures(value: Any) -> Any:
+    """Round all floats within dicts, lists and tuples as :func:`upper_figure` does."""
+    if isinstance(value, float):
+        return upper_figure(value)
+    if isinstance(value, dict):
+        return {key: upper_figures(inner) for key, inner in value.items()}
+    return [upper_figures(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -133,7 +157,16 @@ def cell(value: object, width: int | None = 60) -> str:
         return _float(value)
     if isinstance(value, bytes):
         return printable(f"\\x{value.hex()}", width)
-    return printable(str(value), width)
+    return printable(no_marker(str(value)), width)
+
+
+def no_marker(text: str) -> str:
+    """Quote a text that would read as the marker of NULL, or as such a text in its quotes.
+
+    >>> no_marker("NULL"), no_marker("null")
+    ("'NULL'", 'null')
+    """
+    return literal(text) if text.strip("'") == MISSING else text
 
 
 def _float(value: float) -> str:

@@ -15,7 +15,7 @@ from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
 from dpsql.budget.question import read_record
-from dpsql.core.formatting import json_text
+from dpsql.core.formatting import json_text, upper_figures
 from dpsql.ledger import Entry, Event, Head, Verification, cause_of
 
 PIECE = 1000
@@ -36,13 +36,16 @@ ACCOUNT_COLUMNS = (
 
 
 def budget_json(report: BudgetReport) -> str:
-    """Return a budget as JSON: the analyst's figures, all accounts, forecasts and analyses."""
+    """Return a budget as JSON: the analyst's figures, all accounts, forecasts and analyses.
+
+    Its figures are rounded up; those of single questions and of exports are the ledger's own.
+    """
     names = (
         *("account", "composition", "epsilon", "delta", "rho_limit", "delta_limit", "rho_spent"),
         *("delta_spent", "epsilon_spent", "queries", "unsettled"),
         *("epsilon_remaining", "rho_remaining", "delta_remaining"),
     )
-    return to_json(
+    found = (
         _named(report, *names)
         | {"analyst": report.analyst, "suspended": report.suspended or None}
         | {"promise": None if report.promise is None else asdict(report.promise)}
@@ -52,6 +55,7 @@ def budget_json(report: BudgetReport) -> str:
         | {"analyses": [asdict(each) for each in report.analyses]}
         | {"streams": [asdict(s) | {"charged": _loss(s.charged)} for s in report.streams]}
     )
+    return to_json(upper_figures(found))
 
 
 def account_dict(account: AccountReport) -> dict[str, Any]:

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import PrivacyLoss
-from dpsql.core.formatting import MISSING, all_numbers, json_text, plain_cell, printable
+from dpsql.core.formatting import (
+    MISSING,
+    all_numbers,
+    json_text,
+    no_marker,
+    plain_cell,
+    printable,
+    upper_figures,
+)
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 
@@ -140,7 +148,7 @@ def result_markdown(result: Result, intervals: float | None) -> str:
 
 def _markdown_cell(value: object) -> str:
     """Write a value as one line that Markdown shows as it is."""
-    text = MISSING if value is None else printable(str(plain_cell(value)))
+    text = MISSING if value is None else printable(no_marker(str(plain_cell(value))))
     return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
@@ -199,11 +207,13 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
     return {
         "confidence": confidence,
         "mechanisms": list(result.mechanisms),
-        "cost": {
-            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
-            "settled": _loss(cost.settled, cost.settled_epsilon),
-            "conversion_delta": cost.conversion_delta,
-        },
+        "cost": upper_figures(
+            {
+                "reserved": _loss(cost.reserved, cost.reserved_epsilon),
+                "settled": _loss(cost.settled, cost.settled_epsilon),
+                "conversion_delta": cost.conversion_delta,
+            }
+        ),
         **_left_out(result),
     }
 
@@ -217,7 +227,7 @@ def _left_out(result: Result) -> dict[str, object]:
 
 def explanation_json(explanation: Explanation) -> str:
     """Return a plan as JSON."""
-    return json_text(asdict(explanation), indent=2)
+    return json_text(upper_figures(asdict(explanation)), indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:

@@ -19,12 +19,13 @@ from sqlalchemy import URL, Connection, Engine, Row, event, exc, types
 from sqlalchemy.engine import default, interfaces, reflection
 from sqlalchemy.sql import compiler
 
+from dpsql.core.formatting import printable
 from dpsql.core.plain import plain_items
 from dpsql.core.quoting import quote_table
 from dpsql.core.schema import INTEGER_BITS, base_type, fold
 from dpsql.core.table_name import MAIN, NameRules, TableName
 from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
-from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name
+from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name, suggestion
 
 if TYPE_CHECKING:
     from dpsql.connection.cursor import Cursor
@@ -128,9 +129,18 @@ class DpsqlDialect(default.DefaultDialect):
             if not isinstance(value, str):
                 raise exc.ArgumentError(f"{name} is given twice in the address of the database")
             if name not in _ARGUMENTS:
-                check_parameter_name(name)
+                _check_name(name)
             arguments[name] = value if name in _ARGUMENTS else _value(value)
         return (), arguments
+
+    def connect(self, *arguments: Any, **named: Any) -> interfaces.DBAPIConnection:
+        """Connect. Raises ``ArgumentError`` where nothing in the address says who asks."""
+        if not named.get("analyst"):
+            raise exc.ArgumentError(
+                "the address of the database does not say who asks: add ?analyst=NAME to it, or "
+                "&analyst=NAME after other parameters"
+            )
+        return super().connect(*arguments, **named)
 
     def do_execute(
         self,
@@ -268,6 +278,17 @@ def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record
         cursor = dbapi_connection.cursor()
         for name in PARAMETER_NAMES:
             cursor.execute(f"RESET {name}")
+
+
+def _check_name(name: str) -> None:
+    """Raise ``ParameterError`` unless a name may stand in an address."""
+    known = (*_ARGUMENTS, *PARAMETER_NAMES)
+    if fold(name) not in PARAMETER_NAMES:
+        raise ParameterError(
+            f"the address of a database has no parameter {printable(name, 40)}",
+            code="unknown_parameter",
+            hint=suggestion(name, known) or f"One of: {', '.join(known)}.",
+        )
 
 
 def _checked(options: object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Its tables are in the schema ``dpsql_ledger`` of the database that the URL names
 row of the head before anything else, so writers come one after the other, as they must: each event
 is hashed with the one before it. Time is that of the server's clock.
 
-The driver, psycopg 3, comes with ``pip install 'dpsql[postgres]'``.
+The driver, psycopg 3, comes with ``pip install '.[postgres]'``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from dpsql.core.extras import install_hint
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
@@ -26,7 +27,7 @@ except ImportError:
     raise LedgerError(
         "a ledger in PostgreSQL needs the package psycopg",
         code="ledger_unsupported",
-        hint="pip install 'dpsql[postgres]'",
+        hint=install_hint("postgres"),
     ) from None
 
 SCHEMA_NAME = "dpsql_ledger"

@@ -7,43 +7,35 @@ does not; it is imported when somebody asks for a plot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import date2num
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpsql.core.formatting import MISSING, cell, level, printable, significant
 from dpsql.errors import ParameterError
+from dpsql.render.plot_series import draw_series, label_categories, name_series, two_keys
+from dpsql.render.plot_values import (
+    BLUE,
+    GREY,
+    LABEL_WIDTH,
+    RED,
+    PlottedValues,
+    are_numbers,
+    are_times,
+    key_positions,
+    separate_thousands,
+    set_key_ticks,
+)
 from dpsql.render.result import footer
 
 if TYPE_CHECKING:
     from dpsql.results.result import Result
 
 MAX_CATEGORIES = 40
-LABEL_WIDTH = 24
-BLUE, GREY, RED = "#3b82c4", "#777e87", "#d1495b"
 _PALE = (BLUE, 0.4)
 _NULL = {"facecolor": "none", "edgecolor": GREY, "hatch": "//"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """The values of a column, and how far below and above its intervals reach, if it has any."""
-
-    name: str
-    values: NDArray[np.float64]
-    reach: NDArray[np.float64] | None
-
-    def rows(self, chosen: NDArray[np.intp]) -> _Values:
-        """Return some of the rows."""
-        reach = None if self.reach is None else self.reach[:, chosen]
-        return _Values(self.name, self.values[chosen], reach)
 
 
 def plot_result(
@@ -58,8 +50,14 @@ def plot_result(
     drawn = _values(result, value, confidence)
     columns = [_column(result, key) for key in keys]
     ax = _new_axes() if ax is None else ax
-    note = _draw(ax, columns, drawn)
+    series = two_keys(columns, chosen=x is not None)
+    artists = None if series is None else draw_series(ax, series, drawn)
+    note = _draw(ax, columns, drawn) if artists is None else ""
     _draw_threshold(ax, result, value)
+    if series is not None and artists is not None:
+        name_series(ax, series, printable(keys[1 - series.axis], 40), artists)
+        keys = [keys[series.axis]]
+    separate_thousands(ax)
     _describe(ax, keys, value, _caption(result, value in intervals, confidence, note))
     return ax
 
@@ -70,7 +68,7 @@ def plot_result(
 def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[str] | None) -> str:
     """Choose the column to draw: the first noisy one, or the first number that is no key."""
     if y is not None:
-        if not _is_numeric(_column(result, _known(result, y, "y"))):
+        if not are_numbers(_column(result, _known(result, y, "y"))):
             raise ParameterError(
                 f"the column {printable(y, 40)} does not hold numbers",
                 code="column_not_numeric",
@@ -78,7 +76,7 @@ def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[s
             )
         return y
     others = [name for name in result.columns[1:] or result.columns if name not in (x or ())]
-    found = noisy or [name for name in others if _is_numeric(_column(result, name))]
+    found = noisy or [name for name in others if are_numbers(_column(result, name))]
     if not found:
         raise ParameterError(
             "the answer has no column of numbers to draw",
@@ -114,20 +112,13 @@ def _column(result: Result, name: str) -> list[Any]:
     return [row[position] for row in result.fetchall()]
 
 
-def _is_numeric(values: Sequence[object]) -> bool:
-    return all(
-        v is None or (isinstance(v, int | float | Decimal) and not isinstance(v, bool))
-        for v in values
-    )
-
-
-def _values(result: Result, name: str, confidence: float) -> _Values:
+def _values(result: Result, name: str, confidence: float) -> PlottedValues:
     values = np.array([np.nan if v is None else float(v) for v in _column(result, name)])
     interval = result.intervals(confidence).get(name)
     if interval is None:
-        return _Values(name, values, None)
+        return PlottedValues(name, values, None)
     reach = np.array([values - interval.low, interval.high - values])
-    return _Values(name, values, np.maximum(reach, 0.0))
+    return PlottedValues(name, values, np.maximum(reach, 0.0))
 
 
 # -- drawing ----------------------------------------------------------------------------------
@@ -141,12 +132,12 @@ def _new_axes() -> Axes:
     return ax
 
 
-def _draw(ax: Axes, keys: list[list[Any]], drawn: _Values) -> str:
+def _draw(ax: Axes, keys: list[list[Any]], drawn: PlottedValues) -> str:
     """Draw the values, and return what is left to say about them."""
     if not len(drawn.values):
         ax.text(0.5, 0.5, "no groups were released", transform=ax.transAxes, ha="center")
         return ""
-    positions = _positions(keys[0]) if len(keys) == 1 else None
+    positions = key_positions(keys[0]) if len(keys) == 1 else None
     if positions is not None:
         _draw_points(ax, keys[0], positions, drawn)
         return ""
@@ -155,36 +146,26 @@ def _draw(ax: Axes, keys: list[list[Any]], drawn: _Values) -> str:
     return f"first {shown} of {len(drawn.values):,} groups" if shown < len(drawn.values) else ""
 
 
-def _positions(keys: list[Any]) -> NDArray[np.float64] | None:
-    """Place keys on an axis of numbers or dates, NULL as NaN; None for anything else.
+def _draw_points(
+    ax: Axes, keys: list[Any], positions: NDArray[np.float64], drawn: PlottedValues
+) -> None:
+    """Draw points on an axis of numbers or dates, those of dates along a line.
 
-    Keys that are NaN or infinite have no place on an axis.
+    NULL stands apart, behind the largest.
     """
-    present = [key for key in keys if key is not None]
-    if not present:
-        return None
-    if all(isinstance(key, date) for key in present):
-        places = [float(date2num(key)) for key in present]  # type: ignore[no-untyped-call]
-    elif _is_numeric(present):
-        places = [float(key) for key in present]
-    else:
-        return None
-    if not np.isfinite(places).all():
-        return None
-    positions = np.full(len(keys), np.nan)
-    positions[[key is not None for key in keys]] = places
-    return positions
-
-
-def _draw_points(ax: Axes, keys: list[Any], positions: NDArray[np.float64], drawn: _Values) -> None:
-    """Draw points on an axis of numbers or dates; NULL stands apart, behind the largest."""
     there = np.isfinite(positions)
-    points = drawn.rows(np.flatnonzero(there))
-    ax.errorbar(positions[there], points.values, points.reach, fmt="o", color=BLUE, capsize=3)
-    if any(isinstance(key, date) for key in keys):
-        ax.xaxis_date()
-    elif all(isinstance(key, int) for key in keys if key is not None):
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    in_order = np.argsort(positions, kind="stable")[: there.sum()]  # NaN come last
+    points = drawn.rows(in_order)
+    ax.errorbar(
+        positions[in_order],
+        points.values,
+        points.reach,
+        fmt="o-" if are_times(keys) else "o",
+        linewidth=1,
+        color=BLUE,
+        capsize=3,
+    )
+    set_key_ticks(ax, keys)
     if there.all():
         return
     low, high = positions[there].min(), positions[there].max()
@@ -205,7 +186,7 @@ def _draw_points(ax: Axes, keys: list[Any], positions: NDArray[np.float64], draw
     )
 
 
-def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
+def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: PlottedValues) -> None:
     """Draw a bar for each row, in the order of the answer; those of NULL keys are hatched."""
     count = len(drawn.values)
     rows = list(zip(*keys, strict=True))[:count] if keys else [()] * count
@@ -213,17 +194,7 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: _Values) -> None:
         np.arange(count), drawn.values, yerr=drawn.reach, color=_PALE, ecolor=BLUE, capsize=3
     )
     labels = [" · ".join(cell(value, LABEL_WIDTH) for value in row) for row in rows]
-    longest = max(map(len, labels))
-    steep = 0 if count * longest <= 60 else 45 if count <= 20 else 90
-    ax.set_xticks(
-        np.arange(count),
-        labels,
-        rotation=steep,
-        ha="right" if steep == 45 else "center",
-        parse_math=False,
-    )
-    margin = 0.6 + max(0, 4 - count) / 2  # a few bars are not to fill the picture
-    ax.set_xlim(-margin, count - 1 + margin)
+    label_categories(ax, labels)
     for bar, row, tick in zip(bars, rows, ax.get_xticklabels(), strict=True):
         if any(value is None for value in row):
             bar.set(**_NULL)

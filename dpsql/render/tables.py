@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,45 @@ if TYPE_CHECKING:
     from dpsql.results.result import Result
 
 INDENT = 2
+LONG_WORD = 24
+_BETWEEN = 3  # characters between two columns
+
+
+class ListedTable(Table):
+    """A table that becomes a list of its rows, a line for each value, where it would break words.
+
+    Texts without a blank, such as hashes, may be broken beyond ``LONG_WORD`` characters.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.row_count and self._least_width() > options.max_width:
+            yield from map(self._listed, range(self.row_count))
+        else:
+            yield from super().__rich_console__(console, options)
+
+    def _least_width(self) -> int:
+        cells = [[_plain(c.header), *map(_plain, c.cells)] for c in self.columns]
+        longest = [
+            max(cell_len(word) for text in t for word in text.split() or [""]) for t in cells
+        ]
+        return sum(min(each, LONG_WORD) for each in longest) + _BETWEEN * (len(longest) - 1)
+
+    def _listed(self, row: int) -> RenderableType:
+        """Show a row: its first value as a heading, and a line for each other that is not empty."""
+        first, *others = [[*column.cells][row] for column in self.columns]
+        titles = [column.header for column in self.columns[1:]]
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(style="bold", no_wrap=True)
+        grid.add_column(style="dim")
+        grid.add_column(overflow="fold")
+        for title, value in zip(titles, others, strict=True):
+            if _plain(value):
+                grid.add_row(title, "│", value)
+        return Group(Text(f"─[ {_plain(first)} ]───", style="dim", overflow="fold"), grid)
+
+
+def _plain(cell_: RenderableType) -> str:
+    return cell_.plain if isinstance(cell_, Text) else str(cell_)
 
 
 def bare(*, footer: bool = False) -> Table:
@@ -27,8 +67,8 @@ def bare(*, footer: bool = False) -> Table:
 
 
 def titled(*titles: str, right: Collection[int] = ()) -> Table:
-    """Make a table without rows yet; ``right`` are the columns of numbers."""
-    table = bare()
+    """Make a table without rows yet, a list where it is too narrow; ``right`` are numbers."""
+    table = ListedTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for index, title in enumerate(titles):
         table.add_column(
             Text(title), justify="right" if index in right else "left", overflow="fold"

@@ -10,6 +10,7 @@ from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.combination import combined_error, every_release, release_noise
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.core import display
+from dpsql.core.formatting import upper_figures
 from dpsql.ir.measures import MeasureKind, Quantile
 from dpsql.ir.plan import (
     BlockPlan,
@@ -167,7 +168,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
-        return json.dumps(asdict(self), indent=2, default=str)
+        return json.dumps(upper_figures(asdict(self)), indent=2, default=str)
 
     def __repr__(self) -> str:
         return display.text(self)

@@ -24,6 +24,7 @@ from dpsql.accuracy.left_out import (
 )
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
+from dpsql.core.extras import install_hint
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.errors import InterfaceError
 from dpsql.ir.plan import BlockPlan
@@ -372,5 +373,5 @@ def require_package(module: str, extra: str) -> None:
         raise InterfaceError(
             f"{module} is not installed",
             code="missing_package",
-            hint=f"Install it with: pip install 'dpsql[{extra}]'",
+            hint=install_hint(extra),
         ) from None

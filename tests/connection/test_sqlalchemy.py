@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -127,6 +128,26 @@ def test_an_address_that_is_wrong_is_refused(
 ) -> None:
     with pytest.raises(error):
         sa.create_engine(change(address(clinic))).connect()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda url: re.sub("&analyst=ana", "", url), r"add \?analyst=NAME"),
+        (lambda url: url.replace("analyst=ana", "analyst="), r"add \?analyst=NAME"),
+        (lambda url: url.replace("?policies=", "?policy="), "Did you mean `policies`"),
+        (lambda url: url.replace("analyst=", "analist="), "Did you mean `analyst`"),
+        (lambda url: url + "&epsilom=0.5", "Did you mean `epsilon`"),
+        (lambda url: url + "&qqq=0.5", "One of: policies, ledger, analyst, "),
+    ],
+)
+def test_a_wrong_address_is_told_what_to_write(
+    clinic: Path, change: Callable[[str], str], told: str
+) -> None:
+    wrong = change(address(clinic))
+    assert wrong != address(clinic)
+    with pytest.raises((sa.exc.ArgumentError, dpsql.ParameterError), match=told):
+        sa.create_engine(wrong).connect()
 
 
 def test_an_engine_of_tables_in_memory_can_be_given(tmp_path: Path) -> None:

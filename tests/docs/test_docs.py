@@ -47,7 +47,14 @@ def test_python_examples_run_as_printed(
 
 
 def test_every_command_shown_is_checked() -> None:
-    known = ("make demo", "make test", "dpsql ", "pip install ")
+    known = (
+        "make demo",
+        "make test",
+        "source .venv/bin/activate",
+        "dpsql ",
+        "pip install .",
+        "pip install '.",
+    )
     assert commands()
     assert all(command.startswith(known) for command in commands())
 

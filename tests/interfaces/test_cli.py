@@ -611,3 +611,28 @@ def test_a_connection_without_a_ledger_can_only_explain(world: Path, database: P
         for ask in (lambda: connection.sql(GROUPED), connection.budget):
             with pytest.raises(dpsql.InterfaceError, match="no_ledger"):
                 ask()
+
+
+@pytest.mark.parametrize(
+    ("where", "words", "told"),
+    [
+        ("dpsql.interfaces.shell.start.open_target", ["shell"], "No query was running."),
+        ("dpsql.connection.connection.connect", ["explain", GROUPED], "No query was running."),
+        ("dpsql.policy.load.load_policy", ["check"], "No query was running."),
+        ("dpsql.connection.connection.connect", ["query", GROUPED], "stays spent"),
+    ],
+)
+def test_ctrl_c_speaks_of_the_budget_only_where_a_query_may_have_run(
+    world: Path, monkeypatch: pytest.MonkeyPatch, where: str, words: list[str], told: str
+) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, pressed)
+    command, *rest = words
+    place = [os.environ["DPSQL_DATABASE"]] if command == "shell" else []
+    done = run(command, *place, *rest)
+    assert done.exit_code == 130
+    assert done.stderr.strip().startswith("Interrupted. ")
+    assert told in done.stderr
+    assert ("spent" in done.stderr) == (told == "stays spent")

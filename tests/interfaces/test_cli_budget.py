@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 
 import dpsql
 from dpsql.accounting.zcdp import Amount, Budget, Composition
+from dpsql.core.formatting import upper_figure
 from dpsql.export.budgets import to_csv
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Account, Cause, Head, Kind, Ledger
@@ -152,7 +153,7 @@ def test_json_says_where_every_account_stands_and_what_is_left(used: Path) -> No
     assert (session["left"], session["limits"], session["spent"]["queries"]) == (None, [], 1)
     with ledger() as opened:
         spent = opened.spent("world/ana").amount.loss
-    assert own["spent"]["charged"]["rho"] == spent.rho
+    assert own["spent"]["charged"]["rho"] == upper_figure(spent.rho)
     assert [limit["epsilon"] for limit in own["limits"]] == [4.0]
     assert report["promise"] == {
         "account": "world",

@@ -99,6 +99,7 @@ def plan(*arguments: str) -> dict[str, object]:
 
 def test_every_setting_has_a_variable_named_after_it() -> None:
     expected = {"database", "policies", "ledger", "analyst", "session", "format", "confidence"}
+    expected.add("complete")
     assert {s.key for s in settings()} == {*expected, *PARAMETER_NAMES, "mechanism"}
     assert all(s.envvar == f"DPSQL_{s.key.upper()}" for s in settings())
 
@@ -185,6 +186,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "session": "monday",
         "format": "csv",
         "confidence": 0.5,
+        "complete": "typing",
         "epsilon": 1,
         "delta": 1e-9,
         "max_groups_contributed": 7,

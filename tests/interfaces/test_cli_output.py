@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import stat
 import sys
@@ -18,14 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 from present import present
 from support import ANALYST
 
 import dpsql
+from dpsql.core.formatting import upper_figure, upper_figures
 from dpsql.errors import InterfaceError
 from dpsql.export import results as output
 from dpsql.interfaces.cli import cli, printing
-from dpsql.interfaces.cli.files import new_file
+from dpsql.interfaces.new_files import new_file
 from dpsql.ledger import Ledger
 
 POLICY = f"""\
@@ -193,8 +197,8 @@ def test_cost_and_mechanisms_are_in_the_schema_of_binary_files(
     cost = answers[GROUPED].cost
     assert about["mechanisms"] == ["known_domain"]
     assert about["confidence"] == 0.9
-    assert about["cost"]["settled"]["epsilon"] == cost.settled_epsilon
-    assert about["cost"]["reserved"]["delta"] == cost.reserved.delta
+    assert about["cost"]["settled"]["epsilon"] == upper_figure(cost.settled_epsilon)
+    assert about["cost"]["reserved"]["delta"] == upper_figure(cost.reserved.delta)
 
 
 def test_polars_and_duckdb_read_what_was_written(world: Path) -> None:
@@ -405,7 +409,7 @@ def test_a_missing_package_is_told_before_anything_is_spent(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run(GROUPED, "-f", format_, "-o", "a")
     assert done.exit_code == 2
-    assert "pip install 'dpsql[arrow]'" in done.stderr
+    assert "pip install 'pyarrow>=16'" in done.stderr
     assert "[missing_package]" in done.stderr
     assert list(world.iterdir()) == []
 
@@ -470,3 +474,48 @@ def test_no_terminal_no_progress(
         tell(100)
         time.sleep(0.05)
     assert capfd.readouterr().err == ""
+
+
+# -- figures ----------------------------------------------------------------------------------
+
+
+def test_costs_are_told_as_asked_for_and_never_smaller_than_they_are(world: Path) -> None:
+    done = run(GROUPED, "-f", "json", "--epsilon", "2")
+    cost = json.loads(done.stdout)["cost"]
+    assert '"reserved": {"epsilon": 2.0, ' in done.stdout
+    with Ledger.open(world / "budget.db") as ledger:
+        (entry,) = ledger.history("world/ana", 10)
+    exact = present(entry.charged).loss
+    assert exact.rho <= cost["settled"]["rho"] <= exact.rho * (1 + 1e-9)
+    assert exact.delta <= cost["settled"]["delta"] <= exact.delta * (1 + 1e-9)
+    assert len(repr(cost["settled"]["rho"]).strip("0.")) <= 10
+    plan = CliRunner().invoke(cli, ["explain", GROUPED, "-f", "json", "--epsilon", "0.5"])
+    assert json.loads(plan.stdout)["reserved_epsilon"] == 0.5
+    told = CliRunner().invoke(cli, ["budget", "-f", "json"])
+    budget = json.loads(told.stdout)
+    assert exact.rho <= budget["rho_spent"] <= budget["rho_limit"]
+
+
+@given(
+    st.floats(min_value=1e-300, max_value=1e300),
+    st.floats(min_value=0, max_value=1e-6),
+)
+def test_figures_are_rounded_up_to_ten_digits_and_stay_in_order(value: float, more: float) -> None:
+    shown = upper_figure(value)
+    assert value <= shown <= value * (1 + 1.01e-9)
+    assert upper_figure(shown) == shown
+    assert shown <= upper_figure(value * (1 + more))
+    assert Decimal(repr(shown)).normalize().adjusted() - _last(shown) < 10
+
+
+def _last(value: float) -> int:
+    """The place of the last digit that is written of a number."""
+    return int(Decimal(repr(value)).normalize().as_tuple().exponent)
+
+
+def test_what_is_not_finite_or_no_float_is_no_figure() -> None:
+    assert upper_figures([1, True, None, "x", (float("inf"), 0.0)]) == [
+        *(1, True, None, "x"),
+        [float("inf"), 0.0],
+    ]
+    assert math.isnan(upper_figure(math.nan))

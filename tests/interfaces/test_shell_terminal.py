@@ -325,6 +325,42 @@ def test_ctrl_d_leaves_and_history_is_kept_across_shells_for_its_owner_alone(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+def searched(terminal: Terminal, typed: str) -> str:
+    """The screen after Ctrl-R and some letters, once it says that it searches for them."""
+    terminal.send("\x12")
+    terminal.see(lambda: "-search" in terminal.text)
+    terminal.send(typed)
+    return terminal.see(lambda: re.search(f"-search.*{typed}", terminal.text) is not None)
+
+
+def test_ctrl_r_shows_the_match_and_enter_takes_it(terminal: Terminal) -> None:
+    terminal.run("SHOW BUDGET;")
+    terminal.run("SHOW TABLES;")
+    terminal.clear()
+    assert "SHOW BUDGET;" in searched(terminal, "budg")
+    terminal.send("\r")
+    terminal.see(lambda: "-search" not in terminal.text and "SHOW BUDGET;" in terminal.text)
+    terminal.send("\r")
+    assert re.search(r"^account ", terminal.see(lambda: terminal.waits), re.MULTILINE)
+
+
+@pytest.mark.parametrize("begun", ["", "SELECT sex,"], ids=["empty prompt", "begun statement"])
+@pytest.mark.parametrize("leave", ["\x03", "\x07"], ids=["Ctrl-C", "Ctrl-G"])
+def test_a_search_is_left_as_it_was_begun(terminal: Terminal, begun: str, leave: str) -> None:
+    terminal.run("SHOW BUDGET;")
+    terminal.clear()
+    if begun:
+        terminal.type(begun)
+    found = searched(terminal, "budg")
+    assert "SHOW BUDGET;" in found
+    terminal.send(leave)
+    text = terminal.see(lambda: "-search" not in terminal.text)
+    assert "Unhandled" not in text
+    assert "SHOW BUDGET;" not in text
+    assert begun in text
+    assert "-search" not in terminal.run("\x15SHOW TABLES;")
+
+
 @pytest.mark.slow
 def test_long_answers_are_paged_unless_told_not_to(terminal: Terminal) -> None:
     question = "SELECT k, COUNT(*) AS n FROM many GROUP BY k ORDER BY k;"
@@ -353,6 +389,71 @@ def test_sixty_columns_are_enough(opening: Opening) -> None:
     one.clear()
     sums = "SUM(cost) AS the_sum_of_all, AVG(cost) AS the_average, COUNT(*) AS the_number"
     assert "─[ 1 ]" in one.run(f"SELECT ward, {sums} FROM visits GROUP BY ward;")
+
+
+def test_suggestions_while_typing_are_shown_to_those_who_ask(terminal: Terminal) -> None:
+    terminal.type("SELECT cost, wa")
+    assert "ward" not in terminal.text
+    terminal.send("\x15")
+    terminal.run("\\set complete typing")
+    terminal.clear()
+    terminal.send("SELECT cost, wa")
+    terminal.see("ward")
+    terminal.send("\x03")
+    terminal.see(lambda: terminal.waits)
+    terminal.run("\\unset complete")
+    terminal.clear()
+    terminal.type("SELECT cost, wa")
+    assert "ward" not in terminal.text
+
+
+@pytest.mark.slow
+def test_completion_while_typing_can_be_set_in_the_environment(opening: Opening) -> None:
+    one = opening(environment={"DPSQL_COMPLETE": "typing"})
+    one.send("SELECT pati")
+    one.see("patient_id")
+    assert one.see("pati").count("patient_id") >= 1
+
+
+def test_words_of_other_shells_are_understood(terminal: Terminal) -> None:
+    assert re.search(r"^visits +private", terminal.run(".tables"), re.MULTILINE)
+    assert re.search(r"^dataset +clinic$", terminal.run("\\l"), re.MULTILINE)
+
+
+def test_a_query_is_saved_listed_completed_and_run(terminal: Terminal, home: Path) -> None:
+    terminal.run(SEXES)
+    assert "Saved: \\run by_sex runs it again." in terminal.run("\\save by_sex")
+    terminal.clear()
+    assert re.search(r"^by_sex +SELECT sex", terminal.run("\\n"), re.MULTILINE)
+    terminal.clear()
+    terminal.send("\\run by\t")
+    terminal.see("\\run by_sex")
+    terminal.send("\r")
+    assert re.search(r"^f +[\d,]+ +± ", terminal.see(lambda: terminal.waits), re.MULTILINE)
+    terminal.run("\\copy by_sex.csv")
+    assert (home / "by_sex.csv").read_text(encoding="utf-8").startswith("sex,n\n")
+
+
+@pytest.mark.slow
+def test_forty_columns_break_no_word_of_a_description(opening: Opening) -> None:
+    one = opening(columns=40, lines=60)
+    text = one.run("\\d visits")
+    assert "─[ patient_id ]─" in text
+    assert re.search(r"^column type │ BIGINT$", text, re.MULTILINE)
+    assert "privacy unit: patient" in " ".join(text.split())
+
+
+@pytest.mark.slow
+def test_no_color_means_no_colour(opening: Opening) -> None:
+    one = opening(environment={"NO_COLOR": "1"})
+    one.run("\\d visits")
+    one.run(WARDS)
+    one.run("\\plot")
+    one.run("SELECT nope FROM visits;")
+    one.type("SELECT 'a', 1 -- comment")
+    coloured = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[\d;]*)?m")
+    assert coloured.search(one.raw) is None
+    assert coloured.search(b"\x1b[0;1;31mred") is not None
 
 
 @pytest.mark.slow
@@ -395,7 +496,7 @@ def test_without_prompt_toolkit_a_terminal_is_told_what_to_install(
     )
     try:
         assert one.end() == 2
-        assert "pip install 'dpsql[shell]'" in one.text
+        assert "pip install 'prompt-toolkit>=" in one.text
         assert "[missing_package]" in one.text
     finally:
         one.close()

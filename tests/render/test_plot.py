@@ -21,9 +21,11 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import dpsql
+from dpsql.core.formatting import cell
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.render.plot import MAX_CATEGORIES
+from dpsql.render.plot_values import LABEL_WIDTH
 
 HOSTILE = ("$\\frac{1$", "two\nlines", "<b>", "_{x}^", "a", None)
 UNITS = 12_000
@@ -58,6 +60,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
             "year": 2000 + units % 3,
             "level": [(None, 10, 20)[u % 3] for u in range(UNITS)],
             "day": [datetime.date(2024, 1, 1 + u % 4) for u in range(UNITS)],
+            "half": np.where(units % 5 < 2, "some", "others"),
+            "word": np.array([None, "NULL"], dtype=object)[(units % 5 < 2).astype(int)],
+            "nine": np.array([f"x{i}" for i in range(9)])[units % 9],
             "x": (units % 11).astype(float),
         },
     )
@@ -137,14 +142,80 @@ def test_dates_make_an_axis_of_dates(connection: dpsql.Connection) -> None:
     )
 
 
-def test_several_keys_make_categories(connection: dpsql.Connection) -> None:
-    result = connection.sql("SELECT year, key, COUNT(DISTINCT u) AS n FROM t GROUP BY ALL")
+def test_more_than_two_keys_make_categories(connection: dpsql.Connection) -> None:
+    sql = "SELECT year, key, half, COUNT(DISTINCT u) AS n FROM t GROUP BY ALL"
+    result = connection.sql(sql)
     ax = result.plot()
     labels = [tick.get_text() for tick in ax.get_xticklabels()]
     assert len(bars(ax)) == len(labels) == len(result)
-    assert any(label.endswith("· NULL") for label in labels)
+    assert any("· NULL ·" in label for label in labels)
     only = result.plot(x="key")
     assert len(bars(only)) == len(result)  # rows with the same key keep bars of their own
+
+
+BY_TWO = "SELECT {} AS a, {} AS b, COUNT(DISTINCT u) AS n FROM t GROUP BY ALL"
+
+
+@pytest.mark.parametrize("along", ["year", "day"])
+def test_a_second_key_makes_series_over_numbers_and_dates(
+    connection: dpsql.Connection, along: str
+) -> None:
+    for keys, axis, title in (((along, "half"), "a", "b"), (("half", along), "b", "a")):
+        result = connection.sql(BY_TWO.format(*keys))
+        ax = result.plot()
+        place, other = "ab".index(axis), "ab".index(title)
+        legend = present(ax.get_legend())
+        names = [text.get_text() for text in legend.get_texts()]
+        assert (ax.get_xlabel(), legend.get_title().get_text()) == (axis, title)
+        assert sorted(names[:2]) == ["others", "some"]
+        assert names[2].startswith("threshold: ")
+        containers = error_bars(ax)
+        assert len({c.lines[0].get_color() for c in containers}) == len(containers) == 2
+        for name, container in zip(names[:2], containers, strict=True):
+            rows = sorted((row[place], row[2]) for row in result if row[other] == name)
+            assert data(container.lines[0].get_ydata()) == [value for _, value in rows]
+            assert container.lines[0].get_linestyle() == "-"
+
+
+def test_two_keys_of_text_make_groups_of_bars(connection: dpsql.Connection) -> None:
+    result = connection.sql(BY_TWO.format("key", "word"))
+    ax = result.plot()
+    groups = [c for c in ax.containers if isinstance(c, BarContainer)]
+    assert sum(len(group) for group in groups) == len(result)
+    names = [text.get_text() for text in present(ax.get_legend()).get_texts()][:2]
+    assert sorted(names) == ["'NULL'", "NULL"]
+    ticks = [tick.get_text() for tick in ax.get_xticklabels()]
+    for name, group in zip(names, groups, strict=True):
+        wanted = None if name == "NULL" else "NULL"
+        assert all((bar.get_hatch() is not None) == (wanted is None) for bar in group)
+        rows = [(key, n) for key, b, n in result if b == wanted]
+        assert [bar.get_height() for bar in group] == [n for _, n in rows]
+        middles = [round(bar.get_x() + bar.get_width() / 2) for bar in group]
+        assert [ticks[place] for place in middles] == [cell(key, LABEL_WIDTH) for key, _ in rows]
+    ax.figure.canvas.draw()  # names of the data are no mathematics, in a legend either
+
+
+def test_too_many_series_are_categories(connection: dpsql.Connection) -> None:
+    result = connection.sql(BY_TWO.format("many", "nine"))
+    assert result.plot().get_xlabel() == "a, b"
+
+
+def test_thousands_are_separated_of_values_and_not_of_years(connection: dpsql.Connection) -> None:
+    ax = connection.sql("SELECT year, SUM(x) AS s FROM t GROUP BY year").plot()
+    ax.figure.canvas.draw()
+    assert any("," in tick.get_text() for tick in ax.get_yticklabels())
+    assert not any("," in tick.get_text() for tick in ax.get_xticklabels())
+
+
+def test_dates_are_joined_by_a_line_in_their_order_and_numbers_are_not(
+    connection: dpsql.Connection,
+) -> None:
+    sql = "SELECT day, COUNT(*) AS n FROM t GROUP BY day ORDER BY n % 7"
+    (dates,) = error_bars(connection.sql(sql).plot())
+    assert dates.lines[0].get_linestyle() == "-"
+    assert data(dates.lines[0].get_xdata()) == sorted(data(dates.lines[0].get_xdata()))
+    (years,) = error_bars(connection.sql(BY_YEAR).plot())
+    assert years.lines[0].get_linestyle() == "None"
 
 
 @pytest.mark.parametrize("x", [["key", "year"], ("key", "year")])
@@ -326,7 +397,7 @@ def test_without_matplotlib_it_says_what_to_install(
     with pytest.raises(dpsql.InterfaceError) as caught:
         connection.sql(BY_KEY).plot()
     assert caught.value.code == "missing_package"
-    assert caught.value.hint == "Install it with: pip install 'dpsql[plot]'"
+    assert caught.value.hint == "Install it with: pip install 'matplotlib>=3.10.7'"
 
 
 def test_results_do_not_load_matplotlib_before_somebody_plots() -> None:

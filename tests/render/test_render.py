@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from present import present
+from rich.console import Console
+from rich.text import Text
 
 import dpsql
 from dpsql import render
 from dpsql.accounting.zcdp import Composition
 from dpsql.errors import Place
+from dpsql.export.results import result_markdown
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.render.tables import titled
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -331,3 +337,45 @@ def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path: P
     (footer,) = [line for line in text.split("\n") if "paid" in line]
     assert footer.endswith("· paid ε 0.5 at δ 9.537e-07")
     assert "ρ" not in text
+
+
+def listed(width: int) -> list[str]:
+    table = titled("", "where", "finding", right=(1,))
+    table.add_row(Text("error"), Text("visits.cost"), Text("a column without bounds " * 3))
+    table.add_row(Text("warning"), Text(""), Text("0123456789" * 5))
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_a_table_is_a_list_of_lines_where_it_would_break_words() -> None:
+    wide, narrow = listed(60), listed(40)
+    assert wide[0].split() == ["where", "finding"]
+    assert narrow == [
+        *("─[ error ]───", "where   │ visits.cost"),
+        *(
+            "finding │ a column without bounds a",
+            "          column without bounds a column",
+            "          without bounds",
+        ),
+        *("─[ warning ]───", f"finding │ {'0123456789' * 3}", f"          {'0123456789' * 2}"),
+    ]
+    for width in range(24, 90):
+        words = " ".join(listed(width)).replace("│", " ").split()
+        assert words.count("column") == words.count("bounds") == 3
+        assert "visits.cost" in words
+        assert all(len(line) <= width for line in listed(width))
+
+
+def test_the_text_null_is_told_apart_from_a_missing_key(connection: dpsql.Connection) -> None:
+    keys = "CASE WHEN year = 2000 THEN 'NULL' WHEN year = 2001 THEN '''NULL''' END"
+    sql = f"SELECT {keys} AS k, COUNT(*) AS n FROM t GROUP BY k"
+    result = connection.sql(sql, epsilon=3.0)
+    assert len(result) == 3
+    shown = {line.split(" ")[0] for line in body(repr(result))}
+    marked = {"NULL", "'NULL'", "'''NULL'''"}
+    assert shown == marked
+    markdown = result_markdown(result, None).splitlines()[2:]
+    assert {line.split(" | ")[0].removeprefix("| ") for line in markdown} == marked
+    assert sum(result._repr_html_().count(f">{escape(mark)}<") for mark in marked) == 3

@@ -25,19 +25,24 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 """What each exit code means, for the caller and for the budget."""
 
 
-def guarded(ctx: click.Context, run: Callable[[], Any]) -> Any:
-    """Run a command; every failure becomes a message on stderr and an exit code."""
+_INTERRUPTED: Final = {
+    True: "If the query had begun to read, what it reserved stays spent: see `dpsql budget`.",
+    False: "No query was running.",
+}
+
+
+def guarded(ctx: click.Context, run: Callable[[], Any], pays: Callable[[str | None], bool]) -> Any:
+    """Run a command; every failure becomes a message on stderr and an exit code.
+
+    ``pays`` tells of a command's name whether Ctrl-C can find one of its queries at work.
+    """
     try:
         return run()
     except Error as error:
         show_error(error)
         ctx.exit(FAILED)
     except KeyboardInterrupt:
-        click.echo(
-            "\nInterrupted. If the query had begun to read, what it reserved stays spent: "
-            "see `dpsql budget`.",
-            err=True,
-        )
+        click.echo(f"\nInterrupted. {_INTERRUPTED[pays(ctx.invoked_subcommand)]}", err=True)
         ctx.exit(INTERRUPTED)
     except click.Abort:  # Ctrl-C or the end of input at a question
         click.echo("\nStopped. Nothing was written and nothing was spent.", err=True)

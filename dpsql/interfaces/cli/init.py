@@ -10,7 +10,7 @@ import click
 
 from dpsql.core.kept_files import refuse_kept
 from dpsql.interfaces.cli import options
-from dpsql.interfaces.cli.files import new_file
+from dpsql.interfaces.new_files import new_file
 from dpsql.policy.ledger_place import beside
 
 

@@ -151,6 +151,15 @@ confidence = _setting(
 )
 
 
+completing = _setting(
+    "--complete",
+    type=click.Choice(("tab", "typing")),
+    default="tab",
+    show_default=True,
+    help="When the shell shows suggestions: at Tab, or while one types.",
+)
+
+
 def place_of_ledger(command: CommandFunction) -> CommandFunction:
     """Add what says where the ledger is: itself, the policies file, or a database beside it."""
     return _stacked((optional_database, policies, ledger))(command)
@@ -194,7 +203,9 @@ def _parameter(spec: ParameterSpec) -> Decorator:
 def every_setting(command: CommandFunction) -> CommandFunction:
     """Add all settings, none of them required."""
     first = (optional_database, policies, ledger, _analyst(required=False), session)
-    return _stacked((*first, formats(*FORMATS), confidence, privacy_parameters))(command)
+    return _stacked((*first, formats(*FORMATS), confidence, completing, privacy_parameters))(
+        command
+    )
 
 
 def _stacked(options: tuple[Decorator, ...]) -> Decorator:

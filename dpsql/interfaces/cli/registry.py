@@ -17,13 +17,15 @@ from dpsql.policy.parameters import suggestion
 class CommandEntry:
     """A command: its name, the module that has it, and what it does in a few words.
 
-    One below another command is shown on the help page and found through that.
+    One below another command is shown on the help page and found through that. ``pays`` tells that
+    Ctrl-C can find one of its queries at work; the shell says itself what a query took.
     """
 
     name: str
     module: str
     summary: str
     below: bool = False
+    pays: bool = False
 
     def load(self) -> click.Command:
         module = import_module(f"dpsql.interfaces.cli.{self.module}")
@@ -33,10 +35,12 @@ class CommandEntry:
 
 SECTIONS: Final = {
     "Analysts": (
-        CommandEntry("query", "query", "Answer SQL under differential privacy."),
+        CommandEntry("query", "query", "Answer SQL under differential privacy.", pays=True),
         CommandEntry("shell", "shell", "Ask at a prompt, or run a file of statements."),
         CommandEntry("explain", "query", "Show how SQL would be answered, and its price."),
-        CommandEntry("refresh", "refresh", "Publish the steps of views that have closed."),
+        CommandEntry(
+            "refresh", "refresh", "Publish the steps of views that have closed.", pays=True
+        ),
         CommandEntry("budget", "budget.group", "Show what an account has spent and has left."),
     ),
     "Data owners": (
@@ -49,7 +53,7 @@ SECTIONS: Final = {
     ),
     "Other": (
         CommandEntry("calibrate", "calibrate", "Compute noise and thresholds. Needs no data."),
-        CommandEntry("demo", "demo", "Show dpsql at work on three real data sets."),
+        CommandEntry("demo", "demo", "Show dpsql at work on three real data sets.", pays=True),
         CommandEntry("config", "config", "Show each setting and where it comes from."),
         CommandEntry("completion", "completion", "Print a script for completion in a shell."),
     ),
@@ -60,6 +64,10 @@ def entries() -> Iterator[CommandEntry]:
     """Yield all commands that are not below another one, in the order of the help page."""
     for section in SECTIONS.values():
         yield from (entry for entry in section if not entry.below)
+
+
+def _pays(name: str | None) -> bool:
+    return any(entry.pays for entry in entries() if entry.name == name)
 
 
 class Commands(click.Group):
@@ -97,7 +105,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return failures.guarded(ctx, lambda: super(Commands, self).invoke(ctx))
+            return failures.guarded(ctx, lambda: super(Commands, self).invoke(ctx), _pays)
         except click.NoSuchOption as error:
             name = error.option_name
             if name not in ("--config", "--profile"):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from dpsql.interfaces.cli.files import new_file
 from dpsql.interfaces.cli.options import examples
+from dpsql.interfaces.new_files import new_file
 
 
 @click.command(epilog=examples("dpsql schema", "dpsql schema --output policies.schema.json"))

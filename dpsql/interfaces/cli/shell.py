@@ -36,6 +36,7 @@ from dpsql.interfaces.cli.budget.ledgers import located
 @click.option("--keep-going", "-k", is_flag=True, help="Go on after an error; exit with 2 anyway.")
 @options.formats("table", "vertical", "csv", "json", "jsonl", "markdown")
 @options.confidence
+@options.completing
 @click.pass_context
 def shell_command(
     ctx: click.Context,
@@ -49,6 +50,7 @@ def shell_command(
     keep_going: bool,
     format_: str,
     confidence: float,
+    complete: str,
 ) -> None:
     """Ask at a prompt that shows what is left of the budget. Type \\? there for help.
 
@@ -56,7 +58,7 @@ def shell_command(
     and nobody is asked anything.
     """
     from dpsql.interfaces.shell.script import Outcome
-    from dpsql.interfaces.shell.settings import Format, ShellSettings
+    from dpsql.interfaces.shell.settings import Completing, Format, ShellSettings
     from dpsql.interfaces.shell.start import start
     from dpsql.interfaces.shell.target import Target
 
@@ -72,7 +74,7 @@ def shell_command(
             session,
             options.settings_file(),
         ),
-        ShellSettings(format=Format(format_), confidence=confidence),
+        ShellSettings(Completing(complete), confidence, format=Format(format_)),
         commands,
         keep_going=keep_going,
     )

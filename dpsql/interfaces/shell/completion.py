@@ -48,7 +48,9 @@ def _in_command(text: str, after: str, known: Known) -> Iterator[Suggestion]:
         yield from in_sql(argument, after, known)
         return
     words = argument.split(" ")
-    if takes is Argument.FILE:
+    if takes is Argument.NAMED_SQL and len(words) > 1:
+        yield from in_sql(argument.partition(" ")[2], after, known)
+    elif takes is Argument.FILE:
         yield from _files(argument)
     elif len(words) == 1:
         yield from _first_words(words[0], takes, known)
@@ -71,6 +73,8 @@ def _first_words(word: str, takes: Argument, known: Known) -> Iterator[Suggestio
             yield from matching(word, SHELL_SETTINGS["expanded"].values, "")
         case Argument.TOPIC:
             yield from matching(word, (c.removeprefix("\\") for c in known.commands), "command")
+        case Argument.QUERY | Argument.NAMED_SQL:
+            yield from matching(word, known.saved, "saved query")
         case Argument.COLUMN:
             yield from matching(word, known.answer, "column of the last answer")
 

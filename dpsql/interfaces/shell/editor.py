@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -43,23 +42,30 @@ _STYLE: Final = Style.from_dict(
 
 
 class Editor:
-    """Reads what a person types. ``toolbar`` says what stands below, ``known`` what to suggest."""
+    """Reads what a person types.
+
+    ``toolbar`` says what stands below, ``known`` what to suggest, and ``typing`` whether to do so
+    while somebody types.
+    """
 
     def __init__(
         self,
         known: Callable[[], Known],
         toolbar: Callable[[], str],
+        typing: Callable[[], bool],
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._session: PromptSession[str] = PromptSession(
             history=_history(environment),
             lexer=_ShellLexer(),
             completer=_ShellCompleter(known),
-            complete_while_typing=False,
+            complete_while_typing=Condition(typing),
             complete_style=CompleteStyle.MULTI_COLUMN,
             auto_suggest=AutoSuggestFromHistory(),
+            search_ignore_case=True,
             enable_open_in_editor=True,
-            multiline=Condition(lambda: not finished(get_app().current_buffer.text)),
+            # What is searched for with Ctrl-R has a buffer of its own: it is no statement.
+            multiline=Condition(lambda: not finished(self._session.default_buffer.text)),
             bottom_toolbar=toolbar,
             reserve_space_for_menu=6,
             style=_STYLE,

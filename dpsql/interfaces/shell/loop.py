@@ -82,7 +82,7 @@ def known(shell: Shell) -> Known:
     """Collect all names to complete."""
     commands = {f"\\{name}": command.takes for name, command in BY_NAME.items()}
     answer = () if shell.result is None else tuple(shell.result.columns)
-    return Known(shell.catalog, commands, answer)
+    return Known(shell.catalog, commands, answer, shell.saved.names())
 
 
 def _colour(share: float) -> str:

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -169,6 +170,27 @@ class Screen:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    @contextmanager
+    def opening(self, name: str) -> Iterator[None]:
+        """Show that a database is being opened, if it takes long and somebody is there to see it.
+
+        A Parquet or CSV file is read as a whole before the first prompt.
+        """
+        if not self.interactive or self._console.is_dumb_terminal:
+            yield
+            return
+        text = writable(f"opening {printable(name)} …", self.encoding)
+        status = self._console.status(Text(text, style="dim"), spinner="line")
+        delay = threading.Timer(_PATIENCE, status.start)
+        delay.daemon = True
+        delay.start()
+        try:
+            yield
+        finally:
+            delay.cancel()
+            delay.join()
+            status.stop()
 
     @contextmanager
     def busy(self) -> Iterator[Callable[[bool], None]]:

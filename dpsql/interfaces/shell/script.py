@@ -13,6 +13,7 @@ from dpsql.interfaces.shell import command as pages
 from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, Leave, ShellCommand, command_named
+from dpsql.interfaces.shell.commands_files import KEEPING, list_saved
 from dpsql.interfaces.shell.commands_inspect import INQUIRIES
 from dpsql.interfaces.shell.commands_settings import ADJUSTMENTS
 from dpsql.interfaces.shell.splitter import Piece, pieces
@@ -83,17 +84,27 @@ def run_piece(shell: Shell, piece: Piece) -> None:
 def _run_command(shell: Shell, piece: Piece) -> None:
     name, _, argument = piece.text[1:].partition(" ")
     command = command_named(BY_NAME, name.rstrip(";"))
-    if piece.typed and command.takes is not Argument.SQL:
+    if piece.typed and command.takes not in (Argument.SQL, Argument.NAMED_SQL):
         raise InterfaceError(
             f"a statement before \\{command.names[0]} is not finished",
             code="unfinished_statement",
-            hint="End it with a semicolon. Only \\explain goes with a statement as it stands.",
+            hint="End it with a semicolon. Only \\explain and \\save take it as it stands.",
         )
     command.run(Invocation(shell, argument.strip().removesuffix(";").rstrip(), piece.typed))
 
 
 def _include(call: Invocation) -> None:
-    path = call.argument.strip("'\"")
+    _run_file(call, call.argument.strip("'\""))
+
+
+def _run_saved(call: Invocation) -> None:
+    if call.argument:
+        _run_file(call, str(call.shell.saved.file(call.argument)))
+    else:
+        list_saved(call.shell)
+
+
+def _run_file(call: Invocation, path: str) -> None:
     if call.shell.files == _MAX_FILES:
         raise InterfaceError(
             "files include one another too deeply",
@@ -149,6 +160,14 @@ def _help(call: Invocation) -> None:
 ALL: Final = (
     *INQUIRIES,
     *ADJUSTMENTS,
+    *KEEPING,
+    ShellCommand(
+        ("run", "n"),
+        Argument.QUERY,
+        "[NAME]",
+        "run a saved query; without a name, list them",
+        _run_saved,
+    ),
     ShellCommand(
         ("i",),
         Argument.FILE,

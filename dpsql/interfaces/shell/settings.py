@@ -32,11 +32,19 @@ class Expanded(StrEnum):
     OFF = "off"
 
 
+class Completing(StrEnum):
+    """When suggestions are shown."""
+
+    TAB = "tab"
+    TYPING = "typing"
+
+
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
     """All settings. ``confirm`` is the share of what is left beyond which a query is asked about
     first, or None for never; ``max_rows`` None shows all rows."""
 
+    complete: Completing = Completing.TAB
     confidence: float = 0.95
     confirm: float | None = 0.2
     expanded: Expanded = Expanded.AUTO
@@ -155,6 +163,13 @@ def percent_of(share: object) -> str:
 SHELL_SETTINGS: Final[Mapping[str, ShellSetting]] = {
     setting.name: setting
     for setting in (
+        ShellSetting(
+            "complete",
+            "show suggestions at Tab, or while typing",
+            tuple(Completing),
+            _choice(Completing),
+            str,
+        ),
         ShellSetting(
             "confidence", "confidence of the intervals", ("0.95", "0.99"), _confidence, str
         ),

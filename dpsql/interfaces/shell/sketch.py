@@ -3,7 +3,7 @@ r"""``\plot``: bars in text, with the interval of each value and the threshold o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -15,18 +15,28 @@ from dpsql.results.result import Result
 
 MAX_BARS = 100
 _LEAST_BAR = 12
-_BAR, _BELOW, _WHISKER, _THRESHOLD = "cyan", "magenta", "bold", "yellow"
+_BARS = ("cyan", "green", "blue", "red", "bright_cyan", "bright_green", "bright_blue", "bright_red")
+_BELOW, _WHISKER, _THRESHOLD = "magenta", "bold", "yellow"
 
 
 @dataclass(frozen=True, slots=True)
 class SketchBar:
-    """One row of a sketch. ``value`` is NaN for NULL; ``low`` and ``high`` may be NaN as well."""
+    """One row of a sketch. ``value`` is NaN for NULL; ``low`` and ``high`` may be NaN as well.
 
-    label: str
+    ``series`` numbers what is to have a colour of its own.
+    """
+
+    keys: tuple[str, ...]
     text: str
     value: float
     low: float
     high: float
+    series: int = 0
+
+    @property
+    def label(self) -> str:
+        """The keys as one text."""
+        return " · ".join(self.keys)
 
     @property
     def ends(self) -> list[float]:
@@ -61,7 +71,7 @@ def sketch_column(result: Result, column: str, confidence: float, width: int) ->
     name = _column(result, column)
     threshold = result.thresholds().get(name)
     mark = math.nan if threshold is None else threshold.value
-    lines = sketch(bars(result, name, confidence), mark, width)
+    lines = sketch(grouped(bars(result, name, confidence)), mark, width)
     title = Text(printable(name), style="bold")
     if name in result.intervals(confidence):
         title.append(f"  ├─┤ {level(confidence)} interval of the noise", style="not bold dim")
@@ -84,13 +94,36 @@ def bars(result: Result, name: str, confidence: float) -> list[SketchBar]:
         span = "" if plotted.intervals is None else f" {plotted.intervals[row]}"
         found.append(
             SketchBar(
-                label=" · ".join(key.values[row] for key in keys) or plotted.title,
+                keys=tuple(key.values[row] for key in keys) or (plotted.title,),
                 text=f"{plotted.values[row]}{span}".rstrip(),
                 value=_number(values[position]),
                 low=math.nan if interval is None else float(interval.low[row]),
                 high=math.nan if interval is None else float(interval.high[row]),
             )
         )
+    return found
+
+
+def grouped(rows: list[SketchBar]) -> list[SketchBar]:
+    """Put together the bars of a first key where a second makes a few series, in their order.
+
+    The first key is then told once, and each series has a colour.
+    """
+    if not rows or any(len(row.keys) != 2 for row in rows):
+        return rows
+    firsts = list(dict.fromkeys(row.keys[0] for row in rows))
+    series = list(dict.fromkeys(row.keys[1] for row in rows))
+    if len(series) > len(_BARS) or len(firsts) in (1, len(rows)):
+        return rows
+    wide = max(map(cell_len, firsts))
+    found: list[SketchBar] = []
+    for first in firsts:
+        told = first
+        mine = (row for row in rows if row.keys[0] == first)
+        for row in sorted(mine, key=lambda row: series.index(row.keys[1])):
+            label = f"{set_cell_size(told, wide)}  {row.keys[1]}"
+            found.append(replace(row, keys=(label,), series=series.index(row.keys[1])))
+            told = ""
     return found
 
 
@@ -126,7 +159,7 @@ def _drawn(row: SketchBar, threshold: float, axis: Axis) -> Text:
         cells[zero] = ("│", "dim")
     if math.isfinite(row.value):
         end = axis.place(row.value)
-        style = _BELOW if row.value < 0 else _BAR
+        style = _BELOW if row.value < 0 else _BARS[row.series]
         for cell in range(min(zero, end), max(zero, end) + 1) if end != zero else ():
             cells[cell] = ("█", style)
     if math.isfinite(threshold) and axis.holds(threshold):

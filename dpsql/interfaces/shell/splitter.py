@@ -65,7 +65,11 @@ def pieces(lines: Iterable[str]) -> Iterator[Piece]:
         yield _statement(held, found.rest, len(held), first, indent)
 
 
-WORDS: Final[Mapping[str, str]] = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
+WORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("exit", "quit", ".exit", ".quit"), "\\q"),
+    **dict.fromkeys(("help", ".help"), "\\?"),
+    **dict.fromkeys((".tables", ".schema"), "\\dt"),
+}
 """Words alone on a line that other shells take for commands, and ours for them."""
 
 

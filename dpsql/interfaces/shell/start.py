@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 
+from dpsql.core.extras import install_hint
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.command import Leave
 from dpsql.interfaces.shell.loop import interact, known, toolbar
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.script import Outcome, not_utf8, run_script
-from dpsql.interfaces.shell.settings import ShellSettings
+from dpsql.interfaces.shell.settings import Completing, ShellSettings
 from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.policy.ledger_place import announcement
@@ -35,7 +37,9 @@ def start(
     else:
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
-    with open_target(target, screen.progress) as source:
+    with ExitStack() as stack:
+        with screen.opening(target.database.name):
+            source = stack.enter_context(open_target(target, screen.progress))
         if source.connection.ledger_created:
             screen.warn(announcement(target.ledger))
         shell = Shell(source, screen, settings)
@@ -53,7 +57,11 @@ def start(
 def _interact(shell: Shell) -> None:
     from dpsql.interfaces.shell.editor import Editor
 
-    editor = Editor(lambda: known(shell), lambda: toolbar(shell))
+    editor = Editor(
+        lambda: known(shell),
+        lambda: toolbar(shell),
+        lambda: shell.settings.complete is Completing.TYPING,
+    )
 
     def ask(question: str) -> bool:
         shell.screen.say(question)
@@ -93,6 +101,6 @@ def _require_editor() -> None:
         raise InterfaceError(
             "prompt_toolkit is not installed, which the shell needs at a terminal",
             code="missing_package",
-            hint="Install it with: pip install 'dpsql[shell]'. Without it, pipe statements into "
-            "the shell, or give them with --command.",
+            hint=f"{install_hint('shell')}\nWithout it, pipe statements into the shell, or give "
+            "them with --command.",
         )

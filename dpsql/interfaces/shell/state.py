@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Catalog
 from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
 from dpsql.interfaces.shell.formats import formatted
+from dpsql.interfaces.shell.saved import SavedQueries
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.target import OpenTarget
@@ -36,11 +38,13 @@ class Shell:
         screen: Screen,
         settings: ShellSettings | None = None,
         ask: Callable[[str], bool] | None = None,
+        saved: SavedQueries | None = None,
     ) -> None:
         self.source = source
         self.screen = screen
         self.settings = settings or ShellSettings()
         self.ask = ask
+        self.saved = saved or SavedQueries.of_user(os.environ)
         self.catalog = Catalog.of(source.policy, source.schema)
         self._find_views()
         self.result: Result | None = None

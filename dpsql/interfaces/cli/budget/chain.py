@@ -13,8 +13,8 @@ from dpsql.core.kept_files import refuse_kept
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget.ledgers import existing, located
 from dpsql.interfaces.cli.failures import FAILED
-from dpsql.interfaces.cli.files import new_file
 from dpsql.interfaces.cli.printing import progress_bar, remark, show
+from dpsql.interfaces.new_files import new_file
 
 if TYPE_CHECKING:
     from dpsql.ledger import Head, Ledger
