@@ -95,6 +95,7 @@ def refused(con: dpsql.Connection, sql: str) -> dpsql.Error:
 # -- which table is read ---------------------------------------------------------------------------
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", PRIVATE, ids=str)
 def test_a_name_with_its_schema_reads_that_table_however_it_is_written(
     con: dpsql.Connection, name: TableName
@@ -304,6 +305,7 @@ def test_private_rows_of_every_schema_stay_private(
 # -- the tail --------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", range(len(PUBLIC)))
 def test_the_tail_reads_public_tables_of_every_schema(con: dpsql.Connection, place: int) -> None:
     name = PUBLIC[place]
@@ -449,6 +451,7 @@ CATALOGS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("file", "catalog"), CATALOGS.items())
 def test_the_database_has_the_name_that_duckdb_gives_it(
     tmp_path: Path, file: str, catalog: str
@@ -479,6 +482,7 @@ def test_schemas_that_could_be_taken_for_a_database_cannot_be_listed(
     assert caught.value.code == "policy_does_not_fit"
 
 
+@pytest.mark.slow  # a process of its own for each
 @pytest.mark.parametrize("schema", ["tail", "shop", "__public", "dpsql", "information schema"])
 def test_any_other_schema_can(tmp_path: Path, schema: str) -> None:
     policy = with_tables(tmp_path / "x.duckdb", TableName("t", schema))
