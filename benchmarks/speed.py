@@ -82,7 +82,7 @@ def build(path: Path, rows: int) -> None:
 
 POLICY = Policy(
     dataset="benchmark",
-    defaults=Parameters(epsilon=1.0, delta=1e-6),
+    defaults=Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10),
     accounts={"bench": AccountPolicy("bench", 1000.0, 0.01)},
     tables={
         name: TablePolicy(

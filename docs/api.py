@@ -24,6 +24,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Connecting", "dpsql", ("connect", "Connection", "DuckDBEngine")),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
     ("Plans and budgets", "dpsql", ("Explanation", "BudgetReport")),
+    ("Tuning", "dpsql.results.tuning", ("Tuning", "TunedAggregate", "TriedSetting")),
     (
         "Descriptions of statements",
         "dpsql.results.description",
@@ -51,7 +52,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 MADE_BY_DPSQL = ("Connection", "Result", "Cursor", "Ledger", "Owner")
 """Classes whose constructor is not for callers."""
-INTERNAL = {"refuse_closed"}
+INTERNAL = {"refuse_closed", "ends"}
 """Methods that one part of dpsql offers another."""
 
 INTRODUCTION = """\

@@ -105,7 +105,13 @@ _LATER = {
 display.use(lambda: import_module("dpsql.render"))
 
 
+# What IPython looks for on %load_ext dpsql.
+_EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
+
+
 def __getattr__(name: str) -> object:
+    if name in _EXTENSION:
+        return getattr(import_module("dpsql.notebook"), name)
     module = _LATER.get(name)
     if module is None:
         raise AttributeError(f"module 'dpsql' has no attribute {name!r}")

@@ -24,7 +24,10 @@ catalog alone, and whatever an engine says is replaced by one fixed sentence.
 
 from __future__ import annotations
 
+import os
+import traceback
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,14 @@ class Error(Exception):
         if self.hint:
             parts.append(f"Hint: {self.hint}")
         return "\n".join(parts)
+
+    def _render_traceback_(self) -> list[str]:
+        """Write the error as notebooks show it: with the frames of who called, not with our own."""
+        ours = (str(Path(__file__).parent), f"{os.sep}IPython{os.sep}")
+        frames = traceback.extract_tb(self.__traceback__)
+        theirs = [frame for frame in frames if not any(part in frame.filename for part in ours)]
+        calls = [line.rstrip("\n") for line in traceback.format_list(theirs)]
+        return [*calls, f"{type(self).__name__}: {self}"]
 
 
 class InterfaceError(Error):

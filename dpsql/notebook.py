@@ -1,4 +1,4 @@
-"""Questions in notebooks: ``%load_ext dpsql.notebook``, then ``%dpsql`` and ``%%dpsql``.
+"""Questions in notebooks: ``%load_ext dpsql``, then ``%dpsql`` and ``%%dpsql``.
 
     %dpsql connect demo-data/demo.duckdb --analyst ana
 
@@ -27,16 +27,22 @@ from IPython.display import Image, display
 from dpsql import render
 from dpsql.connection.connection import Connection, connect
 from dpsql.core.formatting import printable
+from dpsql.core.schema import fold
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
 from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS
 from dpsql.render.budget import headline
-from dpsql.results.result import Result, require_package
+from dpsql.results.frames import require_package
+from dpsql.results.result import Result
 from dpsql.sql.syntax.placeholders import parameter_names
 from dpsql.sql.syntax.statements import Explain, Select, read_statement
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_STATEMENTS = frozenset(
+    {"select", "with", "from", "explain", "show", "describe", "desc", "set", "reset"}
+)
+"""How a statement begins that stands on the line of ``%dpsql``."""
 _SIZE, _DPI = (7.0, 4.2), 144
 
 
@@ -112,7 +118,10 @@ class DpsqlMagics(Magics):
     @_parameters
     @line_magic("dpsql")
     def manage(self, line: str) -> None:
-        """Connect to a database, or look after the connection."""
+        """Connect to a database, look after the connection, or answer a short statement."""
+        if line.split(None, 1)[:1] and fold(line.split(None, 1)[0]) in _STATEMENTS:
+            self.ask("", line)
+            return
         given = parse_argstring(self.manage, line)
         with _panels():
             match given.action:
@@ -215,12 +224,12 @@ class DpsqlMagics(Magics):
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics, for ``%load_ext dpsql.notebook``."""
+    """Register the magics, for ``%load_ext dpsql``."""
     shell.register_magics(DpsqlMagics(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Close the connection and forget the magics, for ``%unload_ext dpsql.notebook``."""
+    """Close the connection and forget the magics, for ``%unload_ext dpsql``."""
     magics = shell.magics_manager.registry.pop(DpsqlMagics.__name__, None)
     if isinstance(magics, DpsqlMagics):
         magics.close()

@@ -9,6 +9,7 @@ from support import SALT, Planned, binding
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.planner import plan_query
+from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
@@ -63,7 +64,7 @@ POLICY_TABLES = {
 }
 RULES = Policy(
     "lineage",
-    defaults=Parameters(epsilon=5.0, delta=1e-6),
+    defaults=Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10),
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
     tables=POLICY_TABLES,
 )
@@ -79,7 +80,7 @@ BIND = binding(SCHEMA)
 def planned_here(sql: str, *, dialect: Dialect = DUCKDB, **parameters: Any) -> Planned:
     """Parse, validate, plan and rewrite over these tables."""
     resolved = resolve(RULES, Overrides.of(parameters))
-    query = validate(parse(sql), sql, RULES, SCHEMA, resolved, BIND, dialect)
+    query = validate(parse(sql), sql, RULES, SCHEMA, resolved, BIND, dialect, with_groups_decided)
     plan = plan_query(query)
     statements = tuple(rewrite(b, b.block.source.table, SALT, dialect) for b in plan.blocks)
     return Planned(query, plan.blocks, statements)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_query
+from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
@@ -68,11 +70,16 @@ POLICY_TABLES = {
 }
 
 
+USUAL = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10)
+NO_NUMBER = Parameters(epsilon=5.0, delta=1e-6)
+"""Defaults by which a question decides for itself in how many groups a unit counts."""
+
+
 def policy(defaults: Parameters | None = None, **accounts: AccountPolicy) -> Policy:
     """The policy of the small world, with a large account unless others are given."""
     return Policy(
         "world",
-        defaults=defaults or Parameters(epsilon=5.0, delta=1e-6),
+        defaults=defaults or USUAL,
         accounts=accounts or {ANALYST: AccountPolicy(ANALYST, 1000.0, 1e-3)},
         tables=POLICY_TABLES,
     )
@@ -101,10 +108,13 @@ FILL = (
 )
 
 
-def connect(directory: Path, *statements: str, **parameters: Any) -> dpsql.Connection:
+def connect(
+    directory: Path, *statements: str, defaults: Parameters | None = None, **parameters: Any
+) -> dpsql.Connection:
     """A connection to the small world in ``directory``, filled with FILL unless told otherwise."""
     with world_file(directory / "world.duckdb", *(statements or FILL)) as path:
-        return dpsql.connect(path, policy(), directory / "budget.db", ANALYST, **parameters)
+        rules = policy(defaults)
+        return dpsql.connect(path, rules, directory / "budget.db", ANALYST, **parameters)
 
 
 def connect_to_grid(directory: Path) -> dpsql.Connection:
@@ -182,11 +192,17 @@ def planned(
     mechanism: str | None = None,
     salt: int = SALT,
     dialect: Dialect = DUCKDB,
+    usual: bool = True,
     **parameters: Any,
 ) -> Planned:
-    """Parse, validate, plan and rewrite with a fixed salt."""
+    """Parse, validate, plan and rewrite with a fixed salt.
+
+    Where no number of groups per unit is given: with the usual one, or as a connection would.
+    """
     resolved = resolve(rules, Overrides.of(parameters))
-    query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect)
+    resolved = resolved.with_usual_groups if usual else resolved
+    decide = partial(with_groups_decided, mechanism=mechanism)
+    query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide)
     plan = plan_query(query, mechanism)
     statements = (rewrite(b, b.block.source.table, salt, dialect) for b in plan.blocks)
     return Planned(query, plan.blocks, tuple(statements))

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final
 
-from dpsql.core.formatting import printable
+from dpsql.core.formatting import level, printable, significant
 from dpsql.ir.measures import Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, LeftOutStatus
+from dpsql.ir.plan import BlockPlan, LeftOutStatus, LookSubject
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
 
@@ -55,16 +55,20 @@ class LeftOutPart:
     @property
     def nothing(self) -> bool:
         """True if bounding cannot have left out anything."""
-        return self.high == 0.0
+        return self.told and not self.limits  # an estimate of nothing has some
 
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A share that was left out, and an interval that holds it."""
+    """A share that was left out, and an interval that holds it.
+
+    ``there`` is what there is, left out or not, by the same estimate: in the steps of the look.
+    """
 
     share: float
     low: float
     high: float
+    there: float = 0.0
 
     @property
     def vague(self) -> bool:
@@ -73,28 +77,67 @@ class ShareEstimate:
 
 
 def estimated_share(
-    noise: LeftOutNoise, release: LeftOutRelease, confidence: float = LEFT_OUT_CONFIDENCE
+    noise: LeftOutNoise,
+    release: LeftOutRelease,
+    confidence: float = LEFT_OUT_CONFIDENCE,
+    *,
+    beyond: int = 0,
 ) -> ShareEstimate:
     """Compute the share of what there is that bounding leaves out.
 
     Half of the risk is that of what is kept, the rest is shared by all heights of the ladder. So
     all of their bounds hold at once: the largest of the lower ones is taken, with the upper one of
     the whole ladder. It holds of the share, of each unit at most the ladder's top being counted.
+
+    ``beyond`` asks what bounds that keep so much more of each unit would leave out, of a look
+    whose bounds keep the first of what a unit has and no other. Of a unit that has x beyond that
+    they would leave out max(0, x - beyond), which is straight between rungs if ``beyond`` is one:
+    then it adds up exactly. Else sums over the rungs are more, and those beyond the next rung less.
+    Raises ``ValueError`` where the ladder does not reach beyond it.
     """
+    heights = noise.ladder.heights
+    if not 0 <= beyond < heights[-1]:
+        raise ValueError(f"the ladder reaches to {heights[-1]:,}, not beyond {beyond:,}")
     risk = (1 - confidence) / 2
-    slack = noise.kept_noise.margin(1 - risk, 1) * noise.coarsening + noise.coarsening - 1
-    kept, least = max(0.0, release.kept), max(0.0, release.kept - slack)
-    most = max(0.0, release.kept + slack)
-    heights, found = noise.ladder.heights, []
-    for rungs in range(1, len(heights) + 1):
-        used = heights[:rungs]
-        left = sum(height * units for height, units in zip(used, release.rungs, strict=False))
-        margin = _margin(noise.rung_noise, used, risk / len(heights))
-        found.append((_part(left - margin, most), _part(left, kept), _part(left + margin, least)))
+    kept, slack = _kept(noise, release, beyond, risk)
+    least, most = max(0.0, kept - slack), max(0.0, kept + slack)
+    surely_beyond = min(height for height in (0, *heights) if height >= beyond)
+    found = []
+    first = 1 + sum(height <= beyond for height in heights)
+    for rungs in range(first, len(heights) + 1):
+        left, margin = _beyond(noise, release, rungs, beyond, risk / len(heights))
+        less, less_margin = _beyond(noise, release, rungs, surely_beyond, risk / len(heights))
+        low = _part(less - less_margin, most)
+        found.append((low, _part(left, kept), _part(left + margin, least), left))
     # Where nothing is certain, the first rung says most: noise grows with the height.
-    low, share, _ = max(found, key=lambda one: one[0])
+    low, share, _, left = max(found, key=lambda one: one[0])
     high = max(low, found[-1][2])
-    return ShareEstimate(min(share, high), low, high)
+    return ShareEstimate(min(share, high), low, high, max(0.0, kept) + max(0.0, left))
+
+
+def _kept(
+    noise: LeftOutNoise, release: LeftOutRelease, beyond: int, risk: float
+) -> tuple[float, float]:
+    """Estimate what is kept, with how far noise may move it, exceeded with a chance of ``risk``."""
+    own = risk if beyond == 0 else risk / 2
+    slack = noise.kept_noise.margin(1 - own, 1) * noise.coarsening + noise.coarsening - 1
+    if beyond == 0:
+        return release.kept, slack
+    parts = [min(height, beyond) for height in noise.ladder.heights]
+    more = sum(part * units for part, units in zip(parts, release.rungs, strict=True))
+    return release.kept + more, slack + _margin(noise.rung_noise, parts, risk / 2)
+
+
+def _beyond(
+    noise: LeftOutNoise, release: LeftOutRelease, rungs: int, beyond: int, risk: float
+) -> tuple[float, float]:
+    """Add up what units on the first rungs have beyond, with how far noise may move that."""
+    parts = [height - beyond for height in noise.ladder.heights[:rungs] if height > beyond]
+    if not parts:
+        return 0.0, 0.0  # of these rungs nothing is
+    units = release.rungs[rungs - len(parts) : rungs]
+    left = sum(part * on_rung for part, on_rung in zip(parts, units, strict=True))
+    return left, _margin(noise.rung_noise, parts, risk)
 
 
 def _part(left: float, kept: float) -> float:
@@ -102,7 +145,7 @@ def _part(left: float, kept: float) -> float:
     left = max(0.0, left)
     if left == 0.0:
         return 0.0
-    return left / (left + kept)
+    return left / (left + max(0.0, kept))
 
 
 def _margin(noise: IndependentNoise, heights: Sequence[int], risk: float) -> float:
@@ -134,14 +177,84 @@ def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
     return min(bounds)
 
 
+@dataclass(frozen=True, slots=True)
+class LookEvidence:
+    """What a look has released, and the noise in it: estimates of any confidence follow."""
+
+    noise: LeftOutNoise
+    release: LeftOutRelease
+
+    def share(self, confidence: float = LEFT_OUT_CONFIDENCE) -> ShareEstimate:
+        """Estimate the share that was left out."""
+        return estimated_share(self.noise, self.release, confidence)
+
+    @property
+    def reach(self) -> int:
+        """The most that is counted of one unit, in the steps of the look."""
+        return self.noise.most + self.noise.ladder.top
+
+
+# -- totals that are put right -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedTotal:
+    """A total with what bounding left out of it added again, by an estimate with noise.
+
+    ``value`` is what was released in ``column``, ``corrected`` what it would be by estimate without
+    ``limits``. That lies between ``low`` and ``high`` with the confidence asked for, the noise in
+    the value and in the look taken together, counting at most ``reach`` of each unit. ``high`` is
+    None where the noise hides how much single units have left out. Values of sums count as their
+    bounds make them.
+    """
+
+    column: str
+    of: str
+    value: float
+    corrected: float
+    low: float
+    high: float | None
+    reach: float
+    limits: tuple[str, ...]
+
+
+def confidence_of_each(confidence: float) -> float:
+    """Return the confidence that two intervals need to hold together with this one."""
+    return min(math.nextafter(1 - (1 - confidence) / 2, 1.0), math.nextafter(1.0, 0.0))
+
+
+def corrected_ends(low: float, high: float, found: ShareEstimate) -> tuple[float, float | None]:
+    """Find the interval of what there is, from those of what is kept and of the share left out.
+
+    What is kept is what there is times 1 - share: the interval holds it where both others hold.
+    """
+    upper = None if found.vague or found.high >= 1.0 else max(0.0, high) / (1 - found.high)
+    return max(0.0, low) / (1 - min(found.low, 1 - 1e-12)), upper
+
+
+def corrected_words(found: CorrectedTotal, confidence: float) -> str:
+    """Say in a sentence what a total is with what was left out of it."""
+    of, name = printable(found.of, 40), printable(found.column, 40)
+    low = significant(found.low)
+    said = f"at least {low}"
+    if found.high is not None:
+        said = f"about {significant(found.corrected)} ({low} to {significant(found.high)})"
+    return (
+        f"Corrected for what {' and '.join(found.limits)} left out, {name} is {said} with "
+        f"{level(confidence)} confidence, noise in both included, where no unit has more than "
+        f"{significant(found.reach)} {'' if of.startswith('sum') else of}".rstrip()
+        + f". The value of {name} in the answer is not corrected."
+    )
+
+
 # -- words ------------------------------------------------------------------------------------
 
 
 def left_out_of(
-    plan: BlockPlan, measure: int, columns: tuple[str, ...], found: ShareEstimate
+    plan: BlockPlan, subject: LookSubject, columns: tuple[str, ...], found: ShareEstimate
 ) -> LeftOutPart:
     """Return an estimate with the words for what it is of and what caused it."""
-    counted = plan.measures[measure].measure
+    counted = plan.looked_measure(subject)
     return LeftOutPart(
         columns,
         _name_of(counted),
@@ -154,10 +267,10 @@ def left_out_of(
 
 
 def clamped_values(
-    plan: BlockPlan, measure: int, columns: tuple[str, ...], found: ShareEstimate
+    plan: BlockPlan, subject: LookSubject, columns: tuple[str, ...], found: ShareEstimate
 ) -> LeftOutPart:
     """Return an estimate of how many values of a sum lay outside their bounds."""
-    told = left_out_of(plan, measure, columns, found)
+    told = left_out_of(plan, subject, columns, found)
     return replace(told, limits=("contribution_bounds_per_row",), clamped=True)
 
 
@@ -205,7 +318,9 @@ def left_out_words(found: LeftOutPart) -> str:
         return _clamped_words(of, found, f"about {share} ({low} to {high})")
     if found.low <= 0.0 and found.high >= 1.0:
         return f"How much of the {of} {limits} left out cannot be told from so little budget."
-    if found.at_least:
+    if found.high <= 0.0:
+        text = f"By estimate, none of the {of} {were} left out by {limits}"
+    elif found.at_least:
         text = f"At least {low} of the {of} {were} left out by {limits} (by estimate {share})"
     elif found.low <= 0.0:
         text = f"At most {high} of the {of} {were} left out by {limits}"

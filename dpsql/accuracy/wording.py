@@ -98,6 +98,7 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _together(part)
     yield from _ranks(part.plan, confidence)
     yield from _groups(part)
+    yield from _groups_per_unit(part.plan)
     if part.plan.block.counted:
         yield COUNTED
 
@@ -242,6 +243,12 @@ def _groups(part: Part) -> Iterator[str]:
             yield _left_out(part, large)
     else:
         yield _top_k(plan, found)
+
+
+def _groups_per_unit(plan: BlockPlan) -> Iterator[str]:
+    """Say in how many groups a unit counts where nobody gave a number."""
+    if plan.block.groups_chosen and (plan.cascade is not None or plan.bounding is not None):
+        yield f"max_groups_contributed is {plan.block.groups_chosen}."
 
 
 def _histogram(part: Part, found: Appearance) -> str:

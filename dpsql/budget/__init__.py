@@ -197,6 +197,9 @@ class BudgetReport:
     def __repr__(self) -> str:
         return display.text(self)
 
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
 
 def budget_report(
     policy: Policy,

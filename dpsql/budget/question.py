@@ -6,7 +6,7 @@ All of it is a function of the statement, the policy and the account: it says no
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -89,21 +89,29 @@ class LoggedQuery:
 
 def plan_record(plan: PrivacyPlan, statement: str = "", values: PlaceholderValues = ()) -> str:
     """Return a question as the ledger keeps it: JSON text that :func:`read_record` reads."""
+    return json.dumps(_record(statement, values, map(_block, plan.blocks)), sort_keys=True)
+
+
+def _record(
+    statement: str, values: PlaceholderValues, blocks: Iterable[dict[str, Any]]
+) -> dict[str, Any]:
     shown = values.items() if isinstance(values, Mapping) else enumerate(values, start=1)
     kept = [f"{name} = {value!r}" for name, value in islice(shown, MAX_LOGGED_VALUES)]
-    record = {
+    return {
         "statement": _short(statement, MAX_LOGGED_STATEMENT),
         "values": [_short(value, MAX_VALUE) for value in kept],
-        "blocks": [_block(block) for block in plan.blocks],
+        "blocks": list(blocks),
     }
-    return json.dumps(record, sort_keys=True)
 
 
-def look_record(look: PreparedLook) -> str:
-    """Return a look as the ledger keeps it: it has no statement, and a mechanism of its own."""
+def look_record(look: PreparedLook, statement: str = "", values: PlaceholderValues = ()) -> str:
+    """Return a look as the ledger keeps it, with a mechanism of its own.
+
+    Beside a question, whose entry follows, it has no statement.
+    """
     loss = look.look.noise.loss
     record = {"mechanism": LOOK_MECHANISM, "rho": loss.rho, "epsilon": loss.epsilon, "delta": 0.0}
-    return json.dumps({"statement": "", "values": [], "blocks": [record]}, sort_keys=True)
+    return json.dumps(_record(statement, values, [record]), sort_keys=True)
 
 
 def read_record(text: str) -> LoggedQuery:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
-from dpsql.accuracy.left_out import estimated_share
+from dpsql.accuracy.left_out import LookEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.question import look_record, plan_record
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
@@ -38,7 +38,8 @@ from dpsql.pipeline.trace import trace_from
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
 from dpsql.results.explanation import Explanation, with_earlier
-from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEstimates, Result
+from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
+from dpsql.results.rows import HeldAnswer
 from dpsql.sql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ class Answerer:
         """
         began = time.monotonic()
         prepared = self.preparer.prepare(question)
+        if prepared.empty:
+            return self._answered(prepared, self._columns_alone(prepared), began)
         if not prepared.blocks:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
         fresh = question.fresh or prepared.fresh
@@ -147,7 +150,7 @@ class Answerer:
             return self._answered(prepared, result, began)
         alone = fresh and prepared.combine is not Combining.ALL
         together = None if alone else self._together(prepared, question)
-        known = self._known_looks(prepared)
+        known = self._known_looks(prepared.looks)
         charges = self._reserve(prepared, question, known)
         found = self._read_and_release(prepared, charges, alone=alone)
         if isinstance(found, _Failure):
@@ -166,7 +169,7 @@ class Answerer:
         explanation = self._explained(prepared)
         if self._ledger is None or not prepared.blocks:
             return explanation
-        known = self._known_looks(prepared)
+        known = self._known_looks(prepared.looks)
         if known:
             unknown = [look for look in prepared.looks if look.fingerprint not in known]
             losses = [look.look.noise.loss for look in unknown]
@@ -195,6 +198,35 @@ class Answerer:
                 return ()
             combine = Combining.ALL
         return self.releases.before(prepared, combine=combine)
+
+    def take_looks(
+        self, prepared: Prepared, question: Question, asked: Sequence[PreparedLook]
+    ) -> tuple[Mapping[str, ReleasedLook], Cost]:
+        """Release looks alone, by fingerprint, with what they cost: of a question that is not.
+
+        Those that the account has a release of cost nothing. The ledger has the question's text
+        with each of the others.
+        """
+        known = self._known_looks(asked)
+        self._record_failures()
+        record = (question.text, question.values)
+        charges = self._reserve_looks(asked, known, *record)
+        if not charges:
+            return known, FREE
+        found = self._read_looks(charges)
+        if isinstance(found, _Failure):
+            error = self._failed(charges[0][1], found)
+            _logger.error("%s: failed a look, %s", self.payer.path, found.code)
+            raise error
+        loss = self._settle_looks(charges, found)
+        delta = prepared.plan.conversion_delta
+        return {**known, **found}, Cost(loss, loss, delta)
+
+    def looks_to_pay(self, asked: Sequence[PreparedLook]) -> tuple[PreparedLook, ...]:
+        """List the looks that the account has no release of: all without a ledger."""
+        known = self._known_looks(asked) if self._ledger is not None else {}
+        missing = {look.fingerprint: look for look in asked if look.fingerprint not in known}
+        return tuple(missing.values())
 
     def describe(self, question: Question) -> tuple[Column, ...]:
         """Return the columns of the answer. Reads nothing private and costs nothing."""
@@ -261,10 +293,10 @@ class Answerer:
         found = None if drawn is None else self.releases.combined(together.with_new(drawn))
         return (prepared, release.blocks) if found is None else (together.prepared, found)
 
-    def _known_looks(self, prepared: Prepared) -> dict[str, ReleasedLook]:
-        """Find the releases that the account has of a question's looks, which cost nothing."""
+    def _known_looks(self, looks: Sequence[PreparedLook]) -> dict[str, ReleasedLook]:
+        """Find the releases that the account has of looks, which cost nothing."""
         found = {}
-        for look in prepared.looks:
+        for look in looks:
             kept = self.paying_ledger().stored(self.payer.analyst, look.fingerprint)
             known = None if kept is None else decode_look(look, kept.payload)
             if known is not None:
@@ -278,21 +310,40 @@ class Answerer:
         left does not allow the question, nothing is spent.
         """
         self._record_failures()
-        missing = {look.fingerprint: look for look in prepared.looks}
-        looks: list[tuple[PreparedLook, Charge]] = []
+        looks: tuple[tuple[PreparedLook, Charge], ...] = ()
         try:
-            for asked, look in missing.items():
-                if asked not in known:
-                    loss = look.look.noise.loss
-                    looks.append((look, self._charged(loss, asked, look_record(look))))
+            looks = self._reserve_looks(prepared.looks, known)
             record = plan_record(prepared.plan, question.text, question.values)
             charge = self._charged(prepared.plan.reserved, prepared.fingerprint, record)
         except BudgetExceeded as error:
-            for _, reserved in looks:
-                self.paying_ledger().settle(reserved, Amount())
+            self._give_back(looks)
             error.hint = _affordable(prepared, error) or error.hint
             raise
-        return _Charges(charge, tuple(looks))
+        return _Charges(charge, looks)
+
+    def _reserve_looks(
+        self,
+        asked: Sequence[PreparedLook],
+        known: _Looks,
+        text: str = "",
+        values: PlaceholderValues = (),
+    ) -> tuple[tuple[PreparedLook, Charge], ...]:
+        """Charge each look that is not known: all or, if what is left does not allow it, none."""
+        missing = {look.fingerprint: look for look in asked if look.fingerprint not in known}
+        looks: list[tuple[PreparedLook, Charge]] = []
+        try:
+            for fingerprint, look in missing.items():
+                record = look_record(look, text, values)
+                looks.append((look, self._charged(look.look.noise.loss, fingerprint, record)))
+        except BudgetExceeded:
+            self._give_back(looks)
+            raise
+        return tuple(looks)
+
+    def _give_back(self, looks: Sequence[tuple[PreparedLook, Charge]]) -> None:
+        """Charge nothing for looks that will not be taken."""
+        for _, reserved in looks:
+            self.paying_ledger().settle(reserved, Amount())
 
     def _charged(self, loss: PrivacyLoss, asked: str, record: str) -> Charge:
         """Reserve a worst case for what has this fingerprint."""
@@ -312,15 +363,12 @@ class Answerer:
         self._stopped = None
         run = self._run = self.engine.run(self.policy.limits.seconds)
         released: list[ReleasedBlock] = []
-        looks: dict[str, ReleasedLook] = {}
         try:
             with run:
                 for block in prepared.blocks:
                     with read_exact(run, block, self._report_progress) as exact:
                         released.append(release_block(block, exact, self.source))
-                for look, _ in charges.looks:
-                    counted = read_look(run, look)
-                    looks[look.fingerprint] = release_look(look, counted, self.source)
+                looks = self._released_looks(run, charges.looks)
                 payload = encode_release(self.tails.keys, released, alone=alone)
                 return _Release(tuple(released), payload, looks)
         except Exception as error:
@@ -330,16 +378,46 @@ class Answerer:
         finally:
             self._run = None
 
+    def _read_looks(
+        self, charges: Sequence[tuple[PreparedLook, Charge]]
+    ) -> dict[str, ReleasedLook] | _Failure:
+        """Read and release looks alone; of what fails nothing but a code is told, as above."""
+        run = self._run = self.engine.run(self.policy.limits.seconds)
+        try:
+            with run:
+                return self._released_looks(run, charges)
+        except Exception as error:  # noqa: BLE001 (nothing of it is told but a code)
+            return _Failure(failure_code(error, expired=run.expired))
+        finally:
+            self._run = None
+
+    def _released_looks(
+        self, run: Run, charges: Sequence[tuple[PreparedLook, Charge]]
+    ) -> dict[str, ReleasedLook]:
+        return {
+            look.fingerprint: release_look(look, read_look(run, look), self.source)
+            for look, _ in charges
+        }
+
+    def _settle_looks(
+        self, charges: Sequence[tuple[PreparedLook, Charge]], found: _Looks
+    ) -> PrivacyLoss:
+        """Commit the charges of looks, which cost what was reserved, and keep them."""
+        loss = ZERO
+        for look, charge in charges:
+            payload = encode_look(found[look.fingerprint])
+            self.paying_ledger().settle(charge, charge.amount, payload)
+            loss += look.look.noise.loss
+        return loss
+
     def _settle(self, prepared: Prepared, charges: _Charges, release: _Release) -> Cost:
         """Commit the actual charge, which depends on the released rows alone, and keep them."""
         ledger, paid = self.paying_ledger(), prepared.plan.reserved
         loss = sum((each.rows.loss for each in release.blocks), ZERO)
         settled = charges.question.lowered_to(Amount.charge(loss))
         ledger.settle(charges.question, settled, release.payload)
-        for look, charge in charges.looks:
-            ledger.settle(charge, charge.amount, encode_look(release.looks[look.fingerprint]))
-            loss, paid = loss + look.look.noise.loss, paid + look.look.noise.loss
-        return Cost(paid, loss, prepared.plan.conversion_delta)
+        looks = self._settle_looks(charges.looks, release.looks)
+        return Cost(paid + looks, loss + looks, prepared.plan.conversion_delta)
 
     def present_stored(
         self, prepared: Prepared, question: Question, stored: StoredRelease
@@ -348,7 +426,8 @@ class Answerer:
 
         That is together with those before it.
         """
-        cost, known = replace(FREE, answered=stored.settled), self._known_looks(prepared)
+        cost = replace(FREE, answered=stored.settled)
+        known = self._known_looks(prepared.looks)
         earlier = self.releases.before(prepared, stored)
         together = self.releases.together(question, earlier)
         found = (
@@ -376,8 +455,14 @@ class Answerer:
             lambda: self._explained(prepared),
             cost,
             AnswerNoise(query.outputs, query.supports, plans, counts, uniform),
-            _estimates(prepared, looks),
+            _evidence(prepared, looks),
         )
+
+    def _columns_alone(self, prepared: Prepared) -> Result:
+        """Present the columns of a statement whose text says that it has no rows: nothing runs."""
+        columns = prepared.shown
+        nothing = HeldAnswer([c.name for c in columns], [c.type for c in columns], [])
+        return Result(nothing, lambda: self._explained(prepared))
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
         """Log what an answer cost, and how long it took; what was asked is told by its digest."""
@@ -433,10 +518,10 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     return f"what is left allows less: {within}. Ask for a larger max_error"
 
 
-def _estimates(prepared: Prepared, looks: _Looks) -> LeftOutEstimates:
-    """Compute what bounding left out, from the looks that are known."""
+def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:
+    """Collect what the looks that are known tell of what bounding left out."""
     return {
-        (number, look.look.measure, look.look.clamped): estimated_share(known.noise, known.release)
+        (number, look.look.subject): LookEvidence(known.noise, known.release)
         for number, block in enumerate(prepared.blocks)
         for look in block.looks
         if (known := looks.get(look.fingerprint)) is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Unpack
@@ -18,6 +18,7 @@ from dpsql.budget import BudgetReport, payer
 from dpsql.connection.answering import Answerer
 from dpsql.connection.cursor import CursorConnection
 from dpsql.connection.statements import Arguments, Statements, statement_text
+from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
@@ -40,6 +41,7 @@ from dpsql.policy.views_place import place_beside
 from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values
 
 _logger = logging.getLogger(__name__)
@@ -89,7 +91,8 @@ class Connection(CursorConnection):
         """Answer a query under differential privacy, or one of the statements beside SELECT.
 
         Those are EXPLAIN SELECT, SET and RESET of a privacy parameter for the rest of this
-        connection, SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS and DESCRIBE: they cost nothing.
+        connection, SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS and DESCRIBE, and what tools ask to
+        find tables and columns, as PRAGMA table_info and LIMIT 0: they cost nothing.
 
         ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
         and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
@@ -125,6 +128,41 @@ class Connection(CursorConnection):
         with self._turn, self._tenant:
             self.refuse_closed()
             return self._statements.explanation(text, asked)
+
+    def tune(
+        self,
+        query: str,
+        values: PlaceholderValues = (),
+        *,
+        groups: Sequence[int] | None = None,
+        rows: Sequence[int] | None = None,
+        bounds: Sequence[tuple[float, float]] | None = None,
+        size: float | None = None,
+        share: float = USUAL_SHARE,
+        dry_run: bool = False,
+        mechanism: str | None = None,
+        **parameters: Unpack[PrivacyParameters],
+    ) -> Tuning:
+        """Try settings of what bounds a unit's contributions to a query, and recommend one.
+
+        ``groups`` and ``rows`` are values of ``max_groups_contributed`` and
+        ``max_rows_contributed`` to try, in all combinations; left out, usual ones. ``bounds`` are
+        pairs to try as those of the values of the query's sum, at the caps that it has. Each is
+        planned like a query. What it leaves out is estimated by looks at private rows, which cost
+        ``share`` of the query's price together: reserved first, kept in the ledger, known for
+        nothing when the same is tried again. ``dry_run`` says what they would cost, and which
+        noise each setting has, at no cost. ``size`` is that of the groups that matter, before
+        anything is left out, in the units of the answer; left out, one is estimated if it can be.
+
+        Raises a ``dpsql.Error``, among them ``InterfaceError`` (``nothing_to_tune``) where nothing
+        can be told of the query; unless it is an ``EngineError``, nothing was spent.
+        """
+        text = statement_text(query)
+        request = TuningRequest.of(groups, rows, bounds, size, share, dry_run)
+        asked = Arguments.of(values, mechanism, dict(parameters))
+        with self._turn, self._tenant, self._logging_refusals():
+            self.refuse_closed()
+            return self._statements.tuning(text, asked, request)
 
     def describe(self, query: str, values: PlaceholderValues | None = None) -> Description:
         """Describe the columns of a statement's answer, and its query parameters.
@@ -165,6 +203,10 @@ class Connection(CursorConnection):
                 self._answerer.close()
                 for resource in self._owned:
                     resource.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return f"<dpsql.Connection of {self._answerer.payer.path}{closed}>"
 
     def __enter__(self) -> Connection:
         return self

@@ -17,6 +17,10 @@ from dpsql.core.schema import is_decimal
 from dpsql.policy.parameters import PrivacyParameters, check_parameter_name
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
     from dpsql.accuracy.intervals import Interval
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
@@ -65,6 +69,20 @@ class CursorConnection(ABC):
         """Open a new cursor. Raises ``InterfaceError`` if the connection is closed."""
         self.refuse_closed()
         return Cursor(self)
+
+    def execute(
+        self,
+        operation: str,
+        parameters: PlaceholderValues | None = None,
+        *,
+        mechanism: str | None = None,
+        fresh: bool = False,
+        **privacy: Unpack[PrivacyParameters],
+    ) -> Cursor:
+        """Answer a statement with a new cursor: ``cursor().execute(...)``, in one call."""
+        return self.cursor().execute(
+            operation, parameters, mechanism=mechanism, fresh=fresh, **privacy
+        )
 
     def commit(self) -> None:
         """Do nothing, but raise ``InterfaceError`` if the connection is closed."""
@@ -210,6 +228,20 @@ class Cursor:
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Compute confidence intervals for all rows of the answer, as ``Result.intervals``."""
         return self.result.intervals(confidence)
+
+    def df(self, *, intervals: bool = False, confidence: float = 0.95) -> pandas.DataFrame:
+        """Return all rows of the answer as a pandas DataFrame, as ``Result.df``."""
+        return self.result.df(intervals=intervals, confidence=confidence)
+
+    def pl(self, *, intervals: bool = False, confidence: float = 0.95) -> polars.DataFrame:
+        """Return all rows of the answer as a polars DataFrame, as ``Result.pl``."""
+        return self.result.pl(intervals=intervals, confidence=confidence)
+
+    def arrow(self, *, intervals: bool = False, confidence: float = 0.95) -> pyarrow.Table:
+        """Return all rows of the answer as a pyarrow Table, as ``Result.arrow``."""
+        return self.result.arrow(intervals=intervals, confidence=confidence)
+
+    fetchdf = df
 
     def close(self) -> None:
         """Refuse all further statements and fetches. Closing twice is no error."""

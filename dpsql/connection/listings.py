@@ -10,7 +10,7 @@ from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import literal
-from dpsql.core.schema import Column, Schema, fold
+from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import Place, UnknownName
 from dpsql.policy.model import Policy, TablePolicy
@@ -23,6 +23,7 @@ from dpsql.policy.parameters import (
     suggestion,
 )
 from dpsql.policy.resolve import resolve
+from dpsql.sql.blocks.catalog import MAIN_SCHEMA, tables_of_policy
 
 if TYPE_CHECKING:
     from dpsql.continual.prepare import PreparedView
@@ -61,6 +62,24 @@ REFRESH_COLUMNS: Final = (
     Column("rows", "BIGINT"),
     Column("remaining", "BIGINT"),
 )
+
+
+ALL_TABLE_COLUMNS: Final = (
+    *_columns("database", "schema", "name"),
+    Column("column_names", "VARCHAR[]"),
+    Column("column_types", "VARCHAR[]"),
+    Column("temporary", "BOOLEAN"),
+)
+DATABASE_COLUMNS: Final = _columns("database_name")
+SCHEMA_COLUMNS: Final = _columns("database_name", "schema_name")
+TABLE_INFO_COLUMNS: Final = (
+    Column("cid", "INTEGER"),
+    *_columns("name", "type"),
+    Column("notnull", "BOOLEAN"),
+    *_columns("dflt_value"),
+    Column("pk", "BOOLEAN"),
+)
+"""The columns of what tools of DuckDB ask for: as DuckDB has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +147,43 @@ def table_listing(policy: Policy) -> Listing:
     return Listing(TABLE_COLUMNS, [(str(t.name), _access(t), policy.unit_name(t)) for t in listed])
 
 
+def all_table_listing(policy: Policy, schema: Schema) -> Listing:
+    """List the tables an analyst may use with their columns, as DuckDB's SHOW ALL TABLES does."""
+    rows: list[tuple[object, ...]] = [
+        (
+            *(policy.dataset, table.name.schema, table.name.table),
+            *([column.name for column in table.columns], [c.type for c in table.columns]),
+            False,
+        )
+        for table in tables_of_policy(policy, schema)
+    ]
+    return Listing(ALL_TABLE_COLUMNS, rows)
+
+
+def database_listing(policy: Policy) -> Listing:
+    """List the one database there is: the policy's data set."""
+    return Listing(DATABASE_COLUMNS, [(policy.dataset,)])
+
+
+def schema_listing(policy: Policy) -> Listing:
+    """List the schemas that the policy has tables of, and ``main``, where everybody is."""
+    others = {name.schema for name in policy.names if not name.in_main}
+    schemas = [MAIN_SCHEMA, *sorted(others)]
+    return Listing(SCHEMA_COLUMNS, [(policy.dataset, schema) for schema in schemas])
+
+
+def table_info_listing(
+    policy: Policy, schema: Schema, name: TableName | None, written: str, place: Place
+) -> Listing:
+    """List a table's columns as DuckDB's ``table_info`` does. Raises as ``column_listing``."""
+    columns = _table_of(policy, schema, name, written, place)[1].columns
+    rows: list[tuple[object, ...]] = [
+        (number, column.name, column.type, False, None, False)
+        for number, column in enumerate(columns)
+    ]
+    return Listing(TABLE_INFO_COLUMNS, rows)
+
+
 def view_listing(found: Iterable[View]) -> Listing:
     """List the materialized views that may be read: their steps, and how far they are published."""
     rows: list[tuple[object, ...]] = []
@@ -184,6 +240,13 @@ def column_listing(
     ``written`` is its name as in the statement; ``name`` is None if that is of another database.
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
     """
+    table, found = _table_of(policy, schema, name, written, place)
+    return Listing(COLUMN_COLUMNS, [_described(policy, table, each) for each in found.columns])
+
+
+def _table_of(
+    policy: Policy, schema: Schema, name: TableName | None, written: str, place: Place
+) -> tuple[TablePolicy, Table]:
     table = None if name is None else policy.table(name)
     if table is None:
         names = tuple(sorted(map(str, policy.names)))
@@ -195,10 +258,7 @@ def column_listing(
             place=place,
             hint=close or f"Tables: {', '.join(names)}.",
         )
-    return Listing(
-        COLUMN_COLUMNS,
-        [_described(policy, table, column) for column in schema[table.name.key].columns],
-    )
+    return table, schema[table.name.key]
 
 
 def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[object, ...]:

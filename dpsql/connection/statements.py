@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dpsql.connection import listings
 from dpsql.connection.answering import Answerer
 from dpsql.connection.listings import Layer, Listing
+from dpsql.connection.tuning import Tuner, TuningRequest
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.table_name import TableName, written
@@ -23,6 +24,7 @@ from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.rows import HeldAnswer
+from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.parse import not_text
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
 from dpsql.sql.syntax.statements import (
@@ -135,6 +137,15 @@ class Statements:
         settings = resolve(self._policy, *given)
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
 
+    def tuning(self, text: str, asked: Arguments, request: TuningRequest) -> Tuning:
+        """Tune a query's bounds. Raises as ``Connection.tune`` does."""
+
+        def ask(changed: Mapping[str, object]) -> Question:
+            given = {**asked.parameters, **changed}
+            return self.question(text, replace(asked, parameters=given))
+
+        return Tuner(self._answerer).tune(ask, request)
+
     def reset(self) -> None:
         """Forget all that SET has set."""
         self._set.clear()
@@ -173,8 +184,10 @@ class Statements:
                 return listings.BUDGET_COLUMNS
             case Show(ShowSubject.TABLES):
                 return listings.TABLE_COLUMNS
-            case Describe():
+            case Describe() | Show(ShowSubject.ALL_TABLES | ShowSubject.DATABASES):
                 return self._listing(statement).columns
+            case Show(ShowSubject.SCHEMAS):
+                return listings.SCHEMA_COLUMNS
         return listings.PARAMETER_COLUMNS
 
     def _listed(self, listing: Listing, explanation: Explanation) -> Result:
@@ -215,6 +228,12 @@ class Statements:
                 with _at(place):
                     self._answerer.views.drop(name)
                 return listings.view_listing(self._answerer.views.all())
+            case Show(ShowSubject.ALL_TABLES):
+                return listings.all_table_listing(self._policy, self._answerer.engine.schema())
+            case Show(ShowSubject.DATABASES):
+                return listings.database_listing(self._policy)
+            case Show(ShowSubject.SCHEMAS):
+                return listings.schema_listing(self._policy)
             case Describe():
                 return self._columns_of(statement)
         raise AssertionError("every statement has been answered")
@@ -224,10 +243,12 @@ class Statements:
         engine = self._answerer.engine
         schema = engine.schema()
         name = rules_of(schema, engine.catalog, self._policy.names).named(statement.names)
+        shown, place = written(*statement.names), statement.place
+        if statement.engine:
+            return listings.table_info_listing(self._policy, schema, name, shown, place)
         if name is not None and self._is_view(name):
             return listings.view_column_listing(self._answerer.views.prepared(name.table))
-        shown = written(*statement.names)
-        return listings.column_listing(self._policy, schema, name, shown, statement.place)
+        return listings.column_listing(self._policy, schema, name, shown, place)
 
     def _is_view(self, name: TableName) -> bool:
         """Tell whether a name is of a view that may be read, and hidden by no table."""

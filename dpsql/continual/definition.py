@@ -104,7 +104,7 @@ class ViewDefinition:
             "window": self.window,
             "factoring": self.factoring.value,
             "buffers": self.buffers,
-            "parameters": asdict(self.parameters),
+            "parameters": asdict(self.parameters.with_usual_groups),
             "fingerprint": fingerprint,
             "mechanism": self.mechanism,
             "choices": asdict(self.choices),

@@ -33,6 +33,8 @@ def _promised(view: PreparedView) -> Iterator[str]:
     yield f"  price: epsilon {significant(epsilon)}, delta {significant(delta)}, once for all steps"
     yield f"  (rho {significant(loss.rho)}, delta {significant(loss.delta)}); nothing is refunded"
     yield f"  protects: {block.unit_name} ({block.unit_column}), over all steps together"
+    if block.groups_chosen:
+        yield f"  max_groups_contributed is {block.groups_chosen}"
 
 
 def _running(plan: ViewPlan) -> Iterator[str]:

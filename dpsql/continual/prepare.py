@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from dpsql.continual.definition import ViewDefinition
@@ -21,6 +22,7 @@ from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
+from dpsql.planner.groups import with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
@@ -36,6 +38,7 @@ from dpsql.sql.syntax.parse import understood
 AS_OF: Final = "as_of"
 """The column of every view that holds the wall time at which a step ended."""
 
+_ALL_STEPS: Final = "a view bounds the groups of a unit over all of its steps"
 _KEY_TYPES: Final = frozenset(
     {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
     | {"TIMESTAMP_NS", "DECIMAL"}
@@ -179,6 +182,7 @@ class ViewPreparer:
                 definition.parameters,
                 self._engine.bind,
                 self._dialect,
+                partial(with_usual_groups, why=_ALL_STEPS),
                 catalog=self._engine.catalog,
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:

@@ -197,11 +197,13 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "memory_too_small": "The database alone takes more memory than the policy's limit.",
         "missing_package": "An optional package that this needs is not installed; the hint says "
         "how to.",
-        "no_frame_type": "A data frame that has no type for some column; fetchall() reads the "
-        "answer.",
+        "no_frame_type": "A data frame that cannot hold the values of some column; fetchall() "
+        "reads the answer.",
         "no_ledger": "A question asked of a connection without a ledger, which can only explain.",
         "no_python_value": "Values that Python cannot hold; arrow() reads them.",
         "not_connected": "The notebook asks before `%dpsql connect`.",
+        "not_pickled": "An answer with a type whose values no text stands for, as UNION, cannot go "
+        "to another process.",
         "nothing_to_explain": "\\explain in the shell, without a query.",
         "nothing_to_write": "\\copy, \\w or \\save in the shell, before any query.",
         "unknown_ending": "\\copy in the shell, to a file whose name does not say how to write it.",
@@ -209,6 +211,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_query_name": "A name that \\save in the shell cannot keep a query under.",
         "nothing_to_plot": "\\plot in the shell, without an answer or with columns that it does "
         "not have.",
+        "nothing_to_tune": "A question of which no look tells what its bounds leave out, or of "
+        "more than one private block.",
         "script_failed": "A file of statements was not run to its end. What came before is paid "
         "for.",
         "survey_not_kept": "What was found of the engine's functions cannot be written to its "
@@ -311,6 +315,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "noise_scale": "Noise too small or too large for its analysis to hold, or to be of use.",
         "not_axes": "Something to draw on that is no Axes of matplotlib.",
         "not_positive": "A number given to a mechanism that must be positive, or at least 1.",
+        "no_such_row": "A row of an answer by a number that it does not have.",
         "nothing_to_draw": "An answer without a column of numbers.",
         "options_do_not_fit": "Options of `dpsql calibrate` that exclude one another, or lack one "
         "that they need.",

@@ -20,8 +20,13 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 
 
-def isolated(path: str = ":memory:", *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Open a locked connection to a database in memory, or to a file of our own."""
+def isolated(
+    path: str = ":memory:", *, read_only: bool = False, plain_arrow: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """Open a locked connection to a database in memory, or to a file of our own.
+
+    ``plain_arrow``: Arrow comes out of it in Arrow's own types, without extension types.
+    """
     connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
-    lock_down(connection)
+    lock_down(connection, plain_arrow=plain_arrow)
     return connection

@@ -75,14 +75,22 @@ def allow(
             connection.execute(f"SET GLOBAL {setting} = [{listed}]")
 
 
-def lock_down(connection: duckdb.DuckDBPyConnection, without: Sequence[str] = ()) -> None:
+def lock_down(
+    connection: duckdb.DuckDBPyConnection,
+    without: Sequence[str] = (),
+    *,
+    plain_arrow: bool = False,
+) -> None:
     """Close a connection to files, extensions, Python objects and further settings.
 
-    ``without`` names optimizers that are disabled beside those that always are. Raises
+    ``without`` names optimizers that are disabled beside those that always are. ``plain_arrow``:
+    what comes out as Arrow is for anybody, and not to keep the engine's types. Raises
     ``InternalError`` if the engine has other settings all the same.
     """
     disabled = sorted([*LOCKDOWN_SETTINGS["disabled_optimizers"].split(","), *without])
     wanted = LOCKDOWN_SETTINGS | {"disabled_optimizers": ",".join(disabled)}
+    if plain_arrow:
+        wanted["arrow_lossless_conversion"] = "false"
     for name, value in wanted.items():
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
         connection.execute(f"SET GLOBAL {name} = {literal(value)}")

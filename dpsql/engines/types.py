@@ -23,10 +23,17 @@ _NESTED: Final = frozenset({"list", "array", "map", "struct", "union"})
 _MAX_DEPTH: Final = 32
 
 
-def plain_type(type_: DuckDBPyType, depth: int = 0) -> str | None:
-    """Return, as SQL, the built-in type that holds a column's values; None where there is none."""
+def plain_type(
+    type_: DuckDBPyType, depth: int = 0, texts: frozenset[str] = frozenset()
+) -> str | None:
+    """Return, as SQL, the built-in type that holds a column's values; None where there is none.
+
+    ``texts`` are ids of types in whose place VARCHAR is to stand, also inside nested ones.
+    """
     if depth > _MAX_DEPTH:
         return None
+    if type_.id in texts:
+        return "VARCHAR"
     if type_.id == "enum":
         return "VARCHAR"
     if type_.id == "null":  # of a column that is NULL throughout: what a table would make of it
@@ -35,15 +42,20 @@ def plain_type(type_: DuckDBPyType, depth: int = 0) -> str | None:
         return type_.id.upper()
     if type_.id == "decimal":
         return "DECIMAL({precision},{scale})".format(**dict(type_.children))
-    return _nested(type_, depth + 1)
+    return _nested(type_, depth + 1, texts)
 
 
 def has_enum(type_: DuckDBPyType) -> bool:
     """Tell whether a type is an ENUM, or is nested and has one somewhere."""
-    if type_.id == "enum":
+    return has_any(type_, frozenset({"enum"}))
+
+
+def has_any(type_: DuckDBPyType, ids: frozenset[str]) -> bool:
+    """Tell whether a type is one of these, or is nested and has one somewhere."""
+    if type_.id in ids:
         return True
     parts = type_.children if type_.id in _NESTED else []
-    return any(isinstance(part, DuckDBPyType) and has_enum(part) for _, part in parts)
+    return any(isinstance(part, DuckDBPyType) and has_any(part, ids) for _, part in parts)
 
 
 def is_scalar(type_: DuckDBPyType) -> bool:
@@ -51,29 +63,32 @@ def is_scalar(type_: DuckDBPyType) -> bool:
     return type_.id in _SCALARS
 
 
-def _nested(type_: DuckDBPyType, depth: int) -> str | None:
+def _nested(type_: DuckDBPyType, depth: int, texts: frozenset[str]) -> str | None:
     # What the parts are follows from the type: types by name, and the size of an array.
     parts: list[tuple[str, Any]] = list(type_.children) if type_.id in _NESTED else []
     named = dict(parts)
     match type_.id:
         case "list" | "array":
-            child = plain_type(named["child"], depth)
+            child = plain_type(named["child"], depth, texts)
             return child and f"{child}[{named.get('size', '')}]"
         case "map":
-            key, value = plain_type(named["key"], depth), plain_type(named["value"], depth)
+            key = plain_type(named["key"], depth, texts)
+            value = plain_type(named["value"], depth, texts)
             return key and value and f"MAP({key}, {value})"
         case "struct":
-            return _members("STRUCT", parts, depth)
+            return _members("STRUCT", parts, depth, texts)
         case "union":
-            return _members("UNION", parts[1:], depth)  # the first is its tag
+            return _members("UNION", parts[1:], depth, texts)  # the first is its tag
     return None
 
 
-def _members(kind: str, parts: list[tuple[str, Any]], depth: int) -> str | None:
-    texts = []
+def _members(
+    kind: str, parts: list[tuple[str, Any]], depth: int, texts: frozenset[str]
+) -> str | None:
+    members = []
     for name, member in parts:
-        text = plain_type(member, depth)
+        text = plain_type(member, depth, texts)
         if text is None or not name:
             return None
-        texts.append(f"{quote(name)} {text}")
-    return f"{kind}({', '.join(texts)})"
+        members.append(f"{quote(name)} {text}")
+    return f"{kind}({', '.join(members)})"

@@ -7,8 +7,7 @@ import io
 import math
 import re
 from dataclasses import asdict, dataclass
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from dpsql.core.formatting import (
 )
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,37 +67,13 @@ def exported_columns(result: Result, intervals: float | None) -> list[ExportColu
 
     With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
     """
-    ends = _ends_by_column(result, intervals)
+    ends = {} if intervals is None else result.ends(intervals)
     rows = result.fetchall()
     columns: list[ExportColumn] = []
     for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
         columns.append(ExportColumn(name, type_, [row[position] for row in rows]))
-        columns += ends.get(name, ())
+        columns += [ExportColumn(e.name, e.type, e.values) for e in ends.get(name, ())]
     return columns
-
-
-def _ends_by_column(
-    result: Result, intervals: float | None
-) -> dict[str, tuple[ExportColumn, ExportColumn]]:
-    """Return the ends of noisy columns' intervals, under names that the answer leaves free."""
-    if intervals is None:
-        return {}
-
-    def end(name: str, word: str, values: NDArray[np.float64]) -> ExportColumn:
-        whole = result.types[result.columns.index(name)] == "BIGINT"
-        free = _free(f"{name}_{word}", result.columns)
-        return ExportColumn(free, "BIGINT" if whole else "DOUBLE", _ends(result, name, values))
-
-    return {
-        name: (end(name, "low", found.low), end(name, "high", found.high))
-        for name, found in result.intervals(intervals).items()
-    }
-
-
-def _free(name: str, taken: list[str]) -> str:
-    """Return the name, or the first of ``name_1``, ``name_2``, ... that no column has yet."""
-    numbered = (f"{name}_{number}" for number in count(1))
-    return name if name not in taken else next(free for free in numbered if free not in taken)
 
 
 def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
@@ -173,32 +149,10 @@ def result_parquet(result: Result, confidence: float, intervals: bool = False) -
 
 
 def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.Table:
-    """Return the answer in DuckDB's types, cost and mechanisms in the schema's metadata."""
-    import pyarrow
-
-    ends = _ends_by_column(result, confidence if intervals else None)
-    answer = result.arrow()
-    columns: dict[str, Any] = {}
-    for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
-        columns[name] = _portable(result, position, type_, answer.column(position))
-        for end in ends.get(name, ()):
-            number = pyarrow.int64() if end.type == "BIGINT" else pyarrow.float64()
-            columns[end.name] = pyarrow.array(end.values, number)
+    """Return the answer, cost and mechanisms in the schema's metadata."""
+    table = result.arrow(intervals=intervals, confidence=confidence)
     metadata = {METADATA_KEY: json_text(_circumstances(result, confidence)).encode()}
-    return pyarrow.table(columns, metadata=metadata)
-
-
-def _portable(result: Result, position: int, type_: str, array: pyarrow.ChunkedArray) -> Any:
-    """Return a column of the answer in a type that every reader knows."""
-    import pyarrow
-
-    if type_ not in ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID"):
-        return array
-    values = [row[position] for row in result.fetchall()]
-    if all(isinstance(value, int | None) and abs(value or 0) < 10**38 for value in values):
-        return pyarrow.array(values, pyarrow.decimal128(38))
-    texts = [None if value is None else str(value) for value in values]
-    return pyarrow.array(texts, pyarrow.string())
+    return table.replace_schema_metadata(metadata)
 
 
 def _circumstances(result: Result, confidence: float) -> dict[str, object]:
@@ -214,20 +168,39 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
                 "conversion_delta": cost.conversion_delta,
             }
         ),
-        **_left_out(result),
+        **_left_out(result, confidence),
     }
 
 
-def _left_out(result: Result) -> dict[str, object]:
+def _left_out(result: Result, confidence: float) -> dict[str, object]:
     """Return what bounding left out, where a part of the price was for telling it."""
     if not result.tells_left_out:
         return {}
-    return {"left_out": [asdict(one) for one in result.left_out]}
+    corrected = [asdict(one) for one in result.corrected(confidence)]
+    told: dict[str, object] = {"left_out": [asdict(one) for one in result.left_out]}
+    return told | ({"corrected": corrected} if corrected else {})
 
 
 def explanation_json(explanation: Explanation) -> str:
     """Return a plan as JSON."""
     return json_text(upper_figures(asdict(explanation)), indent=2)
+
+
+def tuning_json(tuning: Tuning) -> str:
+    """Return what tuning has found as JSON."""
+    cost = tuning.cost
+    document = {
+        "query": tuning.query,
+        "dry_run": tuning.dry_run,
+        "share": tuning.share,
+        "aggregates": [asdict(found) for found in tuning.aggregates],
+        "cost": {
+            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
+            "settled": _loss(cost.settled, cost.settled_epsilon),
+            "conversion_delta": cost.conversion_delta,
+        },
+    }
+    return json_text(document, indent=2)
 
 
 def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
-from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
+from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive, IndependentNoise
 from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
@@ -103,17 +103,33 @@ class Bounding:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutLook:
-    """What is asked beside a block: how much of a measure, by index, bounding keeps and leaves out.
+class LookSubject:
+    """What a look is at: a measure of a plan, by index.
 
-    One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum. With
-    ``clamped`` it is asked which part of a unit's values lies outside their bounds instead, in
-    steps of a whole unit.
+    With ``rows``, the rows that a number of units stands for, as each unit may add one row only.
+    With ``clamped``, the parts of units' values that lie outside their bounds.
     """
 
     measure: int
-    noise: LeftOutNoise
+    rows: bool = False
     clamped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutLook:
+    """What is asked beside a block: how much of its subject bounding keeps and leaves out.
+
+    One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum, or of a
+    whole unit where it is asked which part of its values lies outside their bounds.
+    """
+
+    subject: LookSubject
+    noise: LeftOutNoise
+
+    @property
+    def clamped(self) -> bool:
+        """True if it is asked which part of values lies outside their bounds."""
+        return self.subject.clamped
 
 
 class LeftOutStatus(Enum):
@@ -173,14 +189,29 @@ class BlockPlan:
 
     def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
         """Tell what can be said of what bounding leaves out of an aggregate."""
-        if aggregate.quantile is not None or aggregate.kind.composed:
+        subject = self.subject_of(aggregate)
+        if subject is None:
             return LeftOutStatus.NOT_TOLD
-        (index,) = aggregate.measures
-        if any(look.measure == index and not look.clamped for look in self.looks):
+        if any(look.subject == subject for look in self.looks):
             return LeftOutStatus.LOOKED
-        units = self.measures[index].measure.counts_units
+        units = self.looked_measure(subject).counts_units
         every = self.bounding is None and self.cascade is None and not self.selection.needs_pairs
         return LeftOutStatus.NOTHING if units and every else LeftOutStatus.NOT_TOLD
+
+    def subject_of(self, aggregate: Aggregate) -> LookSubject | None:
+        """Tell what to look at to know what is left out of an aggregate; None if there is none."""
+        if aggregate.quantile is not None or aggregate.kind.composed:
+            return None
+        (index,) = aggregate.measures
+        units = self.measures[index].measure.kind is MeasureKind.UNITS
+        return LookSubject(index, rows=units and aggregate.kind is AggregateKind.COUNT)
+
+    def looked_measure(self, subject: LookSubject) -> Measure:
+        """Return the measure of which bounding leaves something out: rows where these are meant."""
+        if not subject.rows:
+            return self.measures[subject.measure].measure
+        one_row = self.block.parameters.max_rows_contributed == 1
+        return Measure(MeasureKind.ROWS, per_group=None if one_row else (0, 1))
 
     @property
     def cascade(self) -> Cascade | None:

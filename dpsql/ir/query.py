@@ -75,6 +75,8 @@ class Block:
     ``fresh`` asks for new noise even where the same was answered before. ``combines`` says that its
     values are put together from several releases, and that each row says from which. ``counted``
     says that its tail aggregates the groups that come out, of which small ones are missing.
+    ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
+    one was given, or ``auto`` by name, and until it is decided.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Block:
     noise_columns: tuple[NoiseColumn, ...] = ()
     fresh: bool = False
     combines: bool = False
+    groups_chosen: str = ""
     counted: bool = False
 
     @property

@@ -73,6 +73,14 @@ class Ladder:
             rungs += 1
         return cls(first, rungs, grain)
 
+    @classmethod
+    def of_caps(cls, largest: int) -> Ladder:
+        """Return the ladder of what units have beyond their first one, for caps up to this.
+
+        It reaches twice as far, and to 64 at least.
+        """
+        return cls(first=1, rungs=max(7, 1 + (2 * largest - 1).bit_length()), grain=1)
+
     @property
     def heights(self) -> tuple[int, ...]:
         """The heights of the rungs in steps, from the lowest."""

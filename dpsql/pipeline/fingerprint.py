@@ -30,6 +30,7 @@ from dpsql.sql.syntax.text import put
 _LEFT_OUT: dict[type, frozenset[str]] = {
     Block: frozenset(
         {"name", "table", "mechanism", "noise_columns", "fresh", "combines", "counted"}
+        | {"groups_chosen"}
     ),
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
     BlockPlan: frozenset({"candidates", "combined", "looks"}),
@@ -70,7 +71,7 @@ def look_fingerprint(plan: BlockPlan, look: LeftOutLook) -> str:
     block, noise = plan.block, look.noise
     asked = (
         *("left out", block.source, block.unit_column, block.condition, block.keys),
-        *(plan.measures[look.measure].measure, plan.bounding, plan.declared),
+        *(plan.looked_measure(look.subject), plan.bounding, plan.declared),
         *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
     )
     return _digest(_canonical(asked))

@@ -6,14 +6,16 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 from sqlglot import exp
 
+from dpsql.accounting.zcdp import ZERO
 from dpsql.core.schema import Column, Table, rules_of
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
@@ -25,21 +27,25 @@ from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
 from dpsql.policy.parameters import EPSILON_LIMITS, Combining, Parameters
 from dpsql.results.explanation import Explanation, explain
+from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
-from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
+from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse, place_blamed, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
+from dpsql.sql.syntax.probes import drop_unused_ctes, has_no_rows
 from dpsql.sql.tail.bind_check import check_sql
 
 _REMEMBERED = 256  # statements a connection keeps planned
@@ -85,7 +91,8 @@ class Prepared:
     """A query that has been validated, planned, rewritten and bound: ready to be paid for.
 
     ``terms`` are for asking what other epsilons would buy. What reads materialized views, which
-    come and go, is ``passing``: it is not remembered.
+    come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
+    that it has no rows: it has no blocks then, and nothing is to be run.
     """
 
     query: Query
@@ -95,6 +102,7 @@ class Prepared:
     fingerprint: str
     terms: PlanningTerms
     passing: bool = False
+    empty: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -147,12 +155,21 @@ def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
     return tuple(Column(name, types[column]) for name, column in named)
 
 
-def _with_views(policy: Policy, views: Mapping[str, Table]) -> Policy:
-    """Return the policy with views as public tables."""
-    if not views:
+def _with_public(policy: Policy, tables: Mapping[str, Table]) -> Policy:
+    """Return the policy with these tables as public ones."""
+    if not tables:
         return policy
-    public = {name: TablePolicy(table.name, None) for name, table in views.items()}
+    public = {name: TablePolicy(table.name, None) for name, table in tables.items()}
     return replace(policy, tables={**policy.tables, **public})
+
+
+def _emptied(prepared: Prepared) -> Prepared:
+    """Return what is left to do for a statement without rows: nothing, and nothing to pay for."""
+    plan = PrivacyPlan((), ZERO)
+    query = replace(prepared.query, blocks=(), tail=prepared.query.text)  # only to be shown
+    return replace(
+        prepared, query=query, plan=plan, blocks=(), fingerprint=fingerprint(()), empty=True
+    )
 
 
 @contextmanager
@@ -209,11 +226,11 @@ class Preparer:
 
     def _prepared(self, question: Question) -> Prepared:
         if not question.sound:
-            return self._plan(question, None)  # refused there, with a reason
+            return self._planned(question, None)  # refused there, with a reason
         key, stages = question.key, self._stages(question)
         prepared = self._remembered.pop(key, None)
         if prepared is None:
-            prepared = self._plan(question, stages)
+            prepared = self._planned(question, stages)
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.tail)
         if len(question.text) <= _LONGEST and not prepared.passing:
@@ -222,6 +239,11 @@ class Preparer:
             del self._remembered[next(iter(self._remembered))]
         return prepared
 
+    def budget_of(self, parameters: Parameters) -> QueryBudget:
+        """Return what parameters give a block to spend, on the account that pays."""
+        account = self._account
+        return QueryBudget.of(parameters, account.composition, 1.0, account.delta_for_conversion)
+
     def _stages(self, question: Question) -> StatementTrace | None:
         """Return what writes the stages of this question, if they are traced: once."""
         if self._trace is None or question.combining:
@@ -229,29 +251,57 @@ class Preparer:
         schema, hidden = self._engine.schema(), bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
 
-    def _plan(self, question: Question, stages: StatementTrace | None) -> Prepared:
-        text, schema = question.text, self._engine.schema()
+    def _planned(self, question: Question, stages: StatementTrace | None) -> Prepared:
+        """Plan a question; of one whose text says that it has no rows, only names and types."""
         with understood():
-            tree = parse(text)
-            if stages is not None:
-                stages.tree(tree)
-            tree = bind_values(tree, question.values, text)
-            rules = rules_of(schema, self._engine.catalog, self._policy.names)
-            settle_names(tree, text, rules)
+            tree = self._tree(question, stages)
+            # Types can stand for the rows of tables that have no schema in front alone.
+            empty = has_no_rows(tree) and not any(map(is_qualified, tables_named(tree)))
+        if not empty:
+            return self._plan(question, tree, stages)
+        try:
+            return _emptied(self._plan(question, tree, stages, empty=True))
+        except QueryRefused as refused:
+            if refused.code != "raw_rows":
+                raise
+        # Of no rows, all are public. Nothing that follows has tables to read: types stand for them.
+        with understood():
+            tree = self._tree(question, None)
+        own = {name: self._engine.schema()[name] for name in self._policy.tables}
+        return _emptied(self._plan(question, tree, None, empty=True, shown=own))
+
+    def _tree(self, question: Question, stages: StatementTrace | None) -> exp.Query:
+        """Parse a question, and put its values and what it asks of the catalog into the tree."""
+        tree = parse(question.text)
+        if stages is not None:
+            stages.tree(tree)
+        tree = bind_values(tree, question.values, question.text)
+        schema = self._engine.schema()
+        place_catalog(tree, self._policy, schema)
+        settle_names(
+            tree, question.text, rules_of(schema, self._engine.catalog, self._policy.names)
+        )
+        return tree
+
+    def _plan(
+        self,
+        question: Question,
+        tree: exp.Query,
+        stages: StatementTrace | None,
+        *,
+        empty: bool = False,
+        shown: Mapping[str, Table] = MappingProxyType({}),
+    ) -> Prepared:
+        """Plan a question. If it is ``empty``, no table is loaded, and types stand for its rows.
+
+        ``shown`` are tables of which as much as their types is public.
+        """
+        text = question.text
+        with understood():
             views = self._views(tree)
             if views:
                 place_view_intervals(tree, views, self._tails.public.views().figures, text)
-            query = validate(
-                tree,
-                text,
-                _with_views(self._policy, views),
-                {**schema, **views},
-                question.parameters,
-                self._engine.bind,
-                self._dialect,
-                combines=question.combining,
-                catalog=self._engine.catalog,
-            )
+            query = self._validated(tree, question, {**shown, **views})
         if stages is not None:
             stages.blocks(query, self._dialect)
         _refuse_views(query.blocks, views)
@@ -265,13 +315,16 @@ class Preparer:
         if not question.combining:  # what can be combined was prepared as a release alone before
             refuse_unknown_noise(plan.blocks)
         blocks = tuple(self._block(block, text) for block in plan.blocks)
-        self._tails.public.load(query.public_tables)
+        if not empty:
+            self._tails.public.load(query.public_tables)
         if query.plain is not None and query.plain.sure:
             columns = _plain_columns(query.plain, *blocks)
         else:
-            self._tails.checker.check(query, blocks)
+            known = {**self._engine.schema(), **views}
+            stand_ins = [known[name] for name in query.public_tables] if empty else []
+            self._tails.checker.check(query, blocks, stand_ins)
             # All types are checked here, where there are no rows.
-            columns = self._engine.bind(check_sql(query, blocks, tuple(views.values())))
+            columns = self._engine.bind(check_sql(query, blocks, stand_ins or [*views.values()]))
         replan = partial(
             plan_within_epsilon,
             mechanism=question.mechanism,
@@ -286,6 +339,42 @@ class Preparer:
             fingerprint(plan.blocks),
             PlanningTerms(replan, most),
             passing=bool(views),
+        )
+
+    def _validated(self, tree: exp.Query, question: Question, public: Mapping[str, Table]) -> Query:
+        """Validate a statement for which some tables are public; CTEs without use are dropped.
+
+        They are validated before: what is refused anywhere is refused here, too.
+        """
+
+        def validated(tree: exp.Query) -> Query:
+            return validate(
+                tree,
+                question.text,
+                _with_public(self._policy, public),
+                {**self._engine.schema(), **public},
+                question.parameters,
+                self._engine.bind,
+                self._dialect,
+                self._decided(question.mechanism),
+                combines=question.combining,
+                catalog=self._engine.catalog,
+            )
+
+        used = tree.copy()
+        if not drop_unused_ctes(used):
+            return validated(tree)
+        validated(tree)
+        return validated(used)
+
+    def _decided(self, mechanism: str | None) -> Callable[[Block], Block]:
+        """Return what decides where no number of groups per unit is given."""
+        account = self._account
+        return partial(
+            with_groups_decided,
+            mechanism=mechanism,
+            composition=account.composition,
+            delta_for_conversion=account.delta_for_conversion,
         )
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
@@ -304,10 +393,10 @@ class Preparer:
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
-        looks = [self._look(plan, look) for look in plan.looks]
+        looks = [self.look(plan, look) for look in plan.looks]
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
-    def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
+    def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL and bind it: its expressions are those of the block."""
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
         self._engine.bind(statement)

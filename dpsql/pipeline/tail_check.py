@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from dpsql.core.schema import Table
 from dpsql.engines.constants import FailingConstant, failing_constant
 from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
@@ -25,8 +26,12 @@ class TailChecker:
         self._public = public
         self._apart = apart
 
-    def check(self, query: Query, blocks: Sequence[PreparedBlock]) -> None:
+    def check(
+        self, query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()
+    ) -> None:
         """Refuse a tail that fails whatever is released. Nothing is run but its constants.
+
+        Tables with ``stand_ins`` are not looked for: types take their place.
 
         Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
         takes more than ``PLAN_LIMITS``. Errors that depend on released values come when it runs.
@@ -34,7 +39,7 @@ class TailChecker:
         if query.tail_kind is TailKind.SURE:
             return
         try:
-            found = self._failing(query, tail_sql(query, blocks))
+            found = self._failing(query, tail_sql(query, blocks, stand_ins), stand_ins)
         except ApartFailed:
             raise QueryRefused(
                 "the query is too large to be planned",
@@ -48,8 +53,11 @@ class TailChecker:
         if found is not None:
             raise constant_fails(query.text, found.reason, found.literals)
 
-    def _failing(self, query: Query, sql: str) -> FailingConstant | None:
+    def _failing(
+        self, query: Query, sql: str, stand_ins: Sequence[Table]
+    ) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED:
             return failing_constant(self._tenant.stay().cursor, sql, texts=not query.casts)
-        tables = list(map(self._public.definition, query.public_tables))
+        given = {table.name.key for table in stand_ins}
+        tables = [self._public.definition(t) for t in query.public_tables if t not in given]
         return self._apart.failing_constant(tables, sql, PLAN_LIMITS, texts=not query.casts)

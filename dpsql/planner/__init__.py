@@ -19,6 +19,7 @@ from dpsql.ir.query import Block, Query
 from dpsql.mechanisms.registry import ENTRIES, Family, names
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
+from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.left_out import looks_possible, priced_looks
@@ -77,8 +78,10 @@ def plan_block(
     """Find the best plan for one block, with the candidates it was chosen from.
 
     The block's own ``mechanism`` goes before that of the statement. Where the block asks for a
-    maximum error, its epsilon is the least that keeps it, and its parameters then say so.
+    maximum error, its epsilon is the least that keeps it, and its parameters then say so. Where no
+    number of groups per unit was given, it is decided what that means, if it was not before.
     """
+    block = with_groups_decided(block, mechanism, composition, delta_for_conversion)
     replan = partial(
         plan_within_epsilon,
         mechanism=mechanism,

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import AggregateKind, MeasureKind
-from dpsql.ir.plan import BlockPlan, LeftOutLook
+from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
 from dpsql.mechanisms.left_out import PARTS_OF_UNITS, WHOLE_UNIT, left_out_noise
 from dpsql.planner.budget import QueryBudget
 
@@ -18,40 +18,41 @@ MOST_ADDED: Final = 2**40
 """What a unit may add within its bounds, in steps, where it is to be told what they leave out."""
 
 
-def told_measures(plan: BlockPlan) -> dict[int, int]:
-    """Return the measures that looks are possible for, with what a unit may add to each in all.
+def told_subjects(plan: BlockPlan) -> dict[LookSubject, int]:
+    """Return what looks are possible at, with what a unit may add to each in all.
 
-    In steps of the measure's quantum, by index. Counts of units that may be in every group have
+    In steps of the measure's quantum. Counts of units that may be in every group have
     none: nothing is left out of them.
     """
     groups = plan.groups_added
     if groups is None:
         return {}
-    found: dict[int, int] = {}
+    found: dict[LookSubject, int] = {}
     for aggregate in plan.block.aggregates:
-        if aggregate.kind.composed or aggregate.quantile is not None:
+        subject = plan.subject_of(aggregate)
+        if subject is None:
             continue
-        (index,) = aggregate.measures
-        measure = plan.measures[index].measure
+        measure = plan.looked_measure(subject)
         most = groups * measure.reach(plan.block.parameters.max_rows_contributed)
         whole = measure.counts_units and plan.bounding is None
         if measure.adds_up and not whole and 1 <= most <= MOST_ADDED:
-            found[index] = most
+            found[subject] = most
     return found
 
 
-def clamped_measures(plan: BlockPlan) -> list[int]:
-    """Return the sums, by index, of which it can be told how many values are out of bounds."""
+def clamped_subjects(plan: BlockPlan) -> list[LookSubject]:
+    """Return the sums of which it can be told how many values are out of bounds."""
     if plan.groups_added is None:
         return []
     asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
     kinds = {index: plan.measures[index].measure.kind for index in asked}
-    return [index for index, kind in kinds.items() if kind is MeasureKind.SUM]
+    sums = [index for index, kind in kinds.items() if kind is MeasureKind.SUM]
+    return [LookSubject(index, clamped=True) for index in sums]
 
 
 def looks_possible(plan: BlockPlan) -> bool:
     """Tell whether anything can be told of what bounding leaves out."""
-    return bool(told_measures(plan) or clamped_measures(plan))
+    return bool(told_subjects(plan) or clamped_subjects(plan))
 
 
 def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[LeftOutLook, ...]:
@@ -59,7 +60,7 @@ def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[Le
 
     None where no noise in range is so cheap.
     """
-    told, clamped = told_measures(plan), clamped_measures(plan)
+    told, clamped = told_subjects(plan), clamped_subjects(plan)
     if not told and not clamped:
         return ()
     price = budget.part_for_looks(share, len(told) + len(clamped))
@@ -68,10 +69,10 @@ def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[Le
         return ()
     try:
         missing = [
-            LeftOutLook(index, left_out_noise(most, rho=rho, epsilon=epsilon))
-            for index, most in told.items()
+            LeftOutLook(subject, left_out_noise(most, rho=rho, epsilon=epsilon))
+            for subject, most in told.items()
         ]
         outside = left_out_noise(WHOLE_UNIT, PARTS_OF_UNITS, rho=rho, epsilon=epsilon)
-        return (*missing, *(LeftOutLook(index, outside, clamped=True) for index in clamped))
+        return (*missing, *(LeftOutLook(subject, outside) for subject in clamped))
     except ParameterError:
         return ()

@@ -126,6 +126,10 @@ def _default(name: str) -> Any:
     values = _json(spec)
     if spec.unlimited:
         values = {"anyOf": [*values["anyOf"], {"const": AUTO}]}
+    if isinstance(value, AutomaticGroups):  # what a file without it means has no word in a file
+        return Field(
+            default_factory=lambda: value, description=spec.default, json_schema_extra=values
+        )
     return Field(default=value, description=spec.default, json_schema_extra=values)
 
 

@@ -24,7 +24,7 @@ from dpsql.policy.draft import (
 from dpsql.policy.draft_options import _TRUTHS
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import PrivacyUnit
-from dpsql.policy.parameters import Parameters
+from dpsql.policy.parameters import AutomaticGroups, Parameters
 
 
 def checked(schema: Schema, draft: Draft) -> str:
@@ -51,6 +51,10 @@ _MEANINGS: Final = {
     "k_bar": "how many of the largest groups a top-k looks at",
     "min_units_per_group": "leave out groups of fewer people",
 }
+_FOUND_OUT: Final = """\
+  # How many groups one person may influence, a question finds out privately where keys are
+  # unknown; elsewhere it is {usual}. A number holds for all of them:
+  # {name}: {usual}"""
 _MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
 _ACCOUNTS: Final = {"analyst": (3.0, 1e-6)}
 _HEAD: Final = """\
@@ -118,7 +122,7 @@ def draft_policy(schema: Schema, draft: Draft) -> str:
 def _head(draft: Draft) -> str:
     settings = {name: getattr(Parameters(), name) for name in _MEANINGS}
     settings |= {"epsilon": draft.epsilon, "delta": draft.delta}
-    defaults = [f"  {n}: {v}".ljust(30) + f"# {_MEANINGS[n]}" for n, v in settings.items()]
+    defaults = [_default(name, value) for name, value in settings.items()]
     accounts = (draft.accounts or _ACCOUNTS).items()
     return _HEAD.format(
         origin=_SEEN if draft.seen else _UNSEEN,
@@ -131,6 +135,13 @@ def _head(draft: Draft) -> str:
             for name, (epsilon, delta) in accounts
         ),
     )
+
+
+def _default(name: str, value: object) -> str:
+    """Write a default with what it means; what a question finds out by itself as a comment."""
+    if not isinstance(value, AutomaticGroups):
+        return f"  {name}: {value}".ljust(30) + f"# {_MEANINGS[name]}"
+    return _FOUND_OUT.format(name=name, usual=value.usual)
 
 
 def _table(table: Table, draft: Draft) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import Final, Literal, TypedDict
 
@@ -46,6 +46,8 @@ UNLIMITED: Final = None
 """The value of ``max_groups_contributed`` when a unit may touch any number of groups."""
 AUTO: Final = "auto"
 """The word by which a question finds out for itself in how many groups units count."""
+USUAL_GROUPS: Final = 10
+"""The usual number of groups per unit, where none is given and ``auto`` is not taken."""
 # dpsql's own limits, whatever a policy says. Beyond them nothing is protected (epsilon), the noise
 # or its tail is no longer a finite double (epsilon and delta near 0), or counts leave 32 bits.
 EPSILON_LIMITS: Final = (1e-6, 1000.0)
@@ -60,13 +62,23 @@ MAX_SUGGESTIONS: Final = 20
 class AutomaticGroups:
     """The value ``auto``: a question finds out privately in how many groups units count.
 
-    ``most`` is the policy's limit on that, None without one.
+    ``most`` is the policy's limit on that, None without one. ``instead`` is the number that takes
+    its place where a question is answered better with one, or not at all without; None where
+    ``auto`` was asked for by name, which is then refused there.
     """
 
     most: int | None = None
+    instead: int | None = None
+
+    @property
+    def usual(self) -> int | None:
+        """The number in its place, within the policy's limit; None without."""
+        if self.instead is None or self.most is None:
+            return self.instead
+        return min(self.instead, self.most)
 
     def __str__(self) -> str:
-        return AUTO
+        return AUTO if self.usual is None else f"{AUTO}, else {self.usual}"
 
 
 class ContributionBounding(StrEnum):
@@ -147,7 +159,8 @@ _TABLE: Final = (
         int,
         option="Groups one unit may influence; auto finds out.",
         default="Groups one unit may influence, or `unlimited` (top-k and declared keys), or "
-        "`auto`: each question finds out privately.",
+        "`auto`: each question finds out privately. Left out, it is `auto` where keys are unknown "
+        f"and that answers, and {USUAL_GROUPS} for all other questions.",
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
         in_plan=True,
@@ -229,8 +242,9 @@ class Parameters:
     """The privacy parameters of one query, complete and checked. The defaults are dpsql's own.
 
     ``epsilon``, ``delta``: what the query may cost at most. ``max_groups_contributed``: groups one
-    unit may influence, None for unlimited. ``max_rows_contributed``: rows one unit may add to one
-    group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
+    unit may influence, None for unlimited; by default a question finds out by itself where that is
+    better, and takes the usual number where not. ``max_rows_contributed``: rows one unit may add to
+    one group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
     ``min_units_per_group``: groups of fewer units are left out: with undeclared keys by their
     number of units, with declared ones by that number with noise.
     ``contribution_bounding``: how a unit with too many groups is bounded. ``max_error``: half the
@@ -242,7 +256,7 @@ class Parameters:
 
     epsilon: float = 0.5
     delta: float = 1e-8
-    max_groups_contributed: int | AutomaticGroups | None = 10
+    max_groups_contributed: int | AutomaticGroups | None = AutomaticGroups(instead=USUAL_GROUPS)
     max_rows_contributed: int = 10
     k_bar: int = 1000
     min_units_per_group: int = 1
@@ -250,6 +264,28 @@ class Parameters:
     max_error: float | None = None
     left_out_share: float = 0.0
     combine: Combining = Combining.SERIES
+
+    @property
+    def undecided(self) -> bool:
+        """True if no number of groups was given, and whether one is needed is not decided yet."""
+        groups = self.max_groups_contributed
+        return isinstance(groups, AutomaticGroups) and groups.instead is not None
+
+    @property
+    def with_usual_groups(self) -> Parameters:
+        """The same with the usual number of groups where none was given."""
+        groups = self.max_groups_contributed
+        if isinstance(groups, AutomaticGroups) and groups.usual is not None:
+            return replace(self, max_groups_contributed=groups.usual)
+        return self
+
+    @property
+    def with_automatic_groups(self) -> Parameters:
+        """The same with ``auto`` alone where no number of groups was given."""
+        groups = self.max_groups_contributed
+        if isinstance(groups, AutomaticGroups):
+            return replace(self, max_groups_contributed=replace(groups, instead=None))
+        return self
 
     @property
     def automatic(self) -> bool:
@@ -338,7 +374,7 @@ def check_value(name: str, value: object) -> ParameterValue:
     if spec.unlimited and _is_unlimited(value):
         return UNLIMITED
     if spec.unlimited and _is_automatic(value):
-        return value if isinstance(value, AutomaticGroups) else AutomaticGroups()
+        return _automatic(spec, value)
     if spec.optional and value is None:
         return None
     if spec.type is float:
@@ -467,6 +503,14 @@ def _check_limits(spec: ParameterSpec, value: float | int, low: str, high: str) 
 
 def _is_unlimited(value: object) -> bool:
     return value is UNLIMITED or (isinstance(value, str) and fold(value) == "unlimited")
+
+
+def _automatic(spec: ParameterSpec, value: object) -> AutomaticGroups:
+    """Return ``auto``, with the number in its place if it has one, checked like any other."""
+    if not isinstance(value, AutomaticGroups):
+        return AutomaticGroups()
+    instead = None if value.instead is None else _count(spec, _plain(value.instead))
+    return replace(value, instead=instead)
 
 
 def _is_automatic(value: object) -> bool:

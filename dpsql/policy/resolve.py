@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dpsql.policy.model import Policy
@@ -49,7 +50,7 @@ def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
     if isinstance(checked, str):
         return checked
     if isinstance(checked, AutomaticGroups):
-        return AutomaticGroups(policy.maxima.max_groups_contributed)
+        return replace(checked, most=policy.maxima.max_groups_contributed)
     if spec.least:
         check_minimum(name, getattr(policy.defaults, name), checked)
     elif spec.maximum is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import sys
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
@@ -20,13 +19,15 @@ from rich.text import Text
 from dpsql.budget import BudgetReport
 from dpsql.core.formatting import printable, printable_line
 from dpsql.errors import Error
-from dpsql.render.budget import budget_panel
-from dpsql.render.html import table_html
-from dpsql.render.plan import explanation_panel, sql_panel
+from dpsql.render.budget import budget_panel, headline
+from dpsql.render.html import folded_html, sections_html, table_html
+from dpsql.render.plan import LOOK, PRIVATE_SQL, PUBLIC_TAIL, explanation_panel, sql_panel
 from dpsql.render.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
 from dpsql.render.tables import INDENT
+from dpsql.render.tuning import tuning_panel
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +47,7 @@ __all__ = [
     "result_table",
     "result_text",
     "sql_panel",
+    "tuning_panel",
     "value_html",
     "value_plot",
     "value_text",
@@ -59,19 +61,26 @@ MAX_WIDTH = 400
 # -- plain text and HTML ----------------------------------------------------------------------
 
 
-def value_text(value: Result | Explanation | BudgetReport) -> str:
-    """Draw a result, an explanation or a report as plain text."""
+def value_text(value: Result | Explanation | Tuning | BudgetReport) -> str:
+    """Draw a result, an explanation, a tuning or a report as plain text."""
     match value:
         case Result():
             return result_text(value)
         case Explanation():
             return explanation_text(value)
+        case Tuning():
+            return uncoloured(tuning_panel(value))
     return budget_text(value)
 
 
-def value_html(value: Result) -> str:
-    """Draw a result as HTML."""
-    return result_html(value)
+def value_html(value: Result | Explanation | BudgetReport) -> str:
+    """Draw a result, an explanation or a report as HTML."""
+    match value:
+        case Result():
+            return result_html(value)
+        case Explanation():
+            return explanation_html(value)
+    return folded_html(f"{value.analyst}: {headline(value)}", budget_text(value))
 
 
 def value_plot(value: Result, *how: Any) -> Axes:
@@ -89,13 +98,18 @@ def result_text(result: Result) -> str:
 def result_html(result: Result) -> str:
     """Return the same as a self-contained piece of HTML. All text is escaped."""
     if not result.released and result.plan.blocks:
-        return f"<pre>{escape(explanation_text(result.plan))}</pre>"
+        return explanation_html(result.plan)
     return table_html(result)
 
 
 def explanation_text(explanation: Explanation) -> str:
     """Return a plan as plain text."""
     return uncoloured(explanation_panel(explanation))
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return a plan as HTML: its figures, and generated SQL folded away."""
+    return sections_html(explanation_text(explanation), folded=(PRIVATE_SQL, LOOK, PUBLIC_TAIL))
 
 
 def budget_text(report: BudgetReport) -> str:

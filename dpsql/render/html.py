@@ -5,6 +5,7 @@ Colours are those of the page it stands on; what stands back is translucent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ _STYLE = {
     "cell": "text-align:{0};padding:1px 10px",
     "dim": "opacity:.6",
     "said": "margin-top:6px;max-width:60em",
+    "pre": "margin:4px 0;overflow-x:auto;white-space:pre",
     "foot": "opacity:.7;font-size:90%;margin-top:4px",
 }
 
@@ -34,6 +36,36 @@ def table_html(result: Result) -> str:
     )
     table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<div><table style="{_STYLE["table"]}">{table}</table>{_below(result, hidden)}</div>'
+
+
+def sections_html(text: str, folded: Sequence[str]) -> str:
+    """Lay out text of which some parts fold away: those below these headings, and indented."""
+    parts: list[list[str]] = [[]]
+    for line in text.splitlines():
+        fold_ends = _folds(parts[-1], folded) and bool(line) and not line.startswith(" ")
+        if line.startswith(tuple(folded)) or fold_ends:
+            parts.append([])
+        parts[-1].append(line)
+    return f"<div>{''.join(_section(part, folded) for part in parts if part)}</div>"
+
+
+def _folds(lines: Sequence[str], folded: Sequence[str]) -> bool:
+    return bool(lines) and lines[0].startswith(tuple(folded))
+
+
+def _section(lines: Sequence[str], folded: Sequence[str]) -> str:
+    if _folds(lines, folded):
+        return folded_html(lines[0], "\n".join(lines[1:]).rstrip())
+    return _preformatted("\n".join(lines).rstrip())
+
+
+def folded_html(summary: str, text: str) -> str:
+    """Write text folded away below a line that sums it up."""
+    return f"<details><summary>{escape(summary)}</summary>{_preformatted(text)}</details>"
+
+
+def _preformatted(text: str) -> str:
+    return f'<pre style="{_STYLE["pre"]}">{escape(text)}</pre>'
 
 
 def _below(result: Result, hidden: int) -> str:

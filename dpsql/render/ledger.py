@@ -11,11 +11,12 @@ from dpsql.accounting.zcdp import Amount
 from dpsql.budget.question import AskedBlock, LoggedQuery, read_record
 from dpsql.core.formatting import percent, printable, significant
 from dpsql.ledger import Cause, Entry, Event, Kind, StreamProgress, Verification, cause_of
-from dpsql.policy.parameters import PARAMETERS
+from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.render.tables import indented
 
 MAX_SHOWN_STATEMENT = 1000
 _UNLIMITED = frozenset(spec.name for spec in PARAMETERS.values() if spec.unlimited)
+_USUAL = ("left_out_share", Parameters().left_out_share)  # of which nothing needs to be said
 
 
 def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
@@ -121,6 +122,7 @@ def _how(block: AskedBlock) -> str:
         f"{name} {'unlimited' if value is None else value}"
         for name, value in block.parameters.items()
         if name not in ("epsilon", "delta")
+        and (name, value) != _USUAL
         and (isinstance(value, str | int | float) or (value is None and name in _UNLIMITED))
     ]
     settings = ", ".join((*numbers, *others))

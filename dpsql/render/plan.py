@@ -15,6 +15,8 @@ from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanatio
 from dpsql.sql.syntax.text import pretty
 
 MAX_SQL = 20_000
+PRIVATE_SQL, LOOK, PUBLIC_TAIL = "Private SQL", "Look", "Public tail"
+"""Headings of the parts that hold SQL."""
 MAX_RATED = 4
 """How many aggregates the exchange rate is shown for."""
 
@@ -28,7 +30,7 @@ def explanation_panel(explanation: Explanation) -> Group:
         parts += _block_parts(block, f"Private block{which}")
     if explanation.tail:
         sees = "sees released rows only" if blocks else "reads no private table"
-        parts += [_heading("Public tail", f"{sees}, costs nothing")]
+        parts += [_heading(PUBLIC_TAIL, f"{sees}, costs nothing")]
         if any(block.counted for block in blocks):
             parts.append(indented(Text(COUNTED)))
         parts += [sql_panel(_laid_out(explanation.tail))]
@@ -99,6 +101,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
+    if block.groups_chosen:
+        _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
     _row(grid, "Groups", _appearance(block))
     if block.utility_bound is not None and block.limit is not None:
         _row(grid, "Utility", _utility(block, block.utility_bound, block.limit))
@@ -120,10 +124,10 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         which = which.replace(
             "the only statement that reads", "with the looks below, all that reads"
         )
-    parts += [_heading("Private SQL", which), sql_panel(_laid_out(block.sql))]
+    parts += [_heading(PRIVATE_SQL, which), sql_panel(_laid_out(block.sql))]
     for sql in looks:
         note = "what bounding leaves out, read where the account does not know it yet"
-        parts += [_heading("Look", note), sql_panel(_laid_out(sql))]
+        parts += [_heading(LOOK, note), sql_panel(_laid_out(sql))]
     return parts
 
 

@@ -113,7 +113,8 @@ class BlockExplanation:
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
     of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
-    or sums the groups that come out.
+    or sums the groups that come out. ``groups_chosen`` says what became of
+    ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     """
 
     table: str
@@ -138,6 +139,7 @@ class BlockExplanation:
     rates: tuple[ExchangeRate, ...] = ()
     steps: tuple[StepFigure, ...] = ()
     left_out: tuple[LeftOutFigure, ...] = ()
+    groups_chosen: str = ""
     counted: bool = False
 
 
@@ -172,6 +174,9 @@ class Explanation:
 
     def __repr__(self) -> str:
         return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
 
 def explain_block(
@@ -209,6 +214,7 @@ def explain_block(
         rates=rates,
         steps=_steps(plan),
         left_out=_left_out_figures(plan, looks),
+        groups_chosen=block.groups_chosen,
     )
 
 
@@ -216,25 +222,25 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
     """List what is told of what bounding leaves out, where a part of the price is for it."""
     if not plan.block.parameters.left_out_share:
         return ()
-    by_measure = {one.look.measure: one for one in looks if not one.look.clamped}
-    clamped = {one.look.measure: one for one in looks if one.look.clamped}
+    by_subject = {one.look.subject: one for one in looks}
     found = []
     for aggregate in plan.block.aggregates:
         status = plan.left_out_status(aggregate)
         figure = LeftOutFigure(aggregate.text, status.value)
-        if status is LeftOutStatus.LOOKED:
-            (index,) = aggregate.measures
-            noise, prepared = by_measure[index].look.noise, by_measure[index]
+        subject = plan.subject_of(aggregate)
+        if status is LeftOutStatus.LOOKED and subject is not None:
+            prepared = by_subject[subject]
+            noise = prepared.look.noise
             figure = replace(
                 figure,
-                limits=left_out_limits(plan, plan.measures[index].measure),
+                limits=left_out_limits(plan, plan.looked_measure(subject)),
                 loss=noise.loss,
                 noise_std=noise.rung_noise.std(1) / LADDER_STEPS,
                 reach=noise.ladder.top,
                 sql=prepared.statement,
             )
         found.append(figure)
-        outside = clamped.get(aggregate.measures[0]) if len(aggregate.measures) == 1 else None
+        outside = None if subject is None else by_subject.get(replace(subject, clamped=True))
         if outside is not None:
             noise = outside.look.noise
             text = f"values of {aggregate.text}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,27 +16,27 @@ from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
 from dpsql.accuracy.left_out import (
+    CorrectedTotal,
     LeftOutPart,
-    ShareEstimate,
+    LookEvidence,
     clamped_values,
+    confidence_of_each,
+    corrected_ends,
+    corrected_words,
     left_out_of,
     left_out_words,
     no_estimate,
 )
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
-from dpsql.core.extras import install_hint
-from dpsql.engines.duckdb import raise_if_interrupted
-from dpsql.errors import InterfaceError
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, LookSubject
 from dpsql.ir.query import OutputColumn
 from dpsql.results.explanation import Explanation
-from dpsql.results.rows import Answer, Row
+from dpsql.results.frames import require_package
+from dpsql.results.reading import ReadableAnswer
+from dpsql.results.rows import Answer
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
     from matplotlib.axes import Axes
 
 
@@ -92,19 +93,27 @@ class AnswerNoise:
     uniform: tuple[bool, ...] = ()
 
 
-LeftOutEstimates = Mapping[tuple[int, int, bool], ShareEstimate]
-"""Estimates of what bounding left out, by the block and the measure they are of.
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """A plan that has been explained, which an answer takes along where no connection is."""
 
-The last part of a key is True for those of values outside their bounds.
-"""
+    plan: Explanation
+
+    def __call__(self) -> Explanation:
+        return self.plan
 
 
-class Result:
+LeftOutEvidence = Mapping[tuple[int, LookSubject], LookEvidence]
+"""What is known of what bounding left out, by the block and what was looked at."""
+
+
+class Result(ReadableAnswer):
     """The answer to one statement.
 
     ``columns``: names. ``cost``: a :class:`Cost`. ``plan``: an :class:`Explanation`, with no blocks
     where nothing private was asked for. Rows come as Python tuples (``fetchall``), Arrow, pandas or
-    polars.
+    polars. It can be pickled, for other processes and caches, and what comes back needs no
+    connection.
     """
 
     def __init__(
@@ -113,11 +122,10 @@ class Result:
         explain: Callable[[], Explanation],
         cost: Cost = FREE,
         noise: AnswerNoise = AnswerNoise(),
-        left_out: LeftOutEstimates = MappingProxyType({}),
+        left_out: LeftOutEvidence = MappingProxyType({}),
     ) -> None:
-        self._estimates = left_out
-        self._answer = answer
-        self._width = len(answer.names) - len(noise.supports)
+        super().__init__(answer, len(answer.names) - len(noise.supports))
+        self._evidence = left_out
         self._noise = noise
         self._explain = explain
         self.cost = cost
@@ -144,59 +152,6 @@ class Result:
     def mechanisms(self) -> tuple[str, ...]:
         """The names of the mechanisms that released its blocks, in their order."""
         return tuple(plan.selection.name for plan in self._noise.plans)
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in order."""
-        return self._answer.names[: self._width]
-
-    @property
-    def types(self) -> list[str]:
-        """The DuckDB types of the columns."""
-        return self._answer.types[: self._width]
-
-    def fetchall(self) -> list[Row]:
-        """Collect all rows as tuples of Python values."""
-        return self._answer.fetchall(self._width)
-
-    def __len__(self) -> int:
-        return len(self.fetchall())
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.fetchall())
-
-    def arrow(self) -> pyarrow.Table:
-        """Return a pyarrow Table.
-
-        Raises ``InterfaceError`` if pyarrow is not installed, or has no type for a column.
-        """
-        table: pyarrow.Table = self._through("pyarrow", "arrow", lambda rows: rows.to_arrow_table())
-        return table
-
-    def df(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
-        frame: pandas.DataFrame = self._through("pandas", "pandas", lambda rows: rows.df())
-        return frame
-
-    def pl(self) -> polars.DataFrame:
-        """Return a polars DataFrame. Raises ``InterfaceError`` as :meth:`arrow` does."""
-        require_package("pyarrow", "polars")
-        frame: polars.DataFrame = self._through("polars", "polars", lambda rows: rows.pl())
-        return frame
-
-    def _through(self, module: str, extra: str, convert: Callable[[Any], Any]) -> Any:
-        require_package(module, extra)
-        rows = self._answer.relation(self._width)
-        try:
-            return convert(rows)
-        except Exception as error:  # noqa: BLE001 (each package has its own, which may quote values)
-            raise_if_interrupted(error)
-            raise InterfaceError(
-                f"{module} has no type for some column of the answer",
-                code="no_frame_type",
-                hint="Cast the column to VARCHAR in an outer query, which asks nothing new, or "
-                "read the answer with fetchall().",
-            ) from None
 
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Compute confidence intervals for the noise of each aggregate returned as released.
@@ -229,9 +184,9 @@ class Result:
 
     def plot(
         self,
-        *,
         x: str | Sequence[str] | None = None,
         y: str | None = None,
+        *,
         confidence: float = 0.95,
         ax: Axes | None = None,
     ) -> Axes:
@@ -301,16 +256,59 @@ class Result:
     ) -> Iterator[LeftOutPart]:
         """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
-        measures = plan.block.aggregates[index].measures
-        single = measures[0] if len(measures) == 1 else -1
-        estimate = self._estimates.get((block, single, False))
-        if estimate is None:
+        subject = plan.subject_of(plan.block.aggregates[index])
+        evidence = None if subject is None else self._evidence.get((block, subject))
+        if subject is None or evidence is None:
             yield no_estimate(plan, index, columns)
         else:
-            yield left_out_of(plan, single, columns, estimate)
-        clamped = self._estimates.get((block, single, True))
-        if clamped is not None:
-            yield clamped_values(plan, single, columns, clamped)
+            yield left_out_of(plan, subject, columns, evidence.share())
+        clamped = None if subject is None else replace(subject, clamped=True)
+        outside = None if clamped is None else self._evidence.get((block, clamped))
+        if clamped is not None and outside is not None:
+            yield clamped_values(plan, clamped, columns, outside.share())
+
+    def corrected(self, confidence: float = 0.95) -> tuple[CorrectedTotal, ...]:
+        """Compute what totals would be by estimate, had bounding left nothing out of them.
+
+        Of counts and sums over all rows of a query without groups, where ``left_out_share`` of the
+        price went to knowing what is left out; there are none of others. Of groups it is not known
+        for each of them what is missing, and which of a unit's groups an answer keeps is a draw.
+        The answer itself is not changed. They follow from what was released, and cost nothing more.
+        Raises ``ParameterError`` unless 0 < confidence < 1.
+        """
+        confidence = check_confidence(confidence)
+        both = confidence_of_each(confidence)
+        intervals = self.intervals(both)
+        found = []
+        for position, (name, output) in enumerate(
+            zip(self.columns, self._noise.outputs, strict=False)
+        ):
+            if output is None or len(self) != 1:
+                continue
+            one = self._corrected(position, output, both, intervals[name])
+            if one is not None:
+                found.append(one)
+        return tuple(found)
+
+    def _corrected(
+        self, position: int, output: OutputColumn, confidence: float, interval: Interval
+    ) -> CorrectedTotal | None:
+        plan = self._noise.plans[output.block]
+        subject = plan.subject_of(plan.block.aggregates[output.aggregate])
+        evidence = None if subject is None else self._evidence.get((output.block, subject))
+        if subject is None or evidence is None or plan.block.keys:
+            return None
+        (value,) = self._numbers(position).tolist()
+        found, name = evidence.share(confidence), self.columns[position]
+        if not math.isfinite(value) or found.share >= 1.0:
+            return None
+        part = left_out_of(plan, subject, (name,), found)
+        low, high = corrected_ends(float(interval.low[0]), float(interval.high[0]), found)
+        lattice = plan.looked_measure(subject).lattice
+        reach = evidence.reach * (1.0 if lattice is None else lattice.quantum)
+        best = max(low, max(0.0, value) / (1 - found.share))
+        best = best if high is None else min(best, high)
+        return CorrectedTotal(name, part.of, value, best, low, high, reach, part.limits)
 
     @property
     def tells_left_out(self) -> bool:
@@ -325,6 +323,7 @@ class Result:
         for one in self.left_out:
             wider = self._narrower_than_left_out(one, confidence)
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
+        lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]
         return lines
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
@@ -361,17 +360,16 @@ class Result:
     def __repr__(self) -> str:
         return display.text(self)
 
+    def to_html(self) -> str:
+        """Write the answer as notebooks show it: a table in HTML, and what it means."""
+        return display.html(self)
+
     def _repr_html_(self) -> str:
         return display.html(self)
 
+    def __getstate__(self) -> dict[str, object]:
+        state = {**self.__dict__, "_evidence": dict(self._evidence), "_unread": None}
+        return {**state, "_explain": _Explained(self.plan)}
 
-def require_package(module: str, extra: str) -> None:
-    """Raise ``InterfaceError`` unless a package that one of dpsql's extras installs is there."""
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        raise InterfaceError(
-            f"{module} is not installed",
-            code="missing_package",
-            hint=install_hint(extra),
-        ) from None
+    def __deepcopy__(self, memo: object) -> Result:
+        return copy(self)  # nothing that it refers to ever changes

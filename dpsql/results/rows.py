@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, date
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
 from functools import cache
 from typing import Any, Final, Protocol
 
@@ -19,8 +19,19 @@ MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB
 FEW_VALUES = 10_000  # of an answer that is held rather than stored
 # Types whose values are the same after a trip through Python, also as a parameter.
 _HELD: Final = frozenset({"BOOLEAN", "DOUBLE", "VARCHAR", *INTEGER_BITS} - {"UHUGEINT"})
+_MOMENT: Final = "TIMESTAMP WITH TIME ZONE"
 _TIMES: Final = frozenset({"DATE", "TIMESTAMP"})  # except for their first and last years
 Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """A column computed beside an answer, one value a row, to stand after one of its columns."""
+
+    after: int
+    name: str
+    type: str
+    values: list[object]
 
 
 class Answer(Protocol):
@@ -43,8 +54,8 @@ class Answer(Protocol):
     def column(self, position: int) -> list[Any]:
         """Return the values of one column."""
 
-    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        """Return the first ``width`` columns, for conversion to Arrow and data frames."""
+    def relation(self, width: int, added: Sequence[AddedColumn] = ()) -> duckdb.DuckDBPyRelation:
+        """Return the first ``width`` columns, and those added, to be converted to data frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +72,14 @@ class HeldAnswer:
     def column(self, position: int) -> list[Any]:
         return [row[position] for row in self.rows]
 
-    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        columns = [quote(name) for name in self.names[:width]]
-        lists = [self.column(position) for position in range(width)]
-        return _converter().cursor().sql(unnest(columns, self.types[:width]), params=lists)
+    def relation(self, width: int, added: Sequence[AddedColumn] = ()) -> duckdb.DuckDBPyRelation:
+        own = [
+            AddedColumn(position, name, type_, self.column(position))
+            for position, (name, type_) in enumerate(zip(self.names, self.types, strict=True))
+        ]
+        columns = sorted([*own[:width], *added], key=lambda column: column.after)
+        sql = unnest([quote(column.name) for column in columns], [c.type for c in columns])
+        return _converter().cursor().sql(sql, params=[column.values for column in columns])
 
 
 @cache
@@ -108,9 +123,21 @@ class StoredAnswer:
         return HeldAnswer(self.names, types, rows)
 
     def fetchall(self, width: int) -> list[Row]:
-        self._refuse_many(width)
-        columns = ", ".join(f"c{i}" for i in range(width))
-        sql = f"SELECT {columns} FROM {self._table}"
+        return self._read(range(width))
+
+    def column(self, position: int) -> list[Any]:
+        return [row[0] for row in self._read([position])]
+
+    def _read(self, positions: Sequence[int]) -> list[Row]:
+        self._refuse_many(len(positions))
+        types = self.types
+        moments = [base_type(types[position]) == _MOMENT for position in positions]
+        columns = [
+            # As a moment of UTC without saying so: for others DuckDB needs the package pytz.
+            f"CAST(c{position} AS TIMESTAMP)" if moment else f"c{position}"
+            for position, moment in zip(positions, moments, strict=True)
+        ]
+        sql = f"SELECT {', '.join(columns)} FROM {self._table}"
         try:
             rows: list[Row] = self._connection.cursor().execute(sql).fetchall()
         except (duckdb.InvalidInputException, OverflowError, ValueError):
@@ -118,19 +145,43 @@ class StoredAnswer:
                 "some values of the answer cannot be shown as Python values",
                 code="no_python_value",
                 hint="Read the answer with arrow(), or cast the column to VARCHAR in the query. "
-                "Timestamps with time zone need the package pytz.",
+                "Nested timestamps with time zone need the package pytz.",
             ) from None
-        return rows
+        return [_with_zones(row, moments) for row in rows] if any(moments) else rows
 
-    def column(self, position: int) -> list[Any]:
-        self._refuse_many(1)
-        sql = f"SELECT c{position} FROM {self._table}"
-        return [row[0] for row in self._connection.cursor().execute(sql).fetchall()]
+    def relation(self, width: int, added: Sequence[AddedColumn] = ()) -> duckdb.DuckDBPyRelation:
+        columns = [(i, f"c{i} AS {quote(name)}") for i, name in enumerate(self.names[:width])]
+        columns += [(column.after, f"more.{quote(column.name)}") for column in added]
+        source, lists = self._table, [column.values for column in added]
+        if added:
+            more = unnest([quote(column.name) for column in added], [c.type for c in added])
+            source += f" POSITIONAL JOIN ({more}) more"
+        chosen = [column for _, column in sorted(columns, key=lambda one: one[0])]
+        sql = f"SELECT {', '.join(chosen)} FROM {source}"
+        return self._connection.cursor().sql(sql, params=lists)
 
-    def relation(self, width: int) -> duckdb.DuckDBPyRelation:
-        columns = [f"c{i} AS {quote(name)}" for i, name in enumerate(self.names[:width])]
-        sql = f"SELECT {', '.join(columns)} FROM {self._table}"
-        return self._connection.cursor().sql(sql)
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.names, self.types, self._texts())
+
+    def _texts(self) -> list[list[str | None]]:
+        """Spell the values of all columns as texts that stand for them again.
+
+        Raises ``InterfaceError`` for a column of which some do not.
+        """
+        self._refuse_many(len(self.names))
+        columns = []
+        for place, (name, type_) in enumerate(zip(self.names, self.types, strict=True)):
+            again = f"TRY_CAST(CAST(c{place} AS VARCHAR) AS {type_}) IS NOT DISTINCT FROM c{place}"
+            sql = f"SELECT CAST(c{place} AS VARCHAR), {again} FROM {self._table}"
+            rows = self._connection.cursor().execute(sql).fetchall()
+            if not all(same for _, same in rows):
+                raise InterfaceError(
+                    f"the column {name!r} is of a type whose values cannot be pickled",
+                    code="not_pickled",
+                    hint="Cast the column to VARCHAR in an outer query, which asks nothing new.",
+                )
+            columns.append([text for text, _ in rows])
+        return columns
 
     def _refuse_many(self, width: int) -> None:
         if self._rows * width > MAX_PYTHON_VALUES:
@@ -140,6 +191,23 @@ class StoredAnswer:
                 hint="Read the answer with arrow(), or ask for less of it: the same release "
                 "answers another statement over the same blocks at no cost.",
             )
+
+
+def _restored(names: list[str], types: list[str], texts: list[list[str | None]]) -> StoredAnswer:
+    """Store an answer again that was pickled, in a database of its own."""
+    cursor, columns = isolated().cursor(), [f"c{place}" for place in range(len(names))]
+    cast = [f"CAST({c} AS {type_}) AS {c}" for c, type_ in zip(columns, types, strict=True)]
+    source = unnest(columns, ["VARCHAR"] * len(columns))
+    cursor.execute(f"CREATE TABLE answer AS SELECT {', '.join(cast)} FROM ({source})", texts)
+    return StoredAnswer(cursor, "answer", names, len(texts[0]))
+
+
+def _with_zones(row: Row, moments: Sequence[bool]) -> Row:
+    """Say of the moments in a row that they are in UTC."""
+    return tuple(
+        value.replace(tzinfo=UTC) if moment and isinstance(value, datetime) else value
+        for value, moment in zip(row, moments, strict=True)
+    )
 
 
 def _is_exact(time: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,16 @@ from numpy.typing import NDArray
 from privacy import SeededSource
 from scipy import stats
 
-from dpsql.accuracy.left_out import LeftOutPart, estimated_share, left_out_words
-from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
+from dpsql.accuracy.left_out import (
+    LeftOutPart,
+    ShareEstimate,
+    confidence_of_each,
+    corrected_ends,
+    estimated_share,
+    left_out_words,
+)
+from dpsql.mechanisms.additive import IndependentNoise, gaussian, one_shot_laplace
+from dpsql.mechanisms.left_out import Ladder, LeftOutNoise, LeftOutRelease, left_out_noise
 
 MOST = 10
 RUNS = 300
@@ -88,11 +97,119 @@ def test_with_much_budget_the_share_itself_is_told() -> None:
         assert found.low <= share <= found.high <= share + 0.01
 
 
+CAPS = (2, 3, 7, 9, 33)
+"""Caps that one look tells of; 7 lies between two rungs."""
+
+
+def missed_by_caps(noise: LeftOutNoise, found: Sequence[LeftOutRelease], has: Any) -> list[int]:
+    """For each cap, how often the interval of one look does not hold what it leaves out."""
+    seen = np.minimum(has, 1 + noise.ladder.top)
+    misses = []
+    for cap in CAPS:
+        shares = [estimated_share(noise, one, beyond=cap - 1) for one in found]
+        left, held = np.maximum(has - cap, 0).sum(), np.minimum(has, cap).sum()
+        least = np.maximum(seen - cap, 0).sum()
+        low, high = left / (left + held), least / (least + held)
+        misses.append(sum(one.low > low + 1e-12 or one.high < high - 1e-12 for one in shares))
+    return misses
+
+
+def releases_of_caps(noise: LeftOutNoise, has: NDArray[np.int64]) -> list[LeftOutRelease]:
+    source, steps = SeededSource(5), climbed(noise, has - 1)
+    return [noise.release(len(has), steps, source) for _ in range(RUNS)]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("pure", [False, True])
+def test_intervals_of_every_cap_hold_as_often_as_stated(name: str, pure: bool) -> None:
+    ladder = Ladder.of_caps(33)
+    price = {"epsilon": 0.1} if pure else {"rho": 5e-4}
+    noise = left_out_noise(1, ladder, **price)
+    has = shape(name)
+    for misses in missed_by_caps(noise, releases_of_caps(noise, has), has):
+        assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
+
+
+def test_caps_told_with_a_noise_larger_than_stated_are_noticed() -> None:
+    ladder, has = Ladder.of_caps(33), shape("some heavy")
+    drawn, stated = left_out_noise(1, ladder, rho=1e-5), left_out_noise(1, ladder, rho=5e-4)
+    misses = missed_by_caps(stated, releases_of_caps(drawn, has), has)
+    assert stats.binom.sf(max(misses) - 1, RUNS, 0.05) < 1e-4
+
+
+def test_with_much_budget_shares_of_all_caps_are_told() -> None:
+    ladder, has = Ladder.of_caps(33), shape("many rows")
+    noise = left_out_noise(1, ladder, rho=100.0)
+    seen = np.minimum(has, 1 + ladder.top)
+    for one in releases_of_caps(noise, has)[:20]:
+        for cap in (1, 2, 3, 5, 9, 17, 33):
+            found = estimated_share(noise, one, beyond=cap - 1)
+            share = np.maximum(seen - cap, 0).sum() / seen.sum()
+            assert found.share == pytest.approx(share, abs=0.002)
+            assert found.there == pytest.approx(seen.sum(), rel=0.002)
+        between = estimated_share(noise, one, beyond=6)
+        share = np.maximum(seen - 7, 0).sum() / seen.sum()
+        assert between.low - 0.002 <= share <= between.share + 0.002
+
+
+def test_a_ladder_does_not_tell_of_caps_beyond_it() -> None:
+    noise = left_out_noise(1, Ladder.of_caps(33), rho=0.1)
+    (one, *_) = releases_of_caps(noise, np.full(10, 3))
+    with pytest.raises(ValueError, match="reaches"):
+        estimated_share(noise, one, beyond=noise.ladder.top)
+
+
 def test_with_hardly_any_budget_nothing_is_claimed() -> None:
     has = shape("few rows")[:50]
     noise = left_out_noise(MOST, rho=1e-9)
     found = [estimated_share(noise, one) for one in releases(noise, has)[:50]]
     assert sum(one.low == 0.0 and one.high == 1.0 for one in found) >= 40
+
+
+def missed_totals(
+    noise: LeftOutNoise, value: IndependentNoise, has: NDArray[np.int64], *, careless: bool = False
+) -> int:
+    """How often the interval of a corrected total does not hold the true one.
+
+    ``careless`` leaves out that the share is an estimate.
+    """
+    each, misses = confidence_of_each(0.95), 0
+    seen = np.minimum(has, MOST + noise.ladder.top)
+    kept, source = np.array([np.minimum(has, MOST).sum()]), SeededSource(3)
+    for one in releases(noise, has, seed=11):
+        (released,) = value.add(kept, source).tolist()
+        margin = value.margin(each, 1)
+        found = estimated_share(noise, one, each)
+        if careless:
+            found = replace(found, low=found.share, high=found.share)
+        low, high = corrected_ends(released - margin, released + margin, found)
+        misses += bool(low > has.sum() or (high is not None and high < seen.sum()))
+    return misses
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("pure", [False, True])
+def test_corrected_totals_lie_in_their_intervals_as_often_as_stated(name: str, pure: bool) -> None:
+    noise = left_out_noise(MOST, epsilon=0.3) if pure else left_out_noise(MOST, rho=5e-3)
+    value = one_shot_laplace(0.01, MOST, 1) if pure else gaussian(1e-5, MOST, 1)
+    misses = missed_totals(noise, value, shape(name))
+    assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
+
+
+def test_totals_corrected_as_if_the_share_were_exact_are_noticed() -> None:
+    noise, value = left_out_noise(MOST, rho=5e-4), gaussian(1e-2, MOST, 1)
+    misses = missed_totals(noise, value, shape("some heavy"), careless=True)
+    assert stats.binom.sf(misses - 1, RUNS, 0.05) < 1e-4
+
+
+def test_only_a_lower_end_is_told_of_totals_whose_share_is_vague() -> None:
+    low, high = corrected_ends(90.0, 110.0, ShareEstimate(0.3, 0.1, 0.9))
+    assert low == pytest.approx(100.0)
+    assert high is None
+    assert corrected_ends(-5.0, 8.0, ShareEstimate(0.0, 0.0, 0.0)) == (0.0, 8.0)
+    assert corrected_ends(90.0, 110.0, ShareEstimate(1.0, 1.0, 1.0))[1] is None
 
 
 PART = LeftOutPart(("n",), "rows", 0.41, 0.384, 0.437, False, ("max_rows_contributed",))
@@ -106,6 +223,9 @@ def test_words_round_away_from_what_is_claimed() -> None:
     vague = replace(PART, at_least=True, high=0.9)
     assert left_out_words(vague).startswith("At least 38% of the rows were left out by")
     assert left_out_words(replace(PART, low=0.0, share=0.01)).startswith("At most 44%")
+    none = replace(PART, low=0.0, share=0.0, high=0.0)
+    assert not none.nothing
+    assert left_out_words(none).startswith("By estimate, none of the rows were left out by")
     nothing_known = replace(PART, low=0.0, high=1.0, at_least=True)
     assert "cannot be told from so little budget" in left_out_words(nothing_known)
     sums = replace(PART, of="sum(x\x1b[31m)", limits=("a", "b"))

@@ -828,8 +828,8 @@ class Grammar:
     def _parameters(self) -> dict[str, object]:
         rng = self.rng
         chosen: dict[str, Any] = {}
-        if self._chance(0.5):
-            groups = (1, 1, 2, 3, None, 2**31 - 1, "auto")
+        if self._chance(0.7):
+            groups = (1, 1, 2, 3, 10, None, 2**31 - 1, "auto")
             chosen["max_groups_contributed"] = rng.choice(groups)
         if self._chance(0.5):
             chosen["max_rows_contributed"] = rng.choice((1, 1, 2, 3, 1000, 2**31 - 1))

@@ -16,7 +16,7 @@ import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.budget.question import LOOK_MECHANISM, read_record
 from dpsql.engines import duckdb as engine_module
-from dpsql.errors import BudgetExceeded, EngineError, LedgerError
+from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
 from dpsql.export.results import result_csv, result_json
 from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import Ledger
@@ -354,3 +354,62 @@ def test_shares_below_the_units_of_a_ledger_buy_nothing(
     with opened_with(rules, tmp_path) as opened:
         assert opened.explain("SELECT count(*) FROM visits").blocks[0].left_out[0].sql == ""
         assert opened.sql("SELECT count(*) FROM visits").left_out[0].told is False
+
+
+def test_totals_are_corrected_beside_the_answer_and_hold_the_true_value(tmp_path: Path) -> None:
+    asked = "SELECT count(*) AS n, sum(big) AS s, count(DISTINCT uid) AS u, avg(x) AS a FROM visits"
+    with connect(tmp_path) as opened:
+        result = opened.sql(asked, epsilon=200.0, max_rows_contributed=5, left_out_share=0.3)
+        # 60 units with 20 rows each, of which 5 count.
+        found = {one.column: one for one in result.corrected()}
+        assert found.keys() == {"n", "s"}
+        for name, true in (("n", 1200), ("s", sum(i % 1001 for i in range(1200)))):
+            one = found[name]
+            assert one.value == result.fetchall()[0][result.columns.index(name)]
+            assert one.value < 0.7 * true
+            assert one.high is not None
+            assert one.low <= one.corrected <= one.high
+            assert one.corrected == pytest.approx(true, rel=0.1)
+            surely = {w.column: w for w in result.corrected(1 - 1e-10)}[name]
+            assert surely.low < one.low
+            assert surely.high is None or surely.high > one.high
+            assert surely.low <= true <= (surely.high or true)
+        assert "Corrected for what max_rows_contributed left out, n is about" in result.summary()
+        told = json.loads(result_json(result, 0.95))["corrected"]
+        assert [one["column"] for one in told] == ["n", "s"]
+        again = opened.sql(asked, epsilon=200.0, max_rows_contributed=5, left_out_share=0.3)
+        assert again.cost.stored
+        assert again.corrected() == result.corrected()
+        with pytest.raises(ParameterError):
+            result.corrected(1.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        (ASKED, SHARE),  # which of a unit's groups are kept is a draw
+        ("SELECT c, count(*) AS n FROM visits GROUP BY c", SHARE),
+        ("SELECT count(DISTINCT uid) AS n FROM visits", SHARE),  # nothing is left out
+        ("SELECT avg(x) AS n FROM visits", SHARE),
+        ("SELECT 2 * count(*) AS n FROM visits", SHARE),  # not as it was released
+        ("SELECT count(*) AS n FROM visits", {}),
+        ("SELECT sum(n) AS n FROM visits", SHARE),  # values below zero
+    ],
+)
+def test_what_is_no_total_of_known_share_is_not_corrected(
+    asked: str, options: PrivacyParameters, connection: dpsql.Connection
+) -> None:
+    result = connection.sql(asked, **options)
+    assert result.corrected() == ()
+    assert "Corrected" not in result.summary()
+
+
+def test_rows_are_told_of_where_a_unit_may_add_one(connection: dpsql.Connection) -> None:
+    asked = "SELECT count(*) AS n, count(DISTINCT uid) AS u FROM visits"
+    result = connection.sql(asked, epsilon=200.0, max_rows_contributed=1, left_out_share=0.3)
+    told = {part.columns: part for part in result.left_out}
+    rows, units = told["n",], told["u",]
+    assert rows.of == "rows"
+    assert rows.limits == ("max_rows_contributed",)
+    assert rows.share == pytest.approx(1 - 60 / 1200, abs=0.02)
+    assert units.nothing

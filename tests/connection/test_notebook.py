@@ -373,3 +373,61 @@ def test_the_example_runs_from_top_to_bottom(
     assert sum("image/png" in data for data in shown) == 2
     assert any("(True, True)" in data.get("text/plain", "") for data in shown)
     assert any("Budget of dpsql-demo/ana" in data.get("text/plain", "") for data in shown)
+
+
+# -- looks --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(connected: Notebook) -> Iterator[dpsql.Connection]:
+    """A connection of the notebook's own, in its variable ``con``."""
+    with dpsql.connect("clinic.duckdb", analyst="ana") as con:
+        connected.shell.user_ns["con"] = con
+        yield con
+
+
+def test_the_extension_has_the_name_of_the_package(notebook: Notebook) -> None:
+    notebook.shows("%unload_ext dpsql.notebook")
+    notebook.shows("%load_ext dpsql")
+    notebook.shows("%dpsql connect clinic.duckdb --analyst ana")
+    notebook.shows("%unload_ext dpsql")
+    notebook.run("%dpsql budget")
+    assert "not found" in notebook.printed
+    notebook.shows("%load_ext dpsql.notebook")
+
+
+def test_a_short_statement_stands_on_the_line_of_the_magic(connected: Notebook) -> None:
+    table, line = connected.shows(f"%dpsql {WARDS}")
+    assert "eyes" in table["text/html"]
+    assert spent(line) > 0
+    (listed,) = connected.shows("%dpsql show tables")
+    assert "visits" in listed["text/html"]
+    assert connected.refuses("%dpsql SELECT * FROM visits").code == "raw_rows"
+
+
+def test_plans_and_budgets_fold_away_what_is_long(opened: dpsql.Connection) -> None:
+    shown, folded = opened.explain(WARDS)._repr_html_().split("<details>", 1)
+    assert "Reserves" in shown
+    assert "Private block" in shown
+    assert "Candidates" in shown
+    assert "SELECT" not in shown
+    assert "SELECT" in folded
+    summary, rest = opened.budget()._repr_html_().split("</summary>")
+    assert summary.startswith("<details><summary>clinic/ana: ")
+    assert "Budget of clinic/ana" in rest
+
+
+@pytest.mark.usefixtures("opened")
+def test_a_refusal_shows_the_callers_frames_alone(notebook: Notebook) -> None:
+    notebook.run("def ask():\n    return con.sql('SELECT * FROM visits')\nask()")
+    assert "in ask" in notebook.printed
+    assert "raw_rows" in notebook.printed
+    assert "Hint: " in notebook.printed
+    assert "answering.py" not in notebook.printed
+    assert "interactiveshell" not in notebook.printed
+
+
+def test_a_connection_says_whose_it_is(opened: dpsql.Connection) -> None:
+    assert repr(opened) == "<dpsql.Connection of clinic/ana>"
+    opened.close()
+    assert repr(opened) == "<dpsql.Connection of clinic/ana, closed>"

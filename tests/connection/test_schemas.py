@@ -13,7 +13,7 @@ from present import present
 
 import dpsql
 from dpsql.core.quoting import quote
-from dpsql.core.table_name import TableName, written
+from dpsql.core.table_name import TableName, fold, written
 from dpsql.policy.model import AccountPolicy, Link, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
@@ -170,7 +170,7 @@ def test_tables_that_exist_and_do_not_are_refused_in_the_same_words(con: dpsql.C
 
 OTHERS = (
     "other.main.fact memory.main.fact shop.shop.fact temp.fact system.main.fact a.shop.main.fact "
-    "mart.main.fact information_schema.tables pg_catalog.pg_class"
+    "mart.main.fact pg_catalog.pg_class"
 )
 
 
@@ -529,3 +529,19 @@ def test_no_two_of_these_names_have_one_key() -> None:
     joined += [name.table for name in names if name.in_main]
     twice = [a for a, b in itertools.combinations(joined, 2) if a == b]
     assert {"mart.fact", "a.b.t.1", "mart.dim"} <= set(twice)
+
+
+def test_the_catalog_lists_tables_with_their_schemas_and_no_others(con: dpsql.Connection) -> None:
+    names = {(fold(name.schema), name.table) for name in (*PRIVATE, *PUBLIC)}
+    listed = con.sql("SELECT table_schema, table_name FROM information_schema.tables").fetchall()
+    assert {(fold(str(schema)), table) for schema, table in listed} == names
+    schemas = con.sql("SELECT schema_name FROM information_schema.schemata").fetchall()
+    assert {fold(str(schema)) for (schema,) in schemas} == {schema for schema, _ in names}
+    columns = con.sql("PRAGMA table_info('mart.fact')").fetchall()
+    assert [row[1] for row in columns] == ["uid", "k", "own_2"]
+
+
+def test_what_has_no_rows_tells_types_of_its_own_table_or_is_refused(con: dpsql.Connection) -> None:
+    assert con.sql("SELECT * FROM main.fact LIMIT 0").columns == ["uid", "k", "own_1"]
+    assert refused(con, "SELECT * FROM mart.fact LIMIT 0").code == "raw_rows"
+    assert con.sql("SELECT * FROM mart.dim LIMIT 0").columns == ["k", "label"]

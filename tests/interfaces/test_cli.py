@@ -451,6 +451,60 @@ def test_explain_needs_no_write_access(world: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in world.iterdir()} == before
 
 
+# -- tune -------------------------------------------------------------------------------------
+
+COUNTED = "SELECT COUNT(*) AS n FROM visits"
+
+
+def test_tuning_is_priced_before_paid_once_and_then_free(world: Path) -> None:
+    assert "nothing was read" in ok("tune", COUNTED, "--dry-run")
+    assert not (world / "budget.db").exists()
+    shown = ok("tune", COUNTED, "--try-rows", "1,2,40", "--share", "0.5")
+    assert "left out" in shown
+    assert "→" in shown
+    paid = spent(world).amount.loss.rho
+    assert paid > 0
+    document = json.loads(ok("tune", COUNTED, "--try-rows", "1,2,40", "-f", "json"))
+    assert document["cost"]["settled"]["rho"] == 0.0
+    (found,) = document["aggregates"]
+    assert [one["max_rows_contributed"] for one in found["tried"]] == [1, 2, 40]
+    assert spent(world).amount.loss.rho == paid
+
+
+def test_bounds_of_a_sum_are_tried(world: Path) -> None:
+    asked = "SELECT SUM(cost) AS s FROM visits"
+    document = json.loads(ok("tune", asked, "--try-bounds", "-5:10,0:100", "-f", "json"))
+    (found,) = document["aggregates"]
+    assert [one["bounds"] for one in found["tried"]] == [[-5.0, 10.0], [0.0, 100.0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--try-rows", "few"), "whole numbers"),
+        (("--try-rows", ""), "whole numbers"),
+        (("--try-bounds", "1"), "give bounds"),
+        (("--try-bounds", "2:1"), "lower one first"),
+        (("--share", "2"), "share must be"),
+        (("--size", "-1"), "size must be"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_for_nothing(
+    world: Path, options: tuple[str, ...], words: str
+) -> None:
+    result = run("tune", COUNTED, *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert spent(world).amount.loss.rho == 0.0
+
+
+def test_a_question_that_cannot_be_tuned_says_why(world: Path) -> None:
+    result = run("tune", "SELECT AVG(cost) FROM visits")
+    assert result.exit_code == 2
+    assert "[nothing_to_tune]" in result.stderr
+    assert "hint: Tune a COUNT" in result.stderr
+
+
 # -- budget -----------------------------------------------------------------------------------
 
 

@@ -254,6 +254,16 @@ def test_the_history_says_what_was_asked_and_what_it_cost(used: Path) -> None:
     assert "(ε 0.5 at δ 1e-08) · paid" in text
 
 
+def test_the_history_tells_of_a_share_for_what_is_left_out_where_there_was_one(
+    world: Path, database: Path
+) -> None:
+    with dpsql.connect(database, "policies.yaml", "budget.db", "ana") as connection:
+        connection.sql(KNOWN)
+        assert "left_out_share" not in budget("history")
+        connection.sql(KNOWN, left_out_share=0.05, epsilon=0.4)
+    assert " ".join(budget("history").split()).count("left_out_share 0.05") == 1
+
+
 def test_the_history_is_told_page_by_page_for_one_account_or_for_all(used: Path) -> None:
     ok("query", KNOWN, "-a", "bo")
     numbers = [entry["entry"] for entry in json.loads(budget("history", "--all", "-f", "json"))]

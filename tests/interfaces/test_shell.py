@@ -590,6 +590,26 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
     assert present(told).endswith(f"ε {significant(after.left, 3)} is left.")
 
 
+@pytest.mark.parametrize(
+    ("composition", "aggregate", "said"),
+    [
+        (Composition.ZCDP, "COUNT(*)", "auto, as no number is given"),
+        (Composition.ZCDP, "MEDIAN(cost)", "10, the usual number, as auto cannot draw quantiles"),
+        (Composition.BASIC, "COUNT(*)", "10, the usual number, as in an account of basic"),
+        (Composition.GDP, "COUNT(*)", "10, the usual number, as the cost of auto in Gaussian DP"),
+    ],
+)
+def test_a_price_says_what_a_question_without_a_number_gets(
+    composition: Composition, aggregate: str, said: str, tmp_path: Path
+) -> None:
+    sql = f"SELECT cost > 1 AS dear, {aggregate} FROM visits GROUP BY 1"
+    found, *_ = prices(tmp_path, composition, sql)
+    assert f"is left, enough for about {present(found.affordable) - 1} more" in found.question
+    assert f" max_groups_contributed is {said}" in found.question
+    bare, *_ = prices(tmp_path, composition, "SELECT COUNT(*) FROM visits")
+    assert "max_groups_contributed" not in bare.question
+
+
 def test_a_price_looks_at_the_scarcest_account_and_quantity() -> None:
     budget = Budget.of(3.0, 1e-6, Composition.ZCDP)
     asked = Explanation("q", "", (), PrivacyLoss(0.01, 1e-9), 0.5, 1e-9)

@@ -290,7 +290,7 @@ def test_declared_keys_of_which_none_comes_out_are_answered_with_no_rows(paid: P
 def test_a_type_that_a_frame_does_not_have_is_told_and_the_answer_stays_readable(
     paid: Paid,
 ) -> None:
-    result = paid.connection.sql("SELECT INTERVAL 1 DAY AS gap")
+    result = paid.connection.sql("SELECT DATE 'infinity' AS gap")
     with pytest.raises(dpsql.InterfaceError) as refused:
         result.pl()
     assert refused.value.code == "no_frame_type"

@@ -40,7 +40,7 @@ UNIT = PrivacyUnit("user", "uid")
 VISITS = Rules("visits", UNIT, {"n": ColumnPolicy(0, 10), "x": ColumnPolicy(0.0, 1.0)})
 POLICY = Policy(
     "clinic",
-    Parameters(delta=1e-6),
+    Parameters(delta=1e-6, max_groups_contributed=10),
     accounts={"ana": AccountPolicy("ana", 5.0, 1e-4)},
     tables={"visits": VISITS, "users": Rules("users", UNIT)},
 )
@@ -134,8 +134,8 @@ CHANGED = {
     "unit": with_table(privacy_unit=PrivacyUnit("person", "uid")),
     "unit column": with_table(privacy_unit=PrivacyUnit("user", "n")),
     "link": with_table(privacy_unit=None, link=Link("n", "users", "age")),
-    "defaults": replace(POLICY, defaults=Parameters(delta=1e-6, epsilon=0.4)),
-    "least units": replace(POLICY, defaults=Parameters(delta=1e-6, min_units_per_group=20)),
+    "defaults": replace(POLICY, defaults=replace(POLICY.defaults, epsilon=0.4)),
+    "least units": replace(POLICY, defaults=replace(POLICY.defaults, min_units_per_group=20)),
 }
 
 

@@ -25,8 +25,8 @@ from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
-EXACT = Parameters(epsilon=1000.0, delta=1e-6, max_rows_contributed=3)  # next to no noise
-USUAL = Parameters(epsilon=1.0, delta=1e-6)
+EXACT = Parameters(1000.0, 1e-6, 10, max_rows_contributed=3)  # next to no noise
+USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10)
 
 
 def rows(plan: BlockPlan, columns: list[list[int]], keys: list[tuple[object, ...]]) -> ExactRows:

@@ -30,7 +30,7 @@ def test_every_parameter_can_be_stated_and_the_nearest_wins() -> None:
     found = ask(options, epsilon=3.0, k_bar=5).query.blocks[0].parameters
     assert found == Parameters(0.25, 1e-9, 4, 2, 77, 1, ContributionBounding.WEIGHT)
     assert ask("", epsilon=3.0).query.blocks[0].parameters.epsilon == 3.0
-    assert ask("OPTIONS ()").query.blocks[0].parameters == RULES.defaults
+    assert ask("OPTIONS ()").query.blocks[0].parameters == RULES.defaults.with_usual_groups
 
 
 def test_null_means_unlimited_as_in_googlesql() -> None:

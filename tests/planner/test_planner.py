@@ -48,7 +48,7 @@ from dpsql.policy.parameters import (
     Parameters,
 )
 
-USUAL = Parameters(epsilon=1.0, delta=1e-6)
+USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10)
 QUIET = [HealthCheck.too_slow]
 
 

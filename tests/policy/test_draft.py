@@ -71,6 +71,13 @@ def test_a_draft_reads_back_with_its_guesses_and_nothing_else() -> None:
     assert finding.subject == "hospitals"
 
 
+def test_a_draft_leaves_the_number_of_groups_to_the_questions() -> None:
+    text = draft_policy(DATABASE, Draft("clinic"))
+    assert parse_policy(text).defaults.undecided
+    fixed = parse_policy(text.replace("# max_groups_contributed: ", "max_groups_contributed: "))
+    assert fixed.defaults == parse_policy(text).defaults.with_usual_groups
+
+
 def test_a_draft_proposes_the_only_moment_of_a_table_for_views() -> None:
     schema = schema_of(
         table("one", {"user_id": "BIGINT", "played at": "TIMESTAMP_NS", "hour": "TIME"}),

@@ -660,7 +660,11 @@ BROKEN: list[tuple[str, int, str]] = [
     (LINKED + "links: [items.o -> orders.o, 3]\n", 7, "item 2: must be `child.column ->|lineitem"),
     (LINKED + "links:\n  - items.o orders.o\n", 8, "must be `child.column -> parent.column`"),
     (LINKED + "links:\n  - items -> orders.o\n", 8, "must be `child.column -> parent.column`"),
-    (LINKED + "links:\n  - a.b.items.o -> orders.o\n", 8, "must be `child.column -> parent.column`"),
+    (
+        LINKED + "links:\n  - a.b.c.d -> orders.o\n",
+        8,
+        "must be `child.column -> parent.column`",
+    ),
     (LINKED + "links:\n  - item.o -> orders.o\n", 8, "no table item in|Did you mean `items`?"),
     (LINKED + "links:\n  - items.o -> order.o\n", 8, "no table order in|Did you mean `orders`?"),
     (LINKED + "links:\n  - orders.o -> items.o\n", 8, "orders has a privacy_unit of its own"),

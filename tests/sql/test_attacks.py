@@ -11,14 +11,14 @@ import pytest
 from attacks import ANSWERS, ATTACKS, TELLS, Attack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import connect
+from support import NO_NUMBER, connect
 
 import dpsql
 
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
-    with connect(tmp_path_factory.mktemp("attacks")) as opened:
+    with connect(tmp_path_factory.mktemp("attacks"), defaults=NO_NUMBER) as opened:
         opened.sql("SELECT count(*) FROM visits")  # what is set up once is not timed below
         yield opened
 
@@ -43,6 +43,24 @@ def test_an_attack_has_its_stated_outcome_and_a_refusal_is_free(
     assert caught.value.__cause__ is None
     assert connection.budget() == before
     assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.sql[:60])
+def test_what_the_usual_number_answers_is_answered_without_one(
+    attack: Attack, connection: dpsql.Connection
+) -> None:
+    """And what is refused with a number is refused without one, for the same reason."""
+    if attack.outcome == TELLS:
+        return
+
+    def outcome(**parameters: Any) -> str:
+        try:
+            connection.explain(attack.sql, **parameters)
+        except dpsql.Error as error:
+            return str(error.code)
+        return ANSWERS
+
+    assert outcome() == outcome(max_groups_contributed=10)
 
 
 DOUBLING = ["k AS a0", *(f"a{i - 1} + a{i - 1} AS a{i}" for i in range(1, 60))]

@@ -19,8 +19,11 @@ from test_sensitivity import examples_of
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import ParameterError, QueryRefused
+from dpsql.mechanisms.cascade import CAP_CHOICES
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 HUGE, LONG = 2**127 - 1, "9" * 38
 VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -211,6 +214,40 @@ FAR_APART = (
     (f"avg(u128, {PER_ROW} => (-1, 5))", "weight", True),
     (f"median(u128, {PER_ROW} => (-1, 5))", "sample", True),
 )
+
+
+UNDECLARED = replace(RULES, tables={"r": replace(RULES.tables["r"], columns={})})
+
+
+@settings(examples_of(40))
+@given(
+    st.lists(aggregates(), min_size=1, max_size=2, unique=True),
+    st.sampled_from([1e-6, 1e-3, 5.0, 1000.0]),
+    st.sampled_from([1, 10, 2**31 - 1]),
+    st.sampled_from([1, 1000, 2**31 - 1]),
+)
+def test_bounds_that_the_usual_number_bears_are_borne_without_one(
+    measures: list[str], epsilon: float, rows: int, minimum: int
+) -> None:
+    """By the statements of every step, too, at the least and the largest cap."""
+    sql = f"SELECT k, {', '.join(measures)} FROM r GROUP BY k"
+    parameters: dict[str, Any] = {
+        "epsilon": epsilon,
+        "max_rows_contributed": rows,
+        "min_units_per_group": minimum,
+    }
+    try:
+        number = planned(sql, SCHEMA, UNDECLARED, **parameters)
+    except (QueryRefused, ParameterError):
+        return
+    found = planned(sql, SCHEMA, UNDECLARED, usual=False, **parameters)
+    (plan,) = found.plans
+    if plan.cascade is None:
+        assert found.fingerprint == number.fingerprint
+        return
+    steps = rewrite_cascade(plan, plan.block.source.table, 7, DUCKDB)
+    for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
+        assert steps.totals(cap)
 
 
 def chosen(bounding: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Planned, planned
 
+from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
 from dpsql.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.tuning import CandidateSetting, cap_looks
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.left_out import left_out_sql
@@ -65,6 +68,7 @@ MEASURES = (
     "count(DISTINCT u)",
     "count(DISTINCT u) FILTER (WHERE x > 0)",
     "count(*)",
+    "count(*, contribution_bounds_per_group => (0, 1))",
     "count(s)",
     "count(CAST(s AS INT))",
     "sum(j)",
@@ -176,7 +180,7 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
     sql = "SELECT a, count(*), count(DISTINCT u), sum(j) FROM r GROUP BY a"
     options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
     (plan,) = asked(sql, options).plans
-    asked_of = [(plan.measures[one.measure].measure.name, one) for one in plan.looks]
+    asked_of = [(plan.measures[one.subject.measure].measure.name, one) for one in plan.looks]
     found = {name: look for name, look in asked_of if not look.clamped}
     for name, look in found.items():
         amounts: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -221,11 +225,67 @@ def test_no_rows_are_nothing() -> None:
     assert set(exact(plan, plan.looks[0], [])) == {0}
 
 
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("sql", "counted"),
+    [
+        ("SELECT a, count(DISTINCT u) FROM r GROUP BY a", lambda groups: len(groups)),
+        ("SELECT count(*) FROM r", lambda groups: sum(groups.values())),
+    ],
+)
+def test_one_look_counts_what_every_cap_on_a_rung_leaves_out(
+    sql: str, counted: Callable[[dict[int, int]], int]
+) -> None:
+    rng = np.random.default_rng(8)
+    rows: list[Any] = []
+    amounts: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for unit in range(40):
+        for _ in range(int(rng.integers(1, 60))):
+            key = int(rng.integers(30))
+            amounts[unit][key] += 1
+            rows.append((unit, key, "1", "p", 1, 0.5))
+    (plan,) = asked(sql, {"max_groups_contributed": 1, "max_rows_contributed": 1}).plans
+    setting = CandidateSetting(33, 33)
+    (look,) = cap_looks([setting], [plan], plan)
+    budget = QueryBudget.of(plan.block.parameters, Composition.ZCDP)
+    priced = look.priced(budget, 1.0, 1)
+    kept, *climbed = exact(plan, priced, rows)
+    on_rungs = priced.noise.ladder.standing(climbed) / LADDER_STEPS
+    has = [counted(groups) for groups in amounts.values()]
+    for cap in (1, 2, 3, 5, 9, 17, 33):
+        heights = np.array(priced.noise.ladder.heights)
+        left = float((on_rungs * np.maximum(heights - (cap - 1), 0)).sum())
+        assert left == pytest.approx(sum(max(0, n - cap) for n in has), abs=0.3)
+        more = float((on_rungs * np.minimum(heights, cap - 1)).sum())
+        assert kept + more == pytest.approx(sum(min(n, cap) for n in has), abs=0.3)
+    world: Any = ([], [(key, "1", "p", 1, 0.5) for key in range(30)], 3)
+    moved = moves(plan, priced, world)
+    assert moved[0] <= priced.noise.most
+    assert 0 < moved[1] <= LADDER_SENSITIVITY
+
+
+@pytest.mark.parametrize("key", ["", "a"])
+def test_rows_are_looked_at_where_each_unit_may_add_one_of_them(key: str) -> None:
+    selected, grouped = ("a, ", " GROUP BY a") if key else ("", "")
+    sql = f"SELECT {selected}count(*), count(DISTINCT u) FROM r{grouped}"
+    options = {"max_groups_contributed": 2, "max_rows_contributed": 1, "left_out_share": 0.1}
+    (plan,) = asked(sql, options).plans
+    rows = [(unit, 1, "1", "p", 1, 0.5) for unit in range(5) for _ in range(4)]
+    found = {look.subject.rows: exact(plan, look, rows) for look in plan.looks}
+    assert found.keys() == ({True, False} if key else {True})
+    kept, *climbed = found[True]
+    assert (kept, sum(climbed)) == (5, 15)
+    if key:
+        kept, *climbed = found[False]
+        assert (kept, sum(climbed)) == (5, 0)
+
+
 STATUSES = {
     "SELECT count(DISTINCT u) FROM r": "nothing",
     "SELECT c, count(DISTINCT u) FROM r GROUP BY c": "nothing",
     "SELECT a, count(DISTINCT u) FROM r GROUP BY a": "looked",
     "SELECT c, count(*) FROM r GROUP BY c": "looked",
+    "SELECT count(*, contribution_bounds_per_group => (0, 1)) FROM r": "looked",
     "SELECT a, avg(x) FROM r GROUP BY a": "not told",
     "SELECT a, count(DISTINCT s) FROM r GROUP BY a": "not told",
     "SELECT a, median(x) FROM r GROUP BY a": "not told",

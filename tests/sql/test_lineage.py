@@ -24,6 +24,7 @@ from dpsql.core.schema import (
 )
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.query import Block, Query
+from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
@@ -35,7 +36,9 @@ from dpsql.sql.syntax.parse import parse
 def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:
     """The statement split into blocks, each of which the engine can bind."""
     bind = BIND if schema is SCHEMA else binding(schema)
-    query = validate(parse(sql), sql, rules, schema, resolve(rules), bind, DUCKDB)
+    query = validate(
+        parse(sql), sql, rules, schema, resolve(rules), bind, DUCKDB, with_groups_decided
+    )
     for found in query.blocks:
         bind(f"SELECT {found.unit_column} FROM {rows_of(found)}")
     return query
@@ -700,7 +703,9 @@ def test_a_table_alone_is_read_as_it_stands() -> None:
     def bind(text: str) -> tuple[Column, ...]:
         raise AssertionError(text)
 
-    (found,) = validate(parse(sql), sql, RULES, SCHEMA, resolve(RULES), bind, DUCKDB).blocks
+    (found,) = validate(
+        parse(sql), sql, RULES, SCHEMA, resolve(RULES), bind, DUCKDB, with_groups_decided
+    ).blocks
     assert rows_of(found) == '"visits"'
     assert found.source.catalog
 

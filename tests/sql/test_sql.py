@@ -11,6 +11,7 @@ import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.query import Block
+from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.duckdb import DUCKDB
@@ -39,13 +40,22 @@ BIND = binding(SCHEMA)
 
 def block(sql: str, parameters: Parameters | None = None) -> Block:
     (found,) = validate(
-        parse(sql), sql, RULES, SCHEMA, parameters or Parameters(), BIND, DUCKDB
+        parse(sql),
+        sql,
+        RULES,
+        SCHEMA,
+        parameters or Parameters(),
+        BIND,
+        DUCKDB,
+        with_groups_decided,
     ).blocks
     return found
 
 
 def tail(sql: str) -> str:
-    return validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND, DUCKDB).tail
+    return validate(
+        parse(sql), sql, RULES, SCHEMA, Parameters(), BIND, DUCKDB, with_groups_decided
+    ).tail
 
 
 # -- blocks ---------------------------------------------------------------------------------------
@@ -144,7 +154,9 @@ def test_several_blocks_are_found_wherever_they_stand() -> None:
         "FROM mails) FROM a WHERE n > (SELECT avg(n) FROM visits) UNION ALL "
         "SELECT count(*), 0 FROM mails"
     )
-    query = validate(parse(sql), sql, RULES, SCHEMA, Parameters(), BIND, DUCKDB)
+    query = validate(
+        parse(sql), sql, RULES, SCHEMA, Parameters(), BIND, DUCKDB, with_groups_decided
+    )
     assert sorted(found.table for found in query.blocks) == ["mails", "mails", "visits", "visits"]
     assert "visits" not in query.tail.replace("AS visits", "").replace('AS "visits"', "")
 

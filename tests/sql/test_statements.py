@@ -101,6 +101,10 @@ def unplaced(statement: Statement) -> object:
     [
         ("SHOW BUDGET", ShowSubject.BUDGET),
         ("SHOW MATERIALIZED VIEWS", ShowSubject.VIEWS),
+        ("SHOW ALL TABLES", ShowSubject.ALL_TABLES),
+        ("SHOW DATABASES", ShowSubject.DATABASES),
+        ("USE main", ShowSubject.SCHEMAS),
+        ("PRAGMA show_tables;", ShowSubject.TABLES),
         ('refresh Materialized view "V 1";', ("V 1", None)),
         ("REFRESH MATERIALIZED VIEW v UNTIL TIMESTAMP '2026-01-01'", ("v", "2026-01-01")),
         ("DROP MATERIALIZED VIEW v", "v"),
@@ -150,7 +154,7 @@ def test_a_statement_is_told_by_its_first_word_whatever_its_case_and_comments(
     [
         ("SHOW", "syntax_error", ""),
         ("SHOW VIEWS", "syntax_error", "VIEWS"),
-        ("SHOW ALL TABLES", "syntax_error", "ALL"),
+        ("SHOW ALL VIEWS", "syntax_error", "ALL"),
         ("SHOW BUDGET OF ana", "syntax_error", "OF"),
         ("SHOW 'budget'", "syntax_error", "'budget'"),
         ("SET", "syntax_error", ""),
@@ -184,7 +188,7 @@ def test_a_statement_is_told_by_its_first_word_whatever_its_case_and_comments(
         ("RESET ALL", "unknown_parameter", "ALL"),
         ("RESET threads", "unknown_parameter", "threads"),
         ("PRAGMA threads = 4", "not_a_query", "PRAGMA"),
-        ("-- hi\nUSE main", "not_a_query", "USE"),
+        ("-- hi\nUSE elsewhere", "not_a_query", "USE"),
         ("EXPLAIN SHOW BUDGET", "not_a_query", "SHOW"),
         ("EXPLAIN EXPLAIN SELECT 1", "not_a_query", "EXPLAIN"),
         ("EXPLAIN INSERT INTO visits VALUES (1)", "not_a_query", "INSERT"),

@@ -31,7 +31,7 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.results.explanation import explain_block
 
-USUAL = Parameters(epsilon=1.0, delta=1e-6, contribution_bounding=ContributionBounding.WEIGHT)
+USUAL = Parameters(1.0, 1e-6, 10, contribution_bounding=ContributionBounding.WEIGHT)
 SETS = (
     (UNITS,),
     (ROWS,),

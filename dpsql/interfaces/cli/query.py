@@ -109,7 +109,7 @@ def _destination(
 ) -> Callable[[bytes], None] | None:
     """Return what writes the answer to its file, or None; refuse what cannot be written."""
     if format_ in _BINARY:
-        from dpsql.results.result import require_package
+        from dpsql.results.frames import require_package
 
         require_package("pyarrow", "arrow")
         if target is None and _is_terminal():

@@ -38,6 +38,7 @@ SECTIONS: Final = {
         CommandEntry("query", "query", "Answer SQL under differential privacy.", pays=True),
         CommandEntry("shell", "shell", "Ask at a prompt, or run a file of statements."),
         CommandEntry("explain", "query", "Show how SQL would be answered, and its price."),
+        CommandEntry("tune", "tune", "Find the caps and bounds that suit a question.", pays=True),
         CommandEntry(
             "refresh", "refresh", "Publish the steps of views that have closed.", pays=True
         ),

@@ -57,8 +57,9 @@ SELECT dest, COUNT(DISTINCT tailnum) AS aircraft
 FROM flights
 GROUP BY dest
 ORDER BY aircraft DESC""",
-    "Airports that few aircraft serve are left out; `dpsql explain` says how few.",
-    {"epsilon": 1.0, "max_groups_contributed": 20},
+    "Airports that few aircraft serve are left out; `dpsql explain` says how few. At how many "
+    "airports one aircraft counts was found out privately, as a part of the price.",
+    {"epsilon": 1.0},
 )
 _KNOWN = _Question(
     "A histogram over declared keys",

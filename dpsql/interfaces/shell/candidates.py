@@ -17,7 +17,13 @@ from dpsql.core.table_name import TableName
 from dpsql.core.wordlists import phrases, words
 from dpsql.ir.measures import AggregateKind
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, UNLIMITED
+from dpsql.policy.parameters import (
+    AUTO,
+    PARAMETER_NAMES,
+    PARAMETERS,
+    UNLIMITED,
+    AutomaticGroups,
+)
 
 AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
 NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
@@ -99,7 +105,9 @@ def _values(policy: Policy, name: str) -> tuple[str, ...]:
     spec = PARAMETERS[name]
     if spec.words:
         return spec.words
-    given = [getattr(policy.defaults, name), getattr(policy.maxima, name, None)]
+    default = getattr(policy.defaults, name)
+    usual = default.usual if isinstance(default, AutomaticGroups) else default
+    given = [usual, getattr(policy.maxima, name, None)]
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]
     if spec.unlimited and getattr(policy.maxima, name) is UNLIMITED:
         texts.append("unlimited")

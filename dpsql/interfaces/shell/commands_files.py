@@ -17,7 +17,7 @@ from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.state import Shell
 from dpsql.render.tables import titled
-from dpsql.results.result import require_package
+from dpsql.results.frames import require_package
 
 ENDINGS: Final = {
     ".csv": "csv",

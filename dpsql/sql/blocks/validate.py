@@ -7,7 +7,7 @@ Names are resolved against the policy, so a table that it does not list does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -47,6 +47,7 @@ def validate(
     parameters: Parameters,
     bind: Bind,
     dialect: Dialect,
+    decide: Callable[[Block], Block],
     *,
     combines: bool = False,
     catalog: str = "",
@@ -55,7 +56,9 @@ def validate(
 
     ``catalog`` is the database's own name, which may stand before that of a schema.
 
-    ``combines`` makes room for saying of each row from which releases it is put together.
+    ``decide`` says what each block gets that was given no number of groups per unit, as what it
+    releases depends on that. ``combines`` makes room for saying of each row from which releases it
+    is put together.
 
     A statement over public tables alone, or over none, is all tail and has no blocks.
     ``bind`` tells the columns that generated SQL would return, without reading a row; it is written
@@ -74,7 +77,7 @@ def validate(
     refuse_written_out(_row_expressions(splitter.blocks), text)
     counted = mark_counted(tree, splitter.blocks)
     found = [
-        replace(block, combines=combines, counted=block.name in counted)
+        replace(decide(block), combines=combines, counted=block.name in counted)
         for block in splitter.blocks
     ]
     casts = any(type(node) is exp.Cast for node in tree.walk())

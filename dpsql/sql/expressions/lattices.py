@@ -8,9 +8,10 @@ its own, narrower or wider than those of the policy. No data is read.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dpsql.errors import QueryRefused
-from dpsql.ir.measures import Lattice, coarsening_for
+from dpsql.ir.measures import Lattice, Measure, coarsening_for
 from dpsql.sql.expressions.ranges import Range
 
 FINE_STEPS = 2**30  # row values are rounded to about this many steps across their range
@@ -42,6 +43,18 @@ def lattice_for(
     else:
         most = max(map(abs, steps_of(per_group, quantum)))
     return Lattice(lower, upper, quantum, low, high, coarsening_for(most), integral)
+
+
+def with_bounds(summed: Measure, bounds: Range, max_rows_contributed: int) -> Measure:
+    """Return a sum with other bounds of its values, as if the query had given these.
+
+    What a unit adds follows from them, and so does the noise: no bounds are less private. Raises
+    ``QueryRefused`` for bounds too large or too small to compute with.
+    """
+    assert summed.lattice is not None
+    assert summed.per_group is None
+    lattice = lattice_for(bounds, summed.lattice.integral, max_rows_contributed)
+    return replace(summed, lattice=lattice)
 
 
 def room_for(per_group: Range) -> Range:

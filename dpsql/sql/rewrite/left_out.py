@@ -37,7 +37,8 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     is climbed in each of the ladder's spans by at most the span, and in none before those below are
     climbed. Checked by ``tests/sql/test_left_out_sql.py``.
     """
-    only = replace(plan, measures=(plan.measures[look.measure],))
+    measure = plan.looked_measure(look.subject)
+    only = replace(plan, measures=(replace(plan.measures[look.subject.measure], measure=measure),))
     rows = PrivateRows(only, table, 0, dialect)
     kept, left = rows.internal("kept"), rows.internal("left")
     most, ladder = look.noise.most, look.noise.ladder
@@ -47,7 +48,7 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
         sums.append((_total((beyond - low).clamped(0, span)), name))
     outputs = ", ".join(f"{sql} AS {dialect.quote(name)}" for sql, name in sums)
     units_of = _clamped_units if look.clamped else _units
-    units = dialect.derived(units_of(rows, only.measures[0].measure, look))
+    units = dialect.derived(units_of(rows, measure, look))
     return f"SELECT 1 AS {rows.row_id}, {outputs} FROM {units}"
 
 

@@ -3,7 +3,7 @@
     SELECT ...                       EXPLAIN SELECT ...
     SET epsilon = 0.5                RESET epsilon
     SHOW BUDGET | TABLES | PARAMETERS
-    DESCRIBE visits
+    DESCRIBE visits                  PRAGMA table_info('visits')
     CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2026-01-01') AS SELECT ...
     REFRESH MATERIALIZED VIEW v      DROP MATERIALIZED VIEW v
 
@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
+from dpsql.core.table_name import read_parts
 from dpsql.errors import ParameterError, Place, QueryRefused
 from dpsql.policy.parameters import UNLIMITED, check_parameter_name
 from dpsql.sql.syntax.parse import check_text, word_at
@@ -32,6 +33,9 @@ class ShowSubject(StrEnum):
     BUDGET = "budget"
     VIEWS = "materialized views"
     TABLES = "tables"
+    ALL_TABLES = "all tables"
+    DATABASES = "databases"
+    SCHEMAS = "schemas"
     PARAMETERS = "parameters"
 
 
@@ -68,17 +72,21 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """The account's budget, the tables, or the privacy parameters in force."""
+    """The account's budget, what there is to ask, or the privacy parameters in force."""
 
     what: ShowSubject
 
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """The columns of a table, by the parts of its name."""
+    """The columns of a table, by the parts of its name.
+
+    What is declared of them, or in the ``engine``'s own way.
+    """
 
     names: tuple[str, ...]
     place: Place
+    engine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,8 @@ def read_statement(text: str) -> Statement:
     read = _READERS.get(word)
     if word in _OF_VIEWS and not _is_view(text, end):
         read = None
+    if word in _OTHERS_WORDS and not _is_known(text, word, end):
+        read = None
     return Select(text) if read is None else read(TokenReader(text, end))
 
 
@@ -160,6 +170,34 @@ def _is_view(text: str, end: int) -> bool:
     """Tell whether MATERIALIZED comes next: views of the engine are left to the parser."""
     start, end = word_at(text, end)
     return fold(text[start:end]) == "materialized"
+
+
+def _is_known(text: str, word: str, end: int) -> bool:
+    """Tell whether a statement of the engine's is one that tools send to find columns."""
+    start, end = word_at(text, end)
+    return fold(text[start:end]) in _OTHERS_WORDS[word]
+
+
+def _pragma(reader: TokenReader) -> Statement:
+    hint = "Write PRAGMA table_info('visits'), or DESCRIBE visits."
+    if reader.take().word == "show_tables":
+        reader.end()
+        return Show(ShowSubject.TABLES)
+    sign, name = reader.take(), reader.take()
+    if sign.text != "(" or not (name.names or name.kind == "string"):
+        reader.fail(name, "table_info takes the name of a table", hint)
+    sign = reader.take()
+    if sign.text != ")":
+        reader.fail(sign, "a parenthesis is missing", hint)
+    reader.end()
+    parts = read_parts(name.value) if name.kind == "string" else [name.value]
+    return Describe(tuple(parts or [name.value]), reader.place(name), engine=True)
+
+
+def _use(reader: TokenReader) -> Statement:
+    reader.take()
+    reader.end()
+    return Show(ShowSubject.SCHEMAS)
 
 
 def _create(reader: TokenReader) -> CreateView:
@@ -291,7 +329,7 @@ def _parameter(reader: TokenReader, verb: str) -> str:
 def _show(reader: TokenReader) -> Statement:
     token = reader.take()
     subject = token.word
-    if subject == "materialized":
+    if subject in ("materialized", "all"):
         subject = f"{subject} {reader.take().word}"
     if subject not in tuple(ShowSubject):
         reader.fail(
@@ -329,7 +367,11 @@ _READERS: Final = {
     "create": _create,
     "refresh": _refresh,
     "drop": _drop,
+    "pragma": _pragma,
+    "use": _use,
 }
 _OF_VIEWS: Final = frozenset({"create", "refresh", "drop"})
+_OTHERS_WORDS: Final = {"pragma": ("table_info", "show_tables"), "use": ("main",)}
+"""Statements of the engine's that are answered, by the word that comes second."""
 _WRITE_OPTIONS: Final = "Write WITH (step = '1 day', start = '2026-01-01', steps = 365)."
 _MAX_NAME: Final = 63  # as in PostgreSQL

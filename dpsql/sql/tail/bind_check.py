@@ -21,13 +21,15 @@ def check_sql(
 
     ``published`` are tables that the catalog does not have. The result has the answer's columns.
     """
-    views = [f"{quote(t.name.table)} AS (SELECT {_typed_nulls(t.columns)})" for t in published]
-    return _over(query, [*views, *(_released(block) for block in blocks)])
+    return _over(query, [*map(_stand_in, published), *(_released(block) for block in blocks)])
 
 
-def tail_sql(query: Query, blocks: Sequence[PreparedBlock]) -> str:
-    """Write the tail over nothing but the types of released tables: to be planned, never run."""
-    return _over(query, [_typed(block) for block in blocks])
+def tail_sql(query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()) -> str:
+    """Write the tail over nothing but the types of released tables: to be planned, never run.
+
+    Of ``stand_ins``, tables that must not be there, too, it has no more than the types.
+    """
+    return _over(query, [*map(_stand_in, stand_ins), *(_typed(block) for block in blocks)])
 
 
 def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefused:
@@ -75,6 +77,10 @@ def _released(block: PreparedBlock) -> str:
         for index, column in enumerate(block.released_columns)
     ]
     return f"{quote(block.name)} AS (SELECT {', '.join(selected)} FROM ({block.statement}))"
+
+
+def _stand_in(table: Table) -> str:
+    return f"{quote(table.name.table)} AS (SELECT {_typed_nulls(table.columns)})"
 
 
 def _typed(block: PreparedBlock) -> str:

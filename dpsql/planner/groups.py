@@ -1,0 +1,96 @@
+"""Decides what a question gets that gives no number of groups per unit: ``auto`` or a number.
+
+``auto`` is better wherever keys are unknown and its rounds answer the question; all others have
+the usual number. What decides is public: the block, its parameters, the mechanism that is asked
+for by name, and the composition of the account. So does what a question costs, and whether it is
+refused: nothing that the usual number answers is refused for want of a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
+from dpsql.ir.query import Block
+from dpsql.mechanisms.cascade import Cascade
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.cascade import cascade_options
+from dpsql.policy.parameters import AutomaticGroups, ContributionBounding
+
+FOUND = "auto, as no number is given and rounds can name its keys"
+"""What is said of a question that finds out by itself."""
+
+
+def with_groups_decided(
+    block: Block,
+    mechanism: str | None = None,
+    composition: Composition = Composition.ZCDP,
+    delta_for_conversion: float = CONVERSION_SHARE,
+) -> Block:
+    """Return the block with ``auto``, or else the usual number, where no number was given.
+
+    ``mechanism`` is the one that the statement asks for by name. A block that was given a number,
+    or ``auto`` by name, is returned as it is, and so is one that was decided before.
+    """
+    parameters = block.parameters
+    if not parameters.undecided:
+        return block
+    automatic = replace(block, parameters=parameters.with_automatic_groups)
+    objection = _objection(automatic, block.mechanism or mechanism, composition)
+    if objection is None:
+        objection = _obstacle(automatic, composition, delta_for_conversion)
+    if objection is None:
+        return replace(automatic, groups_chosen=FOUND)
+    return with_usual_groups(block, objection)
+
+
+def with_usual_groups(block: Block, why: str) -> Block:
+    """Return the block with the usual number of groups where none was given, and why."""
+    if not block.parameters.undecided:
+        return block
+    parameters = block.parameters.with_usual_groups
+    groups = parameters.max_groups_contributed
+    # A question without keys has one group, and nothing to be told.
+    chosen = f"{groups}, the usual number, as {why}" if block.keys else ""
+    return replace(block, parameters=parameters, groups_chosen=chosen)
+
+
+def _objection(block: Block, mechanism: str | None, composition: Composition) -> str | None:
+    """Say why a block is better answered with a number, or None; ``block`` has ``auto``."""
+    found = next(_without_rounds(block, mechanism), None)
+    if found is not None or mechanism == Cascade.name:
+        return found
+    return next(_preferences(block, composition), None)
+
+
+def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
+    """Yield what rounds are not for, or cannot keep."""
+    if block.known_domain:
+        yield "all groups are declared"
+    if block.top_k is not None:
+        yield "a top-k is asked for"
+    if any(aggregate.max_error is not None for aggregate in block.aggregates):
+        yield "the error of auto cannot be told beforehand, which max_error needs"
+    if mechanism not in (None, Cascade.name):
+        yield "a mechanism is asked for by name"
+
+
+def _preferences(block: Block, composition: Composition) -> Iterator[str]:
+    """Yield what a number does better, or what auto would leave undone."""
+    groups = block.parameters.max_groups_contributed
+    if isinstance(groups, AutomaticGroups) and groups.most == 1:
+        yield "the policy allows no more, so that nothing is to be found out"
+    if composition is Composition.BASIC:
+        yield "in an account of basic composition mechanisms with a number have an exact analysis"
+    if block.parameters.contribution_bounding is ContributionBounding.WEIGHT:
+        yield "contribution_bounding = weight is about a number"
+    if block.parameters.left_out_share > 0 and block.aggregates:
+        yield "what bounding leaves out is not told of auto, which left_out_share asks for"
+
+
+def _obstacle(block: Block, composition: Composition, delta_for_conversion: float) -> str | None:
+    """Say why no rounds can be planned for a block; None where they can."""
+    budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
+    options = cascade_options(block, budget)
+    return None if any(option.plan for option in options) else options[0].obstacle

@@ -1,0 +1,164 @@
+"""Which settings of bounds are worth a try for a question, and which looks tell them apart.
+
+A look tells of the settings that it was planned with. Of some measures one look tells of all: where
+what a unit has is a whole number of things, of which a cap keeps so many, the ladder of what is
+beyond the first says how many units have more than any cap (:func:`told_by_one_look`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.ir.measures import AggregateKind, MeasureKind
+from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
+from dpsql.ir.query import Block
+from dpsql.mechanisms.left_out import (
+    PARTS_OF_UNITS,
+    WHOLE_UNIT,
+    Ladder,
+    left_out_noise,
+)
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.left_out import told_subjects
+
+RUNG_CAPS: Final = (1, 2, 3, 5, 9, 17, 33)
+"""Caps that one look tells of all at once, as each is 1 above a rung; more cost nothing."""
+LOOKED_CAPS: Final = (1, 3, 9, 33)
+"""Caps that are tried where each takes a look of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSetting:
+    """How a question may bound what a unit contributes.
+
+    ``bounds`` are those of the values that are summed; None leaves them as the question has them.
+    """
+
+    groups: int
+    rows: int
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TuningLook:
+    """A look that is to be taken, beside the plan that it is of.
+
+    ``aggregate``, by index, and ``setting`` are what it tells of; ``setting`` is None where that is
+    all of them.
+    """
+
+    aggregate: int
+    plan: BlockPlan
+    subject: LookSubject
+    setting: CandidateSetting | None
+    most: int
+    ladder: Ladder | None
+
+    def priced(self, budget: QueryBudget, share: float, looks: int) -> LeftOutLook:
+        """Return the look for its part of ``share`` of a budget that so many looks divide.
+
+        Raises ``ParameterError`` where no noise in range is so cheap.
+        """
+        price = budget.part_for_looks(share, looks)
+        noise = left_out_noise(self.most, self.ladder, rho=price.rho, epsilon=price.epsilon)
+        return LeftOutLook(self.subject, noise)
+
+
+def tunable_aggregates(block: Block) -> tuple[int, ...]:
+    """List the aggregates, by index, that what bounds leave out can be told of: counts and sums."""
+    return tuple(
+        index
+        for index, aggregate in enumerate(block.aggregates)
+        if aggregate.quantile is None
+        and not aggregate.kind.composed
+        and block.measures[aggregate.measures[0]].adds_up
+    )
+
+
+def told_by_one_look(block: Block, aggregate: int) -> bool:
+    """Tell whether one look at an aggregate tells of all caps.
+
+    Of units in groups, that is caps on these; of rows without groups, caps on rows.
+    """
+    asked = block.aggregates[aggregate]
+    counted = block.measures[asked.measures[0]]
+    rows = asked.kind is AggregateKind.COUNT  # a number of units too, where each has one row
+    if block.keys:
+        return counted.kind is MeasureKind.UNITS and not rows
+    return rows and counted.kind is not MeasureKind.DISTINCT and counted.per_group is None
+
+
+def summed_aggregates(block: Block) -> tuple[int, ...]:
+    """List the sums, by index, of which other bounds of their values can be tried."""
+    return tuple(
+        index
+        for index, aggregate in enumerate(block.aggregates)
+        if aggregate.kind is AggregateKind.SUM
+        and block.measures[aggregate.measures[0]].per_group is None
+    )
+
+
+def usual_caps(block: Block, asked: int | None, most: int | None, *, rows: bool) -> tuple[int, ...]:
+    """List the caps that are tried where none are given: on rows, or else on groups.
+
+    ``asked`` is the question's own, ``most`` the policy's maximum.
+    """
+    at_once = all(told_by_one_look(block, index) for index in tunable_aggregates(block))
+    if rows != (not block.keys):
+        return (asked or 1,)
+    found = {*(RUNG_CAPS if at_once else LOOKED_CAPS), *([] if asked is None else [asked])}
+    if block.keys and block.known_domain:
+        most = min(block.domain_size, most or block.domain_size)
+    return tuple(sorted(cap for cap in found if most is None or cap <= most))
+
+
+def cap_of(block: Block, setting: CandidateSetting) -> int:
+    """Return the cap that one look tells of: on groups where there are any, else on rows."""
+    return setting.groups if block.keys else setting.rows
+
+
+def cap_looks(
+    settings: Iterable[CandidateSetting],
+    plans: Iterable[BlockPlan],
+    narrowest: BlockPlan,
+) -> tuple[TuningLook, ...]:
+    """List the looks that tell of caps, each with its plan.
+
+    ``narrowest`` is planned with a cap of 1. Measures that a cap cannot leave anything out of have
+    no look.
+    """
+    tried = list(zip(settings, plans, strict=True))
+    caps = [cap_of(narrowest.block, setting) for setting, _ in tried]
+    ladder = Ladder.of_caps(max(caps, default=1))
+    found: list[TuningLook] = []
+    for index in tunable_aggregates(narrowest.block):
+        if told_by_one_look(narrowest.block, index):
+            subject, most = _told(narrowest, index)
+            if most is not None:
+                found.append(TuningLook(index, narrowest, subject, None, most, ladder))
+            continue
+        for setting, plan in tried:
+            subject, most = _told(plan, index)
+            if most is not None:
+                found.append(TuningLook(index, plan, subject, setting, most, None))
+    return tuple(found)
+
+
+def _told(plan: BlockPlan, aggregate: int) -> tuple[LookSubject, int | None]:
+    """Return what to look at of an aggregate, and what a unit may add to it if that is told."""
+    subject = plan.subject_of(plan.block.aggregates[aggregate])
+    assert subject is not None
+    return subject, told_subjects(plan).get(subject)
+
+
+def bound_looks(
+    settings: Iterable[CandidateSetting], plans: Iterable[BlockPlan], aggregate: int
+) -> tuple[TuningLook, ...]:
+    """List the looks that tell which part of the values of a sum lies outside of bounds."""
+    found = []
+    for setting, plan in zip(settings, plans, strict=True):
+        subject = LookSubject(plan.block.aggregates[aggregate].measures[0], clamped=True)
+        found.append(TuningLook(aggregate, plan, subject, setting, WHOLE_UNIT, PARTS_OF_UNITS))
+    return tuple(found)

@@ -1,0 +1,163 @@
+"""Ways to read an answer: rows, columns, and tables of other libraries. None asks anything."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accuracy.intervals import Interval
+from dpsql.core.formatting import printable
+from dpsql.core.plain import plain_whole
+from dpsql.core.schema import fold
+from dpsql.errors import ParameterError
+from dpsql.results.frames import AnswerTable
+from dpsql.results.rows import AddedColumn, Answer, Row
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+class ReadableAnswer(ABC):
+    """What an answer offers to whoever reads it: rows as Python's values, and data frames."""
+
+    def __init__(self, answer: Answer, width: int) -> None:
+        self._answer = answer
+        self._width = width
+        self._unread: Iterator[Row] | None = None
+
+    @abstractmethod
+    def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
+        """Compute confidence intervals for the noisy columns."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return self._answer.names[: self._width]
+
+    @property
+    def types(self) -> list[str]:
+        """The DuckDB types of the columns."""
+        return self._answer.types[: self._width]
+
+    def fetchall(self) -> list[Row]:
+        """Collect all rows as tuples of Python values, whatever ``fetchone`` has read."""
+        return self._answer.fetchall(self._width)
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, or None after the last; each call reads one."""
+        if self._unread is None:
+            self._unread = iter(self)
+        return next(self._unread, None)
+
+    def __len__(self) -> int:
+        return len(self.fetchall())
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.fetchall())
+
+    @overload
+    def __getitem__(self, which: str) -> list[Any]: ...
+    @overload
+    def __getitem__(self, which: SupportsIndex) -> Row: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Row]: ...
+    def __getitem__(self, which: str | SupportsIndex | slice) -> list[Any] | Row:
+        """Return a column's values by its name, a row by its number, or rows by a slice.
+
+        Raises ``ParameterError`` for what the answer does not have.
+        """
+        if isinstance(which, str):
+            return self._answer.column(self._position(which))
+        if isinstance(which, slice):
+            return self.fetchall()[which]
+        rows, place = self.fetchall(), plain_whole(which)
+        if place is None or not -len(rows) <= place < len(rows):
+            raise ParameterError(
+                "this is neither a column of the answer nor the number of a row",
+                code="no_such_row",
+                hint=f"It has {len(rows)} rows, the first of them number 0.",
+            )
+        return rows[place]
+
+    def _position(self, name: str) -> int:
+        for same in (str, fold):  # as DuckDB finds a column; one spelled exactly so goes first
+            for position, column in enumerate(self.columns):
+                if same(column) == same(name):
+                    return position
+        raise ParameterError(
+            f"the answer has no column {printable(name, 40)}",
+            code="column_not_in_answer",
+            hint=f"Columns: {', '.join(printable(c, 40) for c in self.columns)}.",
+        )
+
+    def arrow(self, *, intervals: bool = False, confidence: float = 0.95) -> pyarrow.Table:
+        """Return a pyarrow Table; ``intervals`` adds columns as in :meth:`df`.
+
+        What Arrow has no type for is text, and integers of 128 bits are decimals if they fit.
+        Raises ``InterfaceError`` if pyarrow is not installed, and for infinite dates.
+        """
+        return self._table(intervals, confidence).pyarrow()
+
+    def df(self, *, intervals: bool = False, confidence: float = 0.95) -> pandas.DataFrame:
+        """Return a pandas DataFrame.
+
+        With ``intervals``, each noisy column ``n`` is followed by ``n_low`` and ``n_high``, the
+        ends of its confidence intervals. Raises ``InterfaceError`` as :meth:`arrow` does, and
+        ``ParameterError`` unless 0 < confidence < 1.
+        """
+        return self._table(intervals, confidence).pandas()
+
+    def pl(self, *, intervals: bool = False, confidence: float = 0.95) -> polars.DataFrame:
+        """Return a polars DataFrame. Arguments, types and errors are those of :meth:`arrow`."""
+        return self._table(intervals, confidence).polars()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface, of the types of :meth:`arrow`.
+
+        That is how polars, pyarrow, DuckDB and others read an answer that they are given.
+        """
+        return self._table(intervals=False, confidence=0.95).stream()
+
+    to_pandas = fetchdf = df
+    to_polars = pl
+    to_arrow = arrow
+
+    def ends(self, confidence: float = 0.95) -> dict[str, tuple[AddedColumn, AddedColumn]]:
+        """Return the ends of noisy columns' intervals as columns, under names that are free."""
+        taken, types = {fold(name) for name in self.columns}, self.types
+        found: dict[str, tuple[AddedColumn, AddedColumn]] = {}
+        for name, interval in self.intervals(confidence).items():
+            place = self.columns.index(name)
+            found[name] = (
+                _end(place, f"{name}_low", types[place], interval.low, taken),
+                _end(place, f"{name}_high", types[place], interval.high, taken),
+            )
+        return found
+
+    def _table(self, intervals: bool, confidence: float) -> AnswerTable:
+        ends: Mapping[str, tuple[AddedColumn, AddedColumn]] = (
+            self.ends(confidence) if intervals else {}
+        )
+        return AnswerTable(
+            self._answer, self._width, [column for pair in ends.values() for column in pair]
+        )
+
+
+def _end(
+    after: int, name: str, type_: str, ends: NDArray[np.float64], taken: set[str]
+) -> AddedColumn:
+    """Build one end of a column's intervals: whole where the column is, None for NULL."""
+    whole = type_ == "BIGINT"
+    numbered = (f"{name}_{number}" for number in count(1))
+    free = name if fold(name) not in taken else next(n for n in numbered if fold(n) not in taken)
+    taken.add(fold(free))
+    values = [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]
+    return AddedColumn(after, free, "BIGINT" if whole else "DOUBLE", values)

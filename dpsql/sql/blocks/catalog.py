@@ -1,0 +1,159 @@
+"""The catalog as statements see it: tables and columns that DESCRIBE shows, and no others.
+
+``information_schema`` and DuckDB's functions of its catalog stand for constants that are written
+from the policy and the schema, so that a statement over them reads no table at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from sqlglot import exp, parse_one
+
+from dpsql.core.quoting import literal, quote
+from dpsql.core.schema import Schema, Table, fold
+from dpsql.policy.model import Policy
+from dpsql.sql.syntax.dialect import PrivateDuckDB
+
+MAIN_SCHEMA: Final = "main"
+"""The schema that all tables are in, as far as anybody can see."""
+
+_Value: TypeAlias = str | int | bool | None
+_Rows: TypeAlias = Iterator[tuple[_Value, ...]]
+_VARCHAR, _INTEGER, _BOOLEAN = "VARCHAR", "INTEGER", "BOOLEAN"
+
+_TABLES: Final = {
+    "table_catalog": _VARCHAR,
+    "table_schema": _VARCHAR,
+    "table_name": _VARCHAR,
+    "table_type": _VARCHAR,
+}
+_COLUMNS: Final = {
+    "table_catalog": _VARCHAR,
+    "table_schema": _VARCHAR,
+    "table_name": _VARCHAR,
+    "column_name": _VARCHAR,
+    "ordinal_position": _INTEGER,
+    "column_default": _VARCHAR,
+    "is_nullable": _VARCHAR,
+    "data_type": _VARCHAR,
+}
+_SCHEMATA: Final = {"catalog_name": _VARCHAR, "schema_name": _VARCHAR}
+_DUCKDB_TABLES: Final = {
+    "database_name": _VARCHAR,
+    "schema_name": _VARCHAR,
+    "table_name": _VARCHAR,
+    "internal": _BOOLEAN,
+    "temporary": _BOOLEAN,
+    "column_count": _INTEGER,
+}
+_DUCKDB_COLUMNS: Final = {
+    "database_name": _VARCHAR,
+    "schema_name": _VARCHAR,
+    "table_name": _VARCHAR,
+    "column_name": _VARCHAR,
+    "column_index": _INTEGER,
+    "internal": _BOOLEAN,
+    "column_default": _VARCHAR,
+    "is_nullable": _BOOLEAN,
+    "data_type": _VARCHAR,
+}
+
+
+def tables_of_policy(policy: Policy, schema: Schema) -> list[Table]:
+    """List the tables that an analyst may name, as the database spells them, by name."""
+    return [schema[name] for name in sorted(policy.tables) if name in schema]
+
+
+def place_catalog(tree: exp.Query, policy: Policy, schema: Schema) -> None:
+    """Put constants in the place of the catalog's tables; ``tree`` is changed."""
+    for table in list(tree.find_all(exp.Table)):
+        known = _known(table)
+        if known is None:
+            continue
+        types, rows = known
+        alias = table.alias or _name(table)
+        constants = exp.Subquery(
+            this=parse_one(
+                _constants(types, list(rows(policy.dataset, tables_of_policy(policy, schema)))),
+                dialect=PrivateDuckDB(),
+            ),
+            alias=table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(alias)),
+        )
+        for node in constants.this.walk():
+            node.meta.clear()  # places in a text that nobody has written
+        table.replace(constants)
+
+
+def _known(
+    table: exp.Table,
+) -> tuple[Mapping[str, str], Callable[[str, list[Table]], _Rows]] | None:
+    """Find what a reference to the catalog stands for; None for all other tables."""
+    if any(value for part, value in table.args.items() if part not in ("this", "db", "alias")):
+        return None
+    if isinstance(table.this, exp.Anonymous):
+        plain = not table.db and not table.this.expressions
+        return _FUNCTIONS.get(_name(table)) if plain else None
+    if fold(table.db) != "information_schema":
+        return None
+    return _VIEWS.get(_name(table))
+
+
+def _name(table: exp.Table) -> str:
+    return fold(table.this.name)
+
+
+def _constants(types: Mapping[str, str], rows: Sequence[tuple[_Value, ...]]) -> str:
+    columns = ", ".join(f"CAST({quote(c)} AS {type_}) AS {quote(c)}" for c, type_ in types.items())
+    shown = rows or [(None,) * len(types)]
+    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in shown)
+    source = f"(VALUES {values}) AS listed({', '.join(map(quote, types))})"
+    return f"SELECT {columns} FROM {source}{'' if rows else ' WHERE FALSE'}"
+
+
+def _literal(value: _Value) -> str:
+    if value is None:
+        return "NULL"
+    return literal(value) if isinstance(value, str) else str(value).upper()
+
+
+def _tables(catalog: str, tables: list[Table]) -> _Rows:
+    for table in tables:
+        yield catalog, table.name.schema, table.name.table, "BASE TABLE"
+
+
+def _columns(catalog: str, tables: list[Table]) -> _Rows:
+    for table in tables:
+        for place, column in enumerate(table.columns, 1):
+            where = (catalog, table.name.schema, table.name.table)
+            yield *where, column.name, place, None, "YES", column.type
+
+
+def _schemata(catalog: str, tables: list[Table]) -> _Rows:
+    others = {table.name.schema for table in tables if not table.name.in_main}
+    for schema in (MAIN_SCHEMA, *sorted(others)):
+        yield catalog, schema
+
+
+def _duckdb_tables(catalog: str, tables: list[Table]) -> _Rows:
+    for table in tables:
+        yield catalog, table.name.schema, table.name.table, False, False, len(table.columns)
+
+
+def _duckdb_columns(catalog: str, tables: list[Table]) -> _Rows:
+    for table in tables:
+        for place, column in enumerate(table.columns, 1):
+            where = (catalog, table.name.schema, table.name.table)
+            yield *where, column.name, place, False, None, True, column.type
+
+
+_VIEWS: Final = {
+    "tables": (_TABLES, _tables),
+    "columns": (_COLUMNS, _columns),
+    "schemata": (_SCHEMATA, _schemata),
+}
+_FUNCTIONS: Final = {
+    "duckdb_tables": (_DUCKDB_TABLES, _duckdb_tables),
+    "duckdb_columns": (_DUCKDB_COLUMNS, _duckdb_columns),
+}
