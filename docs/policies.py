@@ -97,6 +97,30 @@ BOUNDS = """\
 Bounds and domains come from public knowledge, from what a value *can* be. Taken from the data, from
 what it happens to be, they reveal it, and no noise covers that.
 
+## Tables of other schemas
+
+A name without a dot is that of a table in the schema `main`. Others have their schema in front, in
+`tables` and in `links`:
+
+```yaml
+version: 1
+dataset: shop
+tables:
+  customers:
+    privacy_unit: { name: customer, column: id }
+  mart.sales:
+    privacy_unit: { name: customer, column: customer_id }
+  '"old mart".items': {}
+links:
+  - '"old mart".items.sale -> mart.sales.id'
+```
+
+A part that has a dot or begins with a quote itself stands in double quotes, which double inside:
+`'"my.table"'` is a table of `main`, and never `table` of the schema `my`. As keys of YAML, such
+names need single quotes around them. Letter case does not matter, and `main.customers` is
+`customers`: two spellings of one table are refused. Schemas that are called `memory`, `system` or
+`temp` cannot be used, as DuckDB has databases of these names.
+
 ## Editors
 
 `dpsql schema --output policies.schema.json` writes a JSON schema of this format. Editors that

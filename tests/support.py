@@ -13,7 +13,7 @@ import duckdb
 from attacks import GRID, PLAYS, VIEWS
 
 import dpsql
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Column, Schema
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
@@ -160,7 +160,8 @@ def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:
     twin = duckdb.connect(":memory:", config={"threads": "1"})
     for table in schema.values():
         columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
-        twin.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+        twin.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table.name.schema)}")
+        twin.execute(f"CREATE TABLE {quote_table(table.name)} ({columns})")
 
     def bind(sql: str) -> tuple[Column, ...]:
         found = twin.sql(sql)

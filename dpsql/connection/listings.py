@@ -11,6 +11,7 @@ from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import Place, UnknownName
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.policy.parameters import (
@@ -140,15 +141,17 @@ def _row(name: str, spent: float, limit: float | None) -> tuple[object, ...]:
 
 def table_listing(policy: Policy) -> Listing:
     """List the tables an analyst may use: those of the policy, no others exist."""
-    listed = sorted(policy.tables.values(), key=lambda table: fold(table.name))
-    return Listing(TABLE_COLUMNS, [(t.name, _access(t), policy.unit_name(t)) for t in listed])
+    listed = sorted(
+        policy.tables.values(), key=lambda table: (not table.name.in_main, table.name.key)
+    )
+    return Listing(TABLE_COLUMNS, [(str(t.name), _access(t), policy.unit_name(t)) for t in listed])
 
 
 def all_table_listing(policy: Policy, schema: Schema) -> Listing:
     """List the tables an analyst may use with their columns, as DuckDB's SHOW ALL TABLES does."""
     rows: list[tuple[object, ...]] = [
         (
-            *(policy.dataset, MAIN_SCHEMA, table.name),
+            *(policy.dataset, table.name.schema, table.name.table),
             *([column.name for column in table.columns], [c.type for c in table.columns]),
             False,
         )
@@ -163,13 +166,17 @@ def database_listing(policy: Policy) -> Listing:
 
 
 def schema_listing(policy: Policy) -> Listing:
-    """List the one schema there is, in which everybody is already."""
-    return Listing(SCHEMA_COLUMNS, [(policy.dataset, MAIN_SCHEMA)])
+    """List the schemas that the policy has tables of, and ``main``, where everybody is."""
+    others = {name.schema for name in policy.names if not name.in_main}
+    schemas = [MAIN_SCHEMA, *sorted(others)]
+    return Listing(SCHEMA_COLUMNS, [(policy.dataset, schema) for schema in schemas])
 
 
-def table_info_listing(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
+def table_info_listing(
+    policy: Policy, schema: Schema, name: TableName | None, written: str, place: Place
+) -> Listing:
     """List a table's columns as DuckDB's ``table_info`` does. Raises as ``column_listing``."""
-    columns = _table_of(policy, schema, name, place)[1].columns
+    columns = _table_of(policy, schema, name, written, place)[1].columns
     rows: list[tuple[object, ...]] = [
         (number, column.name, column.type, False, None, False)
         for number, column in enumerate(columns)
@@ -225,26 +232,33 @@ def parameter_listing(policy: Policy, layers: Iterable[Layer], only: str | None 
     return Listing(PARAMETER_COLUMNS, rows)
 
 
-def column_listing(policy: Policy, schema: Schema, name: str, place: Place) -> Listing:
+def column_listing(
+    policy: Policy, schema: Schema, name: TableName | None, written: str, place: Place
+) -> Listing:
     """List the columns of a table and what the policy declares about each.
 
+    ``written`` is its name as in the statement; ``name`` is None if that is of another database.
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
     """
-    table, found = _table_of(policy, schema, name, place)
+    table, found = _table_of(policy, schema, name, written, place)
     return Listing(COLUMN_COLUMNS, [_described(policy, table, each) for each in found.columns])
 
 
-def _table_of(policy: Policy, schema: Schema, name: str, place: Place) -> tuple[TablePolicy, Table]:
-    table = policy.table(name)
+def _table_of(
+    policy: Policy, schema: Schema, name: TableName | None, written: str, place: Place
+) -> tuple[TablePolicy, Table]:
+    table = None if name is None else policy.table(name)
     if table is None:
-        names = tuple(sorted(t.name for t in policy.tables.values()))
+        names = tuple(sorted(map(str, policy.names)))
+        namesake = None if name is None else only_namesake(name, policy.names)
+        close = suggestion(written, names) if namesake is None else f"Did you mean {namesake}?"
         raise UnknownName(
-            f"there is no table {name[:80]}",
+            f"there is no table {written[:80]}",
             code="unknown_table",
             place=place,
-            hint=suggestion(name, names) or f"Tables: {', '.join(names)}.",
+            hint=close or f"Tables: {', '.join(names)}.",
         )
-    return table, schema[fold(table.name)]
+    return table, schema[table.name.key]
 
 
 def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[object, ...]:

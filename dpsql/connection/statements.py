@@ -13,7 +13,8 @@ from dpsql.connection.answering import Answerer
 from dpsql.connection.listings import Layer, Listing
 from dpsql.connection.tuning import Tuner, TuningRequest
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
-from dpsql.core.schema import Column, fold
+from dpsql.core.schema import Column, rules_of
+from dpsql.core.table_name import TableName, written
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import Policy
@@ -233,21 +234,27 @@ class Statements:
                 return listings.database_listing(self._policy)
             case Show(ShowSubject.SCHEMAS):
                 return listings.schema_listing(self._policy)
-            case Describe(table, place, engine=True):
-                schema = self._answerer.engine.schema()
-                return listings.table_info_listing(self._policy, schema, table, place)
-            case Describe(table, place) if self._is_view(table):
-                return listings.view_column_listing(self._answerer.views.prepared(table))
-            case Describe(table, place):
-                schema = self._answerer.engine.schema()
-                return listings.column_listing(self._policy, schema, table, place)
+            case Describe():
+                return self._columns_of(statement)
         raise AssertionError("every statement has been answered")
 
-    def _is_view(self, name: str) -> bool:
+    def _columns_of(self, statement: Describe) -> Listing:
+        """List the columns of a table or a view."""
+        engine = self._answerer.engine
+        schema = engine.schema()
+        name = rules_of(schema, engine.catalog, self._policy.names).named(statement.names)
+        shown, place = written(*statement.names), statement.place
+        if statement.engine:
+            return listings.table_info_listing(self._policy, schema, name, shown, place)
+        if name is not None and self._is_view(name):
+            return listings.view_column_listing(self._answerer.views.prepared(name.table))
+        return listings.column_listing(self._policy, schema, name, shown, place)
+
+    def _is_view(self, name: TableName) -> bool:
         """Tell whether a name is of a view that may be read, and hidden by no table."""
         if self._policy.table(name) is not None or not self._answerer.has_ledger:
             return False
-        return any(fold(view.name) == fold(name) for view in self._answerer.views.all())
+        return any(TableName(view.name) == name for view in self._answerer.views.all())
 
     def _created(self, statement: CreateView) -> Listing:
         """Create a view, or tell what it would be."""

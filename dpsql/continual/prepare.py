@@ -16,7 +16,8 @@ from dpsql.continual.listing_plan import ListingPlan, plan_continual
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
-from dpsql.core.schema import Column, base_type, fold, is_moment
+from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
+from dpsql.core.table_name import NameRules
 from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
@@ -29,9 +30,10 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
-from dpsql.sql.syntax.parse import parse, understood
+from dpsql.sql.syntax.parse import understood
 
 AS_OF: Final = "as_of"
 """The column of every view that holds the wall time at which a step ended."""
@@ -108,7 +110,7 @@ class ViewPreparer:
         Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
         """
         with understood():
-            _, table = timed_table(parse(text), self._policy)
+            _, table = timed_table(parsed(text, self._rules()), self._policy)
         assert table.time is not None
         return table.time
 
@@ -138,7 +140,7 @@ class ViewPreparer:
     def _short_lived(self, definition: ViewDefinition) -> bool:
         """Tell whether units are of periods that all lie within one step each."""
         with understood():
-            _, table = timed_table(parse(definition.text), self._policy)
+            _, table = timed_table(parsed(definition.text, self._rules()), self._policy)
         unit, time = table.privacy_unit, table.time
         if unit is None or unit.per is None or time is None:
             return False
@@ -163,7 +165,7 @@ class ViewPreparer:
         """
         text = definition.text
         with understood():
-            tree = parse(text)
+            tree = parsed(text, self._rules())
             alias, table = timed_table(tree, self._policy)
             assert table.time is not None
             type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
@@ -181,6 +183,7 @@ class ViewPreparer:
                 self._engine.bind,
                 self._dialect,
                 partial(with_usual_groups, why=_ALL_STEPS),
+                catalog=self._engine.catalog,
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
             raise no_view(
@@ -195,8 +198,12 @@ class ViewPreparer:
             )
         return query
 
+    def _rules(self) -> NameRules:
+        """Tell how queries name tables."""
+        return rules_of(self._engine.schema(), self._engine.catalog, self._policy.names)
+
     def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
-        found = self._engine.schema()[fold(table.name)].column(time.column)
+        found = self._engine.schema()[table.name.key].column(time.column)
         if found is None or not is_moment(found.type):
             raise no_view(
                 f"the time column of {table.name} is no date and no timestamp",

@@ -14,6 +14,7 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.continual.prepare import AS_OF, PreparedView
 from dpsql.continual.publication import GroupTexts, StepRelease
 from dpsql.core.quoting import quote
+from dpsql.core.table_name import TableName
 from dpsql.pipeline.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP
 
@@ -39,7 +40,7 @@ class ViewRows:
             stay.cursor.execute(
                 f"CREATE TABLE {table} AS SELECT {', '.join(selected)} FROM {_ROWS}"
             )
-        stay.own.add(name)
+        stay.own.add(TableName(name))
 
 
 def view_rows(view: PreparedView, releases: Iterable[StepRelease]) -> ViewRows:

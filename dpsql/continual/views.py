@@ -35,6 +35,7 @@ from dpsql.continual.rows import ViewRows, view_rows
 from dpsql.continual.state import ViewState
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Table, fold
+from dpsql.core.table_name import read_parts
 from dpsql.engines.base import ArrowStream, Engine, Run, Scratch
 from dpsql.errors import (
     EngineError,
@@ -310,19 +311,20 @@ class Views:
     # -- reading what was published -----------------------------------------------------------
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the columns of all views that the policy still allows, by folded name."""
+        """Return the columns of all views that the policy still allows, by their names' keys."""
         found = {}
         for view in self.all():
             try:
                 shown = self._planned(view).shown
             except (QueryRefused, UnknownName, ParameterError):  # the policy is another now
                 continue
-            found[fold(view.name)] = Table(view.name, shown)
+            table = Table(view.name, shown)
+            found[table.name.key] = table
         return found
 
     def load(self, name: str, stay: Stay) -> None:
-        """Make the table of a view in a room, as it is published now."""
-        view = self.named(name)
+        """Make the table of a view, by its key, in a room, as it is published now."""
+        view = self.named("".join(read_parts(name)))
         version = view.record.stream, len(view.record.published)
         made = self._made.setdefault(stay, {})
         if made.get(view.name) != version:

@@ -113,7 +113,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "statement_not_allowed": "Something other than a query inside a query.",
         "subquery_over_private_rows": "A condition on private rows that looks at other private "
         "rows.",
-        "table_form_not_allowed": "A private table with a schema, a sample, a pivot or a version.",
+        "table_form_not_allowed": "A private table with a sample, a pivot or a version.",
         "table_function": "A function in FROM that could read files, catalogs or settings.",
         "tail_too_large": "Constants, or columns repeated in each other, that take more memory or "
         "time than there is.",

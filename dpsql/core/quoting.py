@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dpsql.core.table_name import TableName
+
 
 def quote(name: str) -> str:
     """Write a quoted identifier.
@@ -10,6 +12,15 @@ def quote(name: str) -> str:
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def quote_table(name: TableName) -> str:
+    """Write the name of a table, with its schema unless that is ``main``.
+
+    >>> quote_table(TableName("a.b")), quote_table(TableName("b", "a"))
+    ('"a.b"', '"a"."b"')
+    """
+    return quote(name.table) if name.in_main else f"{quote(name.schema)}.{quote(name.table)}"
 
 
 def literal(value: object) -> str:

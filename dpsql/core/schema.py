@@ -1,20 +1,20 @@
 """What dpsql knows of a database: table names, column names and column types, never a row.
 
-A schema is a mapping from folded table name to :class:`Table`. Types are DuckDB's own text
+A schema is a mapping from a table's key to :class:`Table`. Types are DuckDB's own text
 (``BIGINT``, ``VARCHAR``, ``DECIMAL(18,3)``); every engine translates its types to that text.
 """
 
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
-_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+from dpsql.core.table_name import NameRules, TableName
+from dpsql.core.table_name import fold as fold
 
 INTEGER_BITS: Mapping[str, tuple[bool, int]] = {
     "TINYINT": (True, 8),
@@ -59,14 +59,6 @@ _ALIASES: Mapping[str, str] = {
 }
 
 
-def fold(name: str) -> str:
-    """Return the form under which DuckDB compares two identifiers: ASCII letters in lower case.
-
-    Only ASCII: to DuckDB ``É`` and ``é`` are two different columns, so they are to us.
-    """
-    return name.lower() if name.isascii() else name.translate(_FOLD)
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column's name, as the database spells it, and its DuckDB type text.
@@ -95,25 +87,39 @@ class LeftOut:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Table:
-    """A table or view and its columns in order.
+    """A table or view and its columns in order. A name that is a text has no schema.
 
     One that is ``unreadable`` cannot be listed in a policy. ``left_out`` are columns it has in the
     database and not here.
     """
 
-    name: str
+    name: TableName
     columns: tuple[Column, ...]
     is_view: bool = False
     unreadable: Remark | None = None
     left_out: tuple[LeftOut, ...] = ()
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        name: TableName | str,
+        columns: tuple[Column, ...],
+        is_view: bool = False,
+        unreadable: Remark | None = None,
+        left_out: tuple[LeftOut, ...] = (),
+    ) -> None:
+        known: dict[str, object] = {
+            "name": TableName.of(name),
+            "columns": columns,
+            "is_view": is_view,
+        }
+        known |= {"unreadable": unreadable, "left_out": left_out}
         # Of two columns with one name, the first.
-        by_name = {fold(column.name): column for column in reversed(self.columns)}
-        object.__setattr__(self, "_by_name", by_name)
+        known["_by_name"] = {fold(column.name): column for column in reversed(columns)}
+        for each, value in known.items():
+            object.__setattr__(self, each, value)
 
     def column(self, name: str) -> Column | None:
         """Find the column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
@@ -121,12 +127,17 @@ class Table:
 
 
 Schema: TypeAlias = Mapping[str, Table]
-"""Folded table name -> Table."""
+"""Key of a table's name -> Table."""
 
 
 def schema_of(*tables: Table) -> Schema:
-    """Return the schema holding these tables, keyed by folded name."""
-    return {fold(table.name): table for table in tables}
+    """Return the schema holding these tables, by the keys of their names."""
+    return {table.name.key: table for table in tables}
+
+
+def rules_of(schema: Schema, catalog: str, listed: Iterable[TableName]) -> NameRules:
+    """Tell how names of tables are read in a database of that name, of which some are listed."""
+    return NameRules.of((table.name for table in schema.values()), catalog, listed)
 
 
 @lru_cache(maxsize=1024)

@@ -1,9 +1,10 @@
 """A DuckDB of our own, with the owner's data attached to it for reading.
 
 Generated SQL must mean the same whatever the owner's file holds: a macro called ``sum``, a type
-called ``JSON``, another schema. So it runs in a database of ours, in memory, where the owner's
-catalog is attached and is not searched for anything. All that SQL finds there are views of ours:
-one for each table and view of the owner's main schema, of the columns and types dpsql knows.
+called ``JSON``, a schema that is searched first. So it runs in a database of ours, in memory, where
+the owner's catalog is attached and is not searched for anything. All that SQL finds there are views
+of ours: one for each table and view of the owner's, in a schema of the same name, of the columns
+and types dpsql knows. Names alone mean our schema ``main`` and no other.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.formatting import printable
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote, quote_table
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
+from dpsql.core.table_name import TableName
 from dpsql.engines.plans import Plan, plan_of
 from dpsql.engines.types import is_scalar, plain_type
-from dpsql.engines.views import DATA
+from dpsql.engines.views import DATA, owned
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
 _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
+# A schema of such a name could not be told from a database of the engine's.
+_DATABASES = frozenset({"memory", "system", "temp"})
 
 
 def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:
@@ -98,14 +102,15 @@ def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:
     return tuple(_published(connection, *found) for found in _owned(connection))
 
 
-def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, bool]]:
+def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, bool]]:
     """List the owner's tables and views, by name, with whether it is a view."""
-    return connection.execute(
-        "SELECT table_name, false FROM duckdb_tables() "
-        f"WHERE database_name = '{DATA}' AND schema_name = 'main' UNION ALL "
-        "SELECT view_name, true FROM duckdb_views() "
-        f"WHERE database_name = '{DATA}' AND schema_name = 'main' AND NOT internal ORDER BY 1"
+    rows = connection.execute(
+        "SELECT table_name, schema_name, false FROM duckdb_tables() "
+        f"WHERE database_name = '{DATA}' UNION ALL "
+        "SELECT view_name, schema_name, true FROM duckdb_views() "
+        f"WHERE database_name = '{DATA}' AND NOT internal ORDER BY 1, 2"
     ).fetchall()
+    return [(TableName(table, schema), is_view) for table, schema, is_view in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +129,18 @@ class _Source:
         return f"{cast} AS {quote(self.name)}"
 
 
-def _published(connection: duckdb.DuckDBPyConnection, name: str, is_view: bool) -> Table:
-    if fold(name).startswith(INTERNAL_PREFIX):
+def _published(connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool) -> Table:
+    if _is_reserved(name.table) or _is_reserved(name.schema):
         reason = f"has a name that begins with {INTERNAL_PREFIX}, which is reserved"
         return Table(name, (), is_view, Remark(reason, _RENAME))
+    if fold(name.schema) in _DATABASES:
+        return Table(name, (), is_view, _NAMED_LIKE_DATABASE)
     try:
         sources = _sources(connection, name)
         used = [(i, source) for i, source in enumerate(sources) if source.plain is not None]
         if not used:
             return Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources)))
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS memory.{quote(name.schema)}")
         connection.execute(_view_sql(name, sources, used))
         columns = _columns(connection, name)
     except duckdb.Error:
@@ -141,6 +149,9 @@ def _published(connection: duckdb.DuckDBPyConnection, name: str, is_view: bool) 
 
 
 _NO_COLUMN = Remark("has no column that dpsql can read", "Leave it out of the policy.")
+_NAMED_LIKE_DATABASE = Remark(
+    "is in a schema that is called like a database of the engine's own", "Rename that schema."
+)
 _DOES_NOT_BIND = Remark(
     "cannot be read: what it is made of does not exist, or cannot be reached",
     "Look at its definition. A view may use tables of its own database file alone, and nothing "
@@ -148,15 +159,17 @@ _DOES_NOT_BIND = Remark(
 )
 
 
-def _sources(connection: duckdb.DuckDBPyConnection, name: str) -> list[_Source]:
-    found = connection.sql(f"SELECT * FROM {DATA}.main.{quote(name)}")
+def _sources(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[_Source]:
+    found = connection.sql(f"SELECT * FROM {owned(name)}")
     return [
         _Source(column, type_, None if _is_reserved(column) else plain_type(type_))
         for column, type_ in zip(found.columns, found.types, strict=True)
     ]
 
 
-def _view_sql(name: str, sources: Sequence[_Source], used: Sequence[tuple[int, _Source]]) -> str:
+def _view_sql(
+    name: TableName, sources: Sequence[_Source], used: Sequence[tuple[int, _Source]]
+) -> str:
     """Write our view.
 
     Columns are named by position, so that no name of the owner's means another.
@@ -164,14 +177,14 @@ def _view_sql(name: str, sources: Sequence[_Source], used: Sequence[tuple[int, _
     places = ", ".join(quote(_place(position)) for position in range(len(sources)))
     selected = ", ".join(source.selected(position) for position, source in used)
     return (
-        f"CREATE OR REPLACE VIEW memory.main.{quote(name)} AS "
-        f"SELECT {selected} FROM {DATA}.main.{quote(name)} AS {quote(DATA)}({places})"
+        f"CREATE OR REPLACE VIEW memory.{quote(name.schema)}.{quote(name.table)} AS "
+        f"SELECT {selected} FROM {owned(name)} AS {quote(DATA)}({places})"
     )
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Column, ...]:
+def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Column, ...]:
     """Return the columns of our view as the engine understands it."""
-    sql = f"SELECT * FROM {quote(name)}"
+    sql = f"SELECT * FROM {quote_table(name)}"
     found = connection.sql(sql)
     collated = _collated(plan_of(connection, sql), len(found.columns))
     return tuple(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column, Remark, Schema
+from dpsql.core.table_name import TableName
 
 
 class ArrowStream(Protocol):
@@ -135,7 +136,7 @@ class Run(PrivateReader, Protocol):
         """End the watch over the time."""
 
     def stream(self, table: str) -> ArrowStream:
-        """Stream all rows of a public table. Raises ``EngineError`` with a fixed text."""
+        """Stream all rows of a public table, by its key. Raises ``EngineError``: a fixed text."""
 
 
 class Engine(Protocol):
@@ -145,17 +146,22 @@ class Engine(Protocol):
     def dialect(self) -> str:
         """The name of the dialect that generated SQL is to be written in."""
 
+    @property
+    def catalog(self) -> str:
+        """The name of the database itself, which may stand before that of a schema."""
+
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         """Give up every way to change settings or to reach files and the network; idempotent.
 
-        What ``tables`` read is left, and is proved to be readable. ``memory`` is how much the
-        engine may take from then on. Raises ``InterfaceError`` if it is not readable, or too much.
+        What ``tables``, keys of the schema, read is left, and is proved to be readable. ``memory``
+        is how much the engine may take from then on. Raises ``InterfaceError`` if it is not
+        readable, or too much.
         """
 
     def schema(self) -> Schema:
         """Return the tables of the database."""
 
-    def definition(self, table: str) -> Definition:
+    def definition(self, table: TableName) -> Definition:
         """Describe what a table or view of the schema is made of."""
 
     def bind(self, sql: str) -> tuple[Column, ...]:

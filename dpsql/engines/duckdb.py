@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import (
     INTEGER_BITS,
     Column,
@@ -31,6 +31,7 @@ from dpsql.core.schema import (
     fold,
     schema_of,
 )
+from dpsql.core.table_name import TableName
 from dpsql.engines.attached import attached, publish
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
@@ -52,6 +53,7 @@ _GUESSED = Remark(
 # Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
 # have months, decimals and huge integers too many digits: those go through Arrow.)
 _DIALECT = "duckdb"
+_TAKEN = frozenset({"main", "system", "temp"})  # names that DuckDB gives no database
 _NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
 
 
@@ -66,6 +68,7 @@ class DuckDBEngine:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._is_file = path is not None
+        self._catalog = _catalog_of(path)
         self._spill = Spill()
         self._connection = attached(Path(path) if path is not None else None, self._spill.directory)
         self._twin: Twin | None = None
@@ -87,7 +90,7 @@ class DuckDBEngine:
     def csv(self, name: str, path: str | Path) -> None:
         """Load a CSV file as a table; DuckDB detects its types."""
         self._create(name, f"SELECT * FROM read_csv({literal(_existing(path))})")
-        self._guessed.add(fold(name))
+        self._guessed.add(TableName(name).key)
 
     def parquet(self, name: str, path: str | Path) -> None:
         """Load a Parquet file as a table."""
@@ -122,7 +125,7 @@ class DuckDBEngine:
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
         schema = self.schema()
-        found = (schema.get(fold(name)) for name in tables)
+        found = map(schema.get, tables)
         listed = [table for table in found if table is not None and table.unreadable is None]
         if not self._locked:
             made_of = [self.definition(table.name) for table in listed]
@@ -154,7 +157,9 @@ class DuckDBEngine:
         made_of = self.definition(table.name)
         rows = 1 if made_of.files or made_of.directories else 0
         try:
-            self._cursor().execute(f"SELECT * FROM {quote(table.name)} LIMIT {rows}").fetchall()
+            self._cursor().execute(
+                f"SELECT * FROM {quote_table(table.name)} LIMIT {rows}"
+            ).fetchall()
         except duckdb.Error:
             failed = True
         else:
@@ -167,16 +172,16 @@ class DuckDBEngine:
                 "engine that is in use already reaches the files of its first connection.",
             )
 
-    def definition(self, table: str) -> Definition:
-        found = self.schema()[fold(table)]
+    def definition(self, table: TableName) -> Definition:
+        found = self.schema()[table.key]
         with self._schema_lock:
-            if found.name not in self._definitions:
+            if table.key not in self._definitions:
                 evidence = evidence_for(duckdb.__version__)
                 known = definition(self._connection, found.name, found.is_view, evidence)
-                if fold(found.name) in self._guessed:
+                if table.key in self._guessed:
                     known = replace(known, remarks=(*known.remarks, _GUESSED))
-                self._definitions[found.name] = known
-            return self._definitions[found.name]
+                self._definitions[table.key] = known
+            return self._definitions[table.key]
 
     def schema(self) -> Schema:
         with self._schema_lock:
@@ -195,6 +200,10 @@ class DuckDBEngine:
             if self._twin is None:
                 self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
             return self._twin
+
+    @property
+    def catalog(self) -> str:
+        return self._catalog
 
     @property
     def dialect(self) -> str:
@@ -257,7 +266,7 @@ class DuckDBRun:
         return DuckDBScratch(self._cursor())
 
     def stream(self, table: str) -> ArrowStream:
-        sql = f"SELECT * FROM {quote(self._schema[table].name)}"
+        sql = f"SELECT * FROM {quote_table(self._schema[table].name)}"
         return MaterializedStream(discreetly(lambda: self._cursor().sql(sql).materialize()))
 
     def interrupt(self) -> None:
@@ -267,6 +276,14 @@ class DuckDBRun:
         cursor = self._new_cursor()
         self._cursors.append(cursor)
         return cursor
+
+
+def _catalog_of(path: str | Path | None) -> str:
+    """Name a database as DuckDB does: after its file, up to the first dot."""
+    if path is None:
+        return "memory"
+    name = Path(path).name.split(".", 1)[0]
+    return f"{name}_db" if fold(name) in _TAKEN else name
 
 
 def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:

@@ -12,8 +12,9 @@ from typing import Final
 import duckdb
 
 from dpsql.core.formatting import printable
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import fold, is_numeric, is_text
+from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import EngineError
 
@@ -24,13 +25,14 @@ MAX_DOMAIN_VALUES: Final = 12
 def look(database: Path) -> Mapping[tuple[str, str], str]:
     """Describe each column by the range of its numbers, or by its texts where they are few.
 
-    Keyed by folded names of table and column. Raises ``InterfaceError`` and ``EngineError``.
+    Keyed by the table's key and the folded name of the column. Raises ``InterfaceError`` and
+    ``EngineError``.
     """
     engine = open_database(database)
     try:
         cursor = engine._connection.cursor()
         found = {
-            (fold(table.name), fold(column.name)): _seen(cursor, table.name, column.name, numeric)
+            (table.name.key, fold(column.name)): _seen(cursor, table.name, column.name, numeric)
             for table in engine.schema().values()
             for column in table.columns
             if (numeric := is_numeric(column.type)) or is_text(column.type)
@@ -42,8 +44,8 @@ def look(database: Path) -> Mapping[tuple[str, str], str]:
     return {key: text for key, text in found.items() if text}
 
 
-def _seen(cursor: duckdb.DuckDBPyConnection, table: str, column: str, numeric: bool) -> str:
-    name, source = quote(column), quote(table)
+def _seen(cursor: duckdb.DuckDBPyConnection, table: TableName, column: str, numeric: bool) -> str:
+    name, source = quote(column), quote_table(table)
     if numeric:
         rows = cursor.execute(f"SELECT min({name}), max({name}) FROM {source}").fetchall()
         low, high = rows[0]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.quoting import INTERNAL_PREFIX, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, quote, quote_table
 from dpsql.core.schema import Column, Schema
 from dpsql.engines.base import Examined
 from dpsql.engines.constants import failing_part, type_text
@@ -39,7 +39,7 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 _REORDERING: Final = ("join_order", "build_side_probe_side")
 _FIRST: Final = 0
 _KIND_OF_ERROR = re.compile(r"^(\w+ )+Error: ")
-_ONE_TABLE: Final = re.compile(r'"[^"]+"')  # whose rows are few
+_ONE_TABLE: Final = re.compile(r'"(?:[^"]|"")+"(?:\."(?:[^"]|"")+")?')  # whose rows are few
 _LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
 _ROW: Final = quote(f"{INTERNAL_PREFIX}row")
 
@@ -54,7 +54,8 @@ class Twin:
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
             columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
-            self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table.name.schema)}")
+            self._connection.execute(f"CREATE TABLE {quote_table(table.name)} ({columns})")
         lock_down(self._connection, _REORDERING)
 
     def bind(self, sql: str) -> tuple[Column, ...]:
@@ -128,7 +129,7 @@ class Twin:
         for table in tables:
             values = ", ".join(_value(c.type, place) for place, c in enumerate(table.columns))
             self._connection.execute(
-                f"INSERT INTO {quote(table.name)} "
+                f"INSERT INTO {quote_table(table.name)} "
                 f"SELECT {values} FROM range({_ROWS}) r({_ROW}), {_LISTS}"
             )
 

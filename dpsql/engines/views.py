@@ -18,6 +18,7 @@ import duckdb
 
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
+from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.plans import Plan, PlanNode, has_collation, nodes, plan_of
@@ -69,11 +70,16 @@ _AS_TABLE = "Load what it reads into the database as a table, and list that."
 _TABLES_BELOW = "List the tables below it instead, or store its rows as a table."
 
 
+def owned(name: TableName) -> str:
+    """Write the name of a table of the owner's, in the owner's own catalog."""
+    return f"{DATA}.{quote(name.schema)}.{quote(name.table)}"
+
+
 def definition(
-    connection: duckdb.DuckDBPyConnection, name: str, is_view: bool, evidence: Evidence
+    connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool, evidence: Evidence
 ) -> Definition:
     """Describe what reading one of the owner's tables or views comes to."""
-    source = f"{DATA}.main.{quote(name)}"
+    source = owned(name)
     plan = plan_of(connection, f"SELECT * FROM {source}")
     if plan is not None:
         remarks = (*_enums(connection, source), *_over_several(plan))
@@ -288,7 +294,7 @@ def _is_uniform(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> b
     return bool(shapes == 1 and files <= _MAX_FILES)
 
 
-def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: str) -> list[str] | None:
+def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[str] | None:
     """List the files of a view that selects columns of Parquet files and no more, or None.
 
     The engine cannot write down the plan of such a view, but its text says it all.
@@ -360,12 +366,12 @@ def _texts(node: PlanNode) -> list[str] | None:
     return None
 
 
-def _select_of(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
+def _select_of(connection: duckdb.DuckDBPyConnection, name: TableName) -> str | None:
     """Read the query of a view: what stands after AS in its definition."""
     rows: list[tuple[Any]] = connection.execute(
         "SELECT sql FROM duckdb_views() "
-        f"WHERE database_name = '{DATA}' AND schema_name = 'main' AND view_name = ?",
-        [name],
+        f"WHERE database_name = '{DATA}' AND schema_name = ? AND view_name = ?",
+        [name.schema, name.table],
     ).fetchall()
     if len(rows) != 1:
         return None

@@ -21,7 +21,9 @@ from sqlalchemy.sql import compiler
 
 from dpsql.core.formatting import printable
 from dpsql.core.plain import plain_items
+from dpsql.core.quoting import quote_table
 from dpsql.core.schema import INTEGER_BITS, base_type, fold
+from dpsql.core.table_name import MAIN, NameRules, TableName
 from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
 from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name, suggestion
 
@@ -78,9 +80,7 @@ class DpsqlTypeCompiler(compiler.GenericTypeCompiler):
 
 
 class DpsqlIdentifierPreparer(compiler.IdentifierPreparer):
-    """Names are always quoted, which no list of reserved words can fall behind; one schema."""
-
-    schema_for_object = staticmethod(lambda item: "")
+    """Names are always quoted, which no list of reserved words can fall behind."""
 
     def quote(self, ident: str, force: Any = None) -> str:
         return self.quote_identifier(ident)
@@ -95,7 +95,7 @@ class DpsqlDialect(default.DefaultDialect):
     statement_compiler = DpsqlCompiler
     type_compiler_cls = DpsqlTypeCompiler
     preparer = DpsqlIdentifierPreparer
-    default_schema_name = "main"
+    default_schema_name = MAIN
     supports_statement_cache = True
     supports_native_boolean = True
     supports_native_decimal = True
@@ -167,12 +167,15 @@ class DpsqlDialect(default.DefaultDialect):
     # -- reflection: what SHOW TABLES and DESCRIBE say, which costs nothing -----------------------
 
     def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
-        return [self.default_schema_name]
+        """List the schemas that the policy has tables of, ``main`` first."""
+        rows = connection.exec_driver_sql("SHOW TABLES").all()
+        schemas = {fold(name.schema): name.schema for name in map(_name, rows) if not name.in_main}
+        return [self.default_schema_name, *sorted(schemas.values())]
 
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        return [row.name for row in self._tables(connection, schema, **kw)]
+        return [_name(row).table for row in self._tables(connection, schema, **kw)]
 
     def get_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
@@ -194,8 +197,9 @@ class DpsqlDialect(default.DefaultDialect):
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[interfaces.ReflectedColumn]:
-        name = self._table(connection, table_name, schema, **kw).name
-        rows = connection.exec_driver_sql(f"DESCRIBE {self.identifier_preparer.quote(name)}")
+        row = self._table(connection, table_name, schema, **kw)
+        name = _name(row) if hasattr(row, "access") else TableName(row.name)
+        rows = connection.exec_driver_sql(f"DESCRIBE {quote_table(name)}")
         return [_column(row) for row in rows]
 
     def get_table_comment(
@@ -217,16 +221,17 @@ class DpsqlDialect(default.DefaultDialect):
     def _tables(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> Sequence[Row[Any]]:
-        if schema not in (None, self.default_schema_name):
-            return []
-        return connection.exec_driver_sql("SHOW TABLES").all()
+        rows = connection.exec_driver_sql("SHOW TABLES").all()
+        rules = NameRules.of(map(_name, rows))
+        return [row for row in rows if _is_in(_name(row), schema, rules)]
 
     @reflection.cache
     def _views(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> Sequence[Row[Any]]:
         """List the materialized views of a connection; without a ledger there are none."""
-        if schema not in (None, self.default_schema_name):
+        rules = NameRules.of(map(_name, connection.exec_driver_sql("SHOW TABLES").all()))
+        if not _is_in(TableName(""), schema, rules):
             return []
         try:
             return connection.exec_driver_sql("SHOW MATERIALIZED VIEWS").all()
@@ -238,7 +243,10 @@ class DpsqlDialect(default.DefaultDialect):
     def _table(self, connection: Connection, name: str, schema: str | None, **kw: Any) -> Row[Any]:
         """Find a table of the policy, or a view. Raises ``NoSuchTableError``."""
         tables = self._tables(connection, schema, **kw)
-        for row in (*tables, *self._views(connection, schema, **kw)):
+        for row in tables:
+            if fold(_name(row).table) == fold(name):
+                return row
+        for row in self._views(connection, schema, **kw):
             if fold(row.name) == fold(name):
                 return row
         raise exc.NoSuchTableError(name)
@@ -251,6 +259,17 @@ class DpsqlDialect(default.DefaultDialect):
         return []
 
     get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _none
+
+
+def _name(row: Row[Any]) -> TableName:
+    """Read the name of a table that SHOW TABLES lists."""
+    return TableName.read(row.name) or TableName(row.name)
+
+
+def _is_in(name: TableName, schema: str | None, rules: NameRules) -> bool:
+    """Tell whether a table is in a schema, where None is that of names without one."""
+    meant = rules.named([schema or MAIN, name.table])
+    return meant == name
 
 
 def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record: object) -> None:

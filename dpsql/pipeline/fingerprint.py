@@ -40,7 +40,7 @@ _LEFT_OUT: dict[type, frozenset[str]] = {
     Measure: frozenset({"text"}),
     Aggregate: frozenset({"text"}),
 }
-_PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction, Table)
+_PLAIN = (str, int, float, bytes, date, time, Decimal, Fraction)
 
 
 STATISTIC_DIGITS = 32
@@ -127,6 +127,8 @@ def _canonical(value: object) -> str:
             return f"{type(value).__name__}.{value.name}"
         case tuple():
             return f"({','.join(map(_canonical, value))})"
+        case Table():
+            return _of_table(value)
         case _ if isinstance(value, _PLAIN):
             return repr(value)
         case RowSet():
@@ -148,6 +150,17 @@ def _compared(kind: type) -> tuple[str, ...]:
     """Return the names of these fields."""
     left_out = _LEFT_OUT.get(kind, frozenset())
     return tuple(f.name for f in fields(kind) if f.compare and f.name not in left_out)
+
+
+def _of_table(table: Table) -> str:
+    """Write a table: by its name alone in the schema ``main``, or by both of its names."""
+    name = (table.name.schema, table.name.table)
+    parts: dict[str, object] = {
+        "name": name[1] if table.name.in_main else name,
+        "columns": table.columns,
+    }
+    parts |= {"is_view": table.is_view, "unreadable": table.unreadable, "left_out": table.left_out}
+    return f"Table({', '.join(f'{part}={value!r}' for part, value in parts.items())})"
 
 
 def _of_rows(rows: RowSet) -> str:

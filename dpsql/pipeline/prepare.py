@@ -16,7 +16,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.accounting.zcdp import ZERO
-from dpsql.core.schema import Column, Table, fold
+from dpsql.core.schema import Column, Table, rules_of
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
@@ -39,7 +39,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
-from dpsql.sql.lineage.tables import tables_named
+from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
@@ -193,7 +193,7 @@ def _refuse_views(blocks: Sequence[Block], views: Mapping[str, Table]) -> None:
     """Refuse to join views with private rows: the engine that holds these does not have them."""
     for block in blocks:
         scans = [node for node in bottom_up(block.source.rows) if isinstance(node, Scan)]
-        read = [scan.table.name for scan in scans if fold(scan.table.name) in views]
+        read = [scan.table.name for scan in scans if scan.table.name.key in views]
         if read:
             raise QueryRefused(
                 f"the view {read[0]} cannot be joined with private rows",
@@ -261,7 +261,8 @@ class Preparer:
         """Plan a question; of one whose text says that it has no rows, only names and types."""
         with understood():
             tree = self._tree(question, stages)
-            empty = has_no_rows(tree)
+            # Types can stand for the rows of tables that have no schema in front alone.
+            empty = has_no_rows(tree) and not any(map(is_qualified, tables_named(tree)))
         if not empty:
             return self._plan(question, tree, stages)
         try:
@@ -281,7 +282,11 @@ class Preparer:
         if stages is not None:
             stages.tree(tree)
         tree = bind_values(tree, question.values, question.text)
-        place_catalog(tree, self._policy, self._engine.schema())
+        schema = self._engine.schema()
+        place_catalog(tree, self._policy, schema)
+        settle_names(
+            tree, question.text, rules_of(schema, self._engine.catalog, self._policy.names)
+        )
         return tree
 
     def _plan(
@@ -359,6 +364,7 @@ class Preparer:
                 self._dialect,
                 self._decided(question.mechanism),
                 combines=question.combining,
+                catalog=self._engine.catalog,
             )
 
         used = tree.copy()
@@ -379,7 +385,7 @@ class Preparer:
 
     def _views(self, tree: exp.Query) -> dict[str, Table]:
         """Return the materialized views that a statement may mean: names that no table has."""
-        names = {fold(table.name) for table in tables_named(tree)}
+        names = {name.key for table in tables_named(tree) if (name := name_of(table)) is not None}
         unknown = names - self._policy.tables.keys()
         if not unknown:
             return {}

@@ -10,8 +10,9 @@ from typing import Protocol
 
 import duckdb
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Table
+from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import EngineError
 from dpsql.pipeline.rooms import Stay, Tenant
@@ -21,7 +22,7 @@ class PublishedViews(Protocol):
     """The materialized views that an account may read."""
 
     def tables(self) -> Mapping[str, Table]:
-        """Return their columns, by folded name."""
+        """Return their columns, by the keys of their names."""
 
     def load(self, name: str, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
@@ -71,15 +72,15 @@ class PublicTables:
         if reading is not None:
             reading.interrupt()
 
-    def name(self, table: str) -> str:
-        """Return the quoted name of a table, as the room has it."""
-        return quote(self._known(table).name)
+    def name(self, table: str) -> TableName:
+        """Return the name of a table, as the room has it."""
+        return self._known(table).name
 
     def definition(self, table: str) -> str:
-        """Write the statement that makes an empty copy of a table."""
+        """Write what makes an empty copy of a table."""
         known = self._known(table)
         columns = ", ".join(f"{quote(column.name)} {column.type}" for column in known.columns)
-        return f"CREATE TABLE {quote(known.name)} ({columns})"
+        return f"{_schema(known)}CREATE TABLE {quote_table(known.name)} ({columns})"
 
     def _known(self, table: str) -> Table:
         found = self._engine.schema().get(table)
@@ -94,8 +95,16 @@ class PublicTables:
         kept = stay.own if known.is_view else stay.room.public
         if known.name in kept:
             return
+        made = f"CREATE TABLE {quote_table(known.name)} AS SELECT * FROM __dpsql_public"
         with self._engine.run() as self._reading:
             rows = self._reading.stream(table)
         with stay.registered(public=rows):
-            stay.cursor.execute(f"CREATE TABLE {quote(known.name)} AS SELECT * FROM __dpsql_public")
+            stay.cursor.execute(_schema(known) + made)
         kept.add(known.name)
+
+
+def _schema(table: Table) -> str:
+    """Write what makes the schema of a table, where it may be missing."""
+    if table.name.in_main:
+        return ""
+    return f"CREATE SCHEMA IF NOT EXISTS {quote(table.name.schema)}; "

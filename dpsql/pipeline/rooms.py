@@ -22,7 +22,8 @@ from weakref import WeakKeyDictionary, finalize, ref
 
 import duckdb
 
-from dpsql.core.quoting import INTERNAL_PREFIX, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, quote, quote_table
+from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine
 from dpsql.engines.isolated import isolated
 from dpsql.errors import EngineError
@@ -35,15 +36,17 @@ class Room:
 
     def __init__(self) -> None:
         self.database = isolated()
-        self.public: set[str] = set()
+        self.public: set[TableName] = set()
 
     def empty(self) -> bool:
         """Drop all but public tables; returns False where the room is of no use any more."""
         try:
-            found = self.database.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-            for (name,) in found:
+            found = self.database.execute(
+                "SELECT table_name, schema_name FROM duckdb_tables()"
+            ).fetchall()
+            for name in (TableName(*row) for row in found):
                 if name not in self.public:
-                    self.database.execute(f"DROP TABLE {quote(name)}")
+                    self.database.execute(f"DROP TABLE {quote_table(name)}")
         except duckdb.Error:
             return False
         return True
@@ -59,7 +62,7 @@ class Stay:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.cursor = room.database.cursor()
-        self.own: set[str] = set()  # public tables that the next connection has to read again
+        self.own: set[TableName] = set()  # public tables that the next connection has to read again
         self.unused: deque[str] = deque()  # tables that nobody refers to any more
         self._numbers = count()
 

@@ -18,7 +18,7 @@ from weakref import finalize
 
 import duckdb
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import quote, quote_table
 from dpsql.engines.base import Engine
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import numpy_safe, raise_if_interrupted
@@ -95,10 +95,16 @@ class TailRunner:
         tables = [
             Copied(s.name, f"WITH {s.sql} SELECT * FROM {s.name}", s.parameters) for s in sources
         ]
-        whole = [*map(self._public.name, query.public_tables), *loaded]
-        tables += [Copied(name, f"SELECT * FROM {name}") for name in whole]
+        tables += [Copied(name, f"SELECT * FROM {name}") for name in loaded]
+        tables += map(self._copied, query.public_tables)
         answer = run_apart(self._apart, query.tail, stay.cursor, tables, names)
         return answer.held() or answer
+
+    def _copied(self, table: str) -> Copied:
+        """Copy a public table, by its key, into a schema of the same name."""
+        name = self._public.name(table)
+        source = quote_table(name)
+        return Copied(source, f"SELECT * FROM {source}", schema=quote(name.schema))
 
 
 @dataclass(frozen=True, slots=True)

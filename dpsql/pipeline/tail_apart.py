@@ -24,11 +24,15 @@ _ANSWER: Final = quote(f"{INTERNAL_PREFIX}answer")
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A table of the file: its quoted name, and the query over the room that gives its rows."""
+    """A table of the file: its quoted name, and the query over the room that gives its rows.
+
+    ``schema`` is the quoted name of its schema, if it has one.
+    """
 
     name: str
     rows: str
     parameters: list[list[object]] | None = None
+    schema: str = "main"
 
 
 def run_apart(
@@ -42,7 +46,7 @@ def run_apart(
     columns = ", ".join(f"c{i}" for i in range(len(names)))
     sql = f"CREATE TABLE {_ANSWER}({columns}) AS SELECT * FROM ({tail})"
     with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:
-        path = str(Path(directory) / "tail.duckdb")
+        path = str(Path(directory) / f"{INTERNAL_PREFIX}tail.duckdb")  # no schema is called that
         with isolated(path) as new:
             for table in tables:
                 _copy(table, room, new)
@@ -56,5 +60,6 @@ def run_apart(
 def _copy(table: Copied, room: duckdb.DuckDBPyConnection, file: duckdb.DuckDBPyConnection) -> None:
     found = room.cursor().sql(table.rows, params=table.parameters).materialize()
     file.register("__dpsql_rows", MaterializedStream(found))
+    file.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
     file.execute(f"CREATE TABLE {table.name} AS SELECT * FROM __dpsql_rows")
     file.unregister("__dpsql_rows")

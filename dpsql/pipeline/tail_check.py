@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpsql.core.schema import Table, fold
+from dpsql.core.schema import Table
 from dpsql.engines.constants import FailingConstant, failing_constant
 from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
@@ -58,6 +58,6 @@ class TailChecker:
     ) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED:
             return failing_constant(self._tenant.stay().cursor, sql, texts=not query.casts)
-        given = {fold(table.name) for table in stand_ins}
+        given = {table.name.key for table in stand_ins}
         tables = [self._public.definition(t) for t in query.public_tables if t not in given]
         return self._apart.failing_constant(tables, sql, PLAN_LIMITS, texts=not query.casts)

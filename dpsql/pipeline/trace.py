@@ -58,7 +58,8 @@ class Trace:
         if not hidden:
             return StatementTrace(self, next(_NUMBERS), None)
         columns = (column.name for table in schema.values() for column in table.columns)
-        names = (*re.findall(r"\w+", text), *(table.name for table in schema.values()), *columns)
+        tables = (part for t in schema.values() for part in (t.name.table, t.name.schema))
+        names = (*re.findall(r"\w+", text), *tables, *columns)
         return StatementTrace(self, next(_NUMBERS), frozenset(map(fold, names)))
 
     def write(self, text: str) -> None:

@@ -17,7 +17,6 @@ from dpsql.core.schema import (
     Schema,
     Table,
     base_type,
-    fold,
     is_decimal,
     is_float,
     is_integer,
@@ -26,6 +25,7 @@ from dpsql.core.schema import (
     is_text,
     same_values,
 )
+from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base import Definition
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
@@ -45,7 +45,7 @@ class Finding:
     hint: str
 
 
-Definitions: TypeAlias = Callable[[str], Definition]
+Definitions: TypeAlias = Callable[[TableName], Definition]
 """What each table of a schema is made of, by name."""
 
 
@@ -67,19 +67,17 @@ def check_policy(
 
 
 def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
-    table = schema.get(fold(policy.name))
+    table, shown = schema.get(policy.name.key), str(policy.name)
     if table is None:
-        names = {t.name: t for t in schema.values()}
-        hint = suggestion(policy.name, names) or "Correct the name, or remove it from the policy."
-        yield Finding("error", policy.name, "the database has no such table", hint)
+        yield Finding("error", shown, "the database has no such table", _no_table(policy, schema))
         return
     if table.unreadable is not None:
-        yield Finding("error", table.name, table.unreadable.reason, table.unreadable.hint)
+        yield Finding("error", shown, table.unreadable.reason, table.unreadable.hint)
         return
     if table.is_view:
         yield Finding(
             "warning",
-            policy.name,
+            shown,
             "is a view: dpsql cannot see whether its rows still belong to one unit each",
             "Confirm it, or list the tables below the view instead.",
         )
@@ -95,19 +93,28 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
             yield from _check_column(f"{policy.name}.{column.name}", column_policy, column)
 
 
+def _no_table(policy: TablePolicy, schema: Schema) -> str:
+    """Say which table of the database was likely meant: one of that name in another schema."""
+    namesake = only_namesake(policy.name, (table.name for table in schema.values()))
+    if namesake is not None:
+        return f"Did you mean {namesake}?"
+    names = {str(t.name): t for t in schema.values()}
+    return suggestion(str(policy.name), names) or "Correct the name, or remove it from the policy."
+
+
 def _check_definition(
     policy: TablePolicy, schema: Schema, definitions: Definitions | None
 ) -> Iterator[Finding]:
     """Yield what a view does to rows, and whether that is the same on any rows at any time."""
-    table = schema.get(fold(policy.name))
+    table = schema.get(policy.name.key)
     if table is None or table.unreadable is not None or definitions is None:
         return
     found = definitions(table.name)
     if found.refusal is not None:
-        yield Finding("error", table.name, found.refusal.reason, found.refusal.hint)
+        yield Finding("error", str(table.name), found.refusal.reason, found.refusal.hint)
         return
     for remark in found.remarks:
-        yield Finding("warning", table.name, remark.reason, remark.hint)
+        yield Finding("warning", str(table.name), remark.reason, remark.hint)
 
 
 def _check_left_out(table: Table) -> Iterator[Finding]:
@@ -172,7 +179,7 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
     if column is None:
         what = "the link's column "
         yield _no_column(f"{policy.name}.{link.column}", link.column, table, what)
-    parent = schema.get(fold(link.parent))
+    parent = schema.get(link.parent.key)
     if parent is None:
         return  # reported for the parent itself
     key = parent.column(link.parent_column)
@@ -207,7 +214,7 @@ def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
         )
 
 
-def _check_collation(column: Column | None, table: str) -> Iterator[Finding]:
+def _check_collation(column: Column | None, table: TableName) -> Iterator[Finding]:
     if column is not None and column.collated:
         yield Finding(
             "error",
@@ -291,10 +298,20 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
         if policy.table(table.name) is None:
             yield Finding(
                 "warning",
-                table.name,
+                str(table.name),
                 "is not in the policy, so it does not exist for analysts",
                 "Add it with a privacy_unit, or with public: true, if they should use it.",
             )
+
+
+def no_tables(database: str) -> Finding:
+    """Say that a database has nothing that a policy could list."""
+    return Finding(
+        "warning",
+        database,
+        "the database has no tables, in no schema",
+        "Check that it is the right file.",
+    )
 
 
 def _check_accounts(policy: Policy) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.core.names import look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import fold
+from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError
 from dpsql.policy.fields import (
     CONVERSION_LIMITS,
@@ -56,6 +57,7 @@ from dpsql.policy.fields import (
     checked_parameter_maximum,
     problem_with,
     raise_all,
+    table_key,
 )
 from dpsql.policy.limits import (
     MEMORY,
@@ -352,6 +354,12 @@ class ColumnSection(Section):
         return self
 
 
+NOT_A_TABLE: Final = (
+    "is not the name of a table",
+    "Write `table`, or `schema.table` for those of another schema than `main`. Put names with dots "
+    "in double quotes, and the whole in single quotes: '\"my.table\"'.",
+)
+"""What is wrong with a key of ``tables`` that cannot be read: reason and hint."""
 NEEDS_UNIT: Final = "a table needs either privacy_unit or public: true"
 UNIT_HINT: Final = "Name the column that says whose row it is; public tables get no protection."
 
@@ -463,12 +471,15 @@ class PoliciesFile(Section):
         description="Who may create materialized views, and where their states are kept.",
     )
     tables: MayBeEmpty[dict[str, TableSection]] = Field(
-        description="The tables that exist for analysts, by name, and no others."
+        description="The tables that exist for analysts, by name, and no others: `orders`, or "
+        "`mart.fact` for those of another schema than `main`. A name that has a dot itself stands "
+        "in double quotes: `'\"my.table\"'`."
     )
     links: Links = Field(
         default_factory=list,
         description="How tables without a privacy unit reach theirs: "
-        "`lineitem.l_orderkey -> orders.o_orderkey`. The column on the right must be unique.",
+        "`lineitem.l_orderkey -> orders.o_orderkey`. The column on the right must be unique. "
+        "Tables of another schema than `main` have its name before theirs.",
     )
 
     @field_validator("maxima", mode="after")
@@ -527,6 +538,21 @@ class PoliciesFile(Section):
 
     @field_validator("tables", mode="after")
     @classmethod
+    def _one_name_for_a_table(cls, tables: dict[str, TableSection]) -> dict[str, TableSection]:
+        first: dict[str, str] = {}
+        found: list[tuple[Path, PydanticCustomError]] = []
+        for name in tables:
+            earlier = first.setdefault(table_key(name), name)
+            if TableName.read(name) is None:
+                found.append(((name,), problem_with(*NOT_A_TABLE)))
+            elif earlier != name:
+                what = f"is the same table as `{earlier}`"
+                found.append(((name,), problem_with(what, "Keep one of the two.")))
+        raise_all(found)
+        return tables
+
+    @field_validator("tables", mode="after")
+    @classmethod
     def _one_period_for_a_unit(cls, tables: dict[str, TableSection]) -> dict[str, TableSection]:
         found = period_problems(tables)
         raise_all([((name, "privacy_unit"), problem_with(*words)) for name, *words in found])
@@ -535,11 +561,11 @@ class PoliciesFile(Section):
     @field_validator("links", mode="after")
     @classmethod
     def _links_lead_to_units(
-        cls, links: list[tuple[str, Link]], info: ValidationInfo
-    ) -> list[tuple[str, Link]]:
+        cls, links: list[tuple[TableName, Link]], info: ValidationInfo
+    ) -> list[tuple[TableName, Link]]:
         tables = info.data.get("tables")  # absent when they have problems of their own
         if tables is not None:
-            found = link_problems(links, {fold(name): table for name, table in tables.items()})
+            found = link_problems(links, {table_key(name): table for name, table in tables.items()})
             raise_all([((position,), problem_with(*words)) for position, *words in found])
         return links
 
@@ -572,14 +598,12 @@ class PoliciesFile(Section):
         return AccountPolicy(self.dataset, total.epsilon, total.delta, composition, share)
 
     def _tables(self) -> dict[str, TablePolicy]:
-        links = {fold(child): link for child, link in self.links}
-        return {
-            fold(name): _table_policy(name, table, links.get(fold(name)))
-            for name, table in self.tables.items()
-        }
+        links = {child.key: link for child, link in self.links}
+        names = ((TableName.of(TableName.read(n) or n), table) for n, table in self.tables.items())
+        return {name.key: _table_policy(name, table, links.get(name.key)) for name, table in names}
 
 
-def _table_policy(name: str, table: TableSection, link: Link | None) -> TablePolicy:
+def _table_policy(name: TableName, table: TableSection, link: Link | None) -> TablePolicy:
     unit = table.privacy_unit
     if unit is None and link is None and not table.public:
         raise AssertionError(f"{name} would be public, and nothing says so")

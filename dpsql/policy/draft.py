@@ -27,8 +27,9 @@ MAX_DRAFTED_NAME: Final = 200
 class Draft:
     """What an owner has decided. What is not decided is guessed, marked, or left open.
 
-    Tables are named by their folded names, columns by pairs of folded names. A table is of a unit
-    (``units``), linked (``links``), public, or left out; the others are drafted from ``guesses``.
+    Tables are named by the keys of their names, columns by that and their own folded names. A table
+    is of a unit (``units``), linked (``links``), public, or left out; the others are drafted from
+    ``guesses``.
     ``seen`` says what the data hold in a column, where the owner has asked to look.
     """
 
@@ -46,12 +47,12 @@ class Draft:
 
     def decided(self, table: Table) -> bool:
         """Tell whether the owner has said whose rows a table has."""
-        name = fold(table.name)
+        name = table.name.key
         return self.protects(table) or name in self.public or name in self.left_out
 
     def protects(self, table: Table) -> bool:
         """Tell whether the owner has said that a table's rows belong to a unit."""
-        return fold(table.name) in {*self.units, *self.links}
+        return table.name.key in {*self.units, *self.links}
 
     def with_dataset(self, name: str) -> Draft:
         """Name what the budget is for. Raises ``ParameterError`` for what cannot be a name."""
@@ -82,25 +83,25 @@ class Draft:
 
     def _undecided(self, table: Table) -> str:
         if self.decided(table):
-            what = f"{printable(table.name)} is decided twice"
+            what = f"{printable(str(table.name))} is decided twice"
             raise wrong_option(what, "A table has a unit or a link, or is public, or is left out.")
-        return fold(table.name)
+        return table.name.key
 
     def with_column(self, table: Table, column: Column, known: ColumnPolicy) -> Draft:
         """Declare what is known of a column, beside what was said of it before.
 
         Raises ``ParameterError`` if it was said before, or of a table that is left out.
         """
-        if fold(table.name) in self.left_out:
-            what = f"{printable(table.name)} is left out, so nothing is known of its columns"
+        if table.name.key in self.left_out:
+            what = f"{printable(str(table.name))} is left out, so nothing is known of its columns"
             raise wrong_option(what, "Draft the table as well, or say nothing about it.")
-        key = (fold(table.name), fold(column.name))
+        key = (table.name.key, fold(column.name))
         before = self.columns.get(key, ColumnPolicy())
         twice = (before.lower is not None and known.lower is not None) or (
             before.domain is not None and known.domain is not None
         )
         if twice:
-            what = f"{printable(table.name)}.{printable(column.name)} is decided twice"
+            what = f"{printable(str(table.name))}.{printable(column.name)} is decided twice"
             raise wrong_option(what, "Give a column its bounds once, and its domain once.")
         merged = ColumnPolicy(
             before.lower if known.lower is None else known.lower,
@@ -164,14 +165,14 @@ def guess_unit_name(table: Table, unit: Column) -> str:
     """Name a unit: ``user_id`` -> ``user``; a bare ``id`` in ``patients`` -> ``patient``."""
     bare = bare_name(unit.name)
     if bare == "id":
-        name = plain_name(fold(table.name), "unit")
+        name = plain_name(fold(table.name.table), "unit")
         return name[:-1] if name.endswith("s") and len(name) > 3 else name
     return plain_name(bare[:-2] if bare.endswith("id") and len(bare) > 3 else bare, "unit")
 
 
 def numeric_columns(table: Table, draft: Draft) -> list[Column]:
     """Return the columns that could be summed: numbers that are neither unit nor link."""
-    name = fold(table.name)
+    name = table.name.key
     unit, link = draft.units.get(name), draft.links.get(name)
     taken = {fold(unit.column)} if unit else {fold(link.column)} if link else set()
     if not draft.decided(table) and draft.guesses and (guess := guess_unit(table)) is not None:

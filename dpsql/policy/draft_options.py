@@ -17,6 +17,7 @@ from dpsql.core.schema import (
     is_float,
     is_integer,
 )
+from dpsql.core.table_name import TableName, read_parts, written_part
 from dpsql.errors import ParameterError
 from dpsql.policy.conformance import shown_type
 from dpsql.policy.model import ColumnPolicy
@@ -24,17 +25,22 @@ from dpsql.policy.parameters import check_value, suggestion
 
 
 def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
-    """Return the column that ``table.column`` names. Raises ``ParameterError``."""
-    known = {
-        f"{fold(table.name)}.{fold(column.name)}": (table, column)
+    """Return the column that ``table.column`` or ``schema.table.column`` names.
+
+    Parts with dots stand in double quotes. Raises ``ParameterError``.
+    """
+    parts = read_parts(text.strip())
+    if len(parts) in (2, 3):
+        table = schema.get(TableName(*reversed(parts[:-1])).key)
+        column = None if table is None else table.column(parts[-1].strip())
+        if table is not None and column is not None:
+            return table, column
+    spelled = tuple(
+        f"{table.name}.{written_part(column.name)}"
         for table in schema.values()
         for column in table.columns
-    }
-    found = known.get(fold(text.strip()))
-    if found is None:
-        spelled = tuple(f"{table.name}.{column.name}" for table, column in known.values())
-        raise wrong_option(f"there is no column {text.strip()[:80]}", _known(text, spelled))
-    return found
+    )
+    raise wrong_option(f"there is no column {text.strip()[:80]}", _known(text, spelled))
 
 
 def column_in(table: Table, name: str) -> Column:
@@ -42,16 +48,17 @@ def column_in(table: Table, name: str) -> Column:
     found = table.column(name.strip())
     if found is None:
         names = tuple(column.name for column in table.columns)
-        what = f"{printable(table.name)} has no column {name.strip()[:80]}"
+        what = f"{printable(str(table.name))} has no column {name.strip()[:80]}"
         raise wrong_option(what, _known(name, names))
     return found
 
 
 def table_named(schema: Schema, text: str) -> Table:
     """Return the table of that name. Raises ``ParameterError``."""
-    found = schema.get(fold(text.strip()))
+    name = TableName.read(text.strip())
+    found = None if name is None else schema.get(name.key)
     if found is None:
-        names = tuple(table.name for table in schema.values())
+        names = tuple(str(table.name) for table in schema.values())
         raise wrong_option(f"there is no table {text.strip()[:80]}", _known(text, names))
     return found
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from dpsql.core.names import is_account_name
+from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, Schema, Table, fold, is_moment
+from dpsql.core.table_name import TableName
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
 from dpsql.policy.draft import (
@@ -112,7 +114,7 @@ def draft_policy(schema: Schema, draft: Draft) -> str:
     decision is protected by the column whose name looks most like a person's identifier, marked as
     a guess; one without such a column stays commented out, and so does not exist for analysts.
     """
-    tables = sorted(schema.values(), key=lambda table: table.name)
+    tables = sorted(schema.values(), key=_order)
     text = _head(draft) + "\n".join(_table(table, draft) for table in tables)
     return text + _links(schema, draft)
 
@@ -143,20 +145,20 @@ def _default(name: str, value: object) -> str:
 
 
 def _table(table: Table, draft: Draft) -> str:
-    name = _quoted(table.name)
-    if len(table.name) > MAX_DRAFTED_NAME:
-        return f"  # A table is left out: its name has {len(table.name)} characters.\n"
-    if fold(table.name) in draft.left_out:
+    name = _key(table.name)
+    if len(str(table.name)) > MAX_DRAFTED_NAME:
+        return f"  # A table is left out: its name has {len(str(table.name))} characters.\n"
+    if table.name.key in draft.left_out:
         return f"  # {name} is left out: it does not exist for analysts.\n"
-    if fold(table.name) in draft.public:
+    if table.name.key in draft.public:
         lines = "".join(f"      {line}\n" for line in _decided_lines(table, draft))
         return f"  {name}:\n    public: true\n" + (f"    columns:\n{lines}" if lines else "")
     view = "  # A view: list the tables below it instead, unless each row is one unit's.\n"
     head = view if table.is_view else ""
-    unit, guess = draft.units.get(fold(table.name)), guess_unit(table) if draft.guesses else None
+    unit, guess = draft.units.get(table.name.key), guess_unit(table) if draft.guesses else None
     if unit is not None:
         return f"{head}  {name}:\n{_unit(unit)}{_time(table)}{_columns(table, draft)}"
-    if fold(table.name) in draft.links:
+    if table.name.key in draft.links:
         says = "  # its link, below, says whose rows these are\n"
         return f"{head}  {name}:{says}{_time(table)}{_columns(table, draft)}"
     if guess is None:
@@ -180,7 +182,7 @@ def _time(table: Table) -> str:
 
 
 def _undecided(table: Table, draft: Draft) -> str:
-    name = _quoted(table.name)
+    name = _key(table.name)
     return (
         f"  # DECIDE: no column of {name} looks like a person's identifier. Name the one that\n"
         "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
@@ -199,7 +201,7 @@ def _columns(table: Table, draft: Draft) -> str:
 
 def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
     for column in table.columns:
-        known = draft.columns.get((fold(table.name), fold(column.name)))
+        known = draft.columns.get((table.name.key, fold(column.name)))
         if known is None:
             continue
         parts = []
@@ -213,7 +215,7 @@ def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
 def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
     """Write the columns that the owner has to complete, with what was seen in them."""
     for column in table.columns:
-        key = (fold(table.name), fold(column.name))
+        key = (table.name.key, fold(column.name))
         seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
         if key in draft.columns:
             continue
@@ -225,7 +227,7 @@ def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
 
 
 def _says_whose(column: Column, table: Table, draft: Draft) -> bool:
-    unit = draft.units.get(fold(table.name))
+    unit = draft.units.get(table.name.key)
     return unit is not None and fold(unit.column) == fold(column.name)
 
 
@@ -233,7 +235,7 @@ def _links(schema: Schema, draft: Draft) -> str:
     if not draft.links:
         return ""
     lines = [
-        f"{_end(schema[child].name, link.column)} -> {_end(link.parent, link.parent_column)}"
+        f"{_column(schema[child].name, link.column)} -> {_column(link.parent, link.parent_column)}"
         for child, link in sorted(draft.links.items())
     ]
     return "\n# How tables without a privacy unit reach theirs.\nlinks:\n" + "".join(
@@ -241,8 +243,26 @@ def _links(schema: Schema, draft: Draft) -> str:
     )
 
 
-def _end(*names: str) -> str:
-    return ".".join(name if re.fullmatch(r"[^\s.\"]+", name) else f'"{name}"' for name in names)
+def _column(table: TableName, column: str) -> str:
+    """Write a column of a table as links have it."""
+    names = [table.table, column] if table.in_main else [table.schema, table.table, column]
+    return ".".join(n if re.fullmatch(r"[^\s.\"]+", n) else quote(n) for n in names)
+
+
+def _order(table: Table) -> tuple[bool, str, str]:
+    """Sort the tables of ``main`` first, those of other schemas by schema."""
+    return not table.name.in_main, table.name.schema, table.name.table
+
+
+def _key(name: TableName) -> str:
+    """Write the name of a table as YAML: plain where all of its parts are."""
+    parts = [name.table] if name.in_main else [name.schema, name.table]
+    plain = all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part) for part in parts)
+    text = str(name)
+    if plain and not name.in_main:
+        return text
+    single = text.startswith('"') and text.isprintable() and "'" not in text
+    return f"'{text}'" if single else _quoted(text)
 
 
 def _scalar(value: object) -> str:

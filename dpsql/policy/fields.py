@@ -22,6 +22,7 @@ from dpsql.accounting.zcdp import Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.core.periods import Period, zone_named
 from dpsql.core.schema import fold
+from dpsql.core.table_name import MAIN, TableName, unquoted
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
@@ -210,26 +211,44 @@ def _domain(value: list[Any]) -> list[Any]:
     return value
 
 
-_NAME = r'("[^"]+"|[^\s."]+)'
-LINK: Final = re.compile(rf"\s*{_NAME}\.{_NAME}\s*->\s*{_NAME}\.{_NAME}\s*")
-"""``child.column -> parent.column``, names with dots or spaces in double quotes."""
+_NAME = r'("(?:[^"]|"")+"|[^\s."]+)'
+_COLUMN = rf"(?:{_NAME}\.)?{_NAME}\.{_NAME}"
+LINK: Final = re.compile(rf"\s*{_COLUMN}\s*->\s*{_COLUMN}\s*")
+"""``child.column -> parent.column``, names with dots or spaces in double quotes.
+
+A schema may stand before a table.
+"""
 
 
-def link_of(text: object) -> tuple[str, Link] | None:
+def link_of(text: object) -> tuple[TableName, Link] | None:
     """Read the child's name and its link, or None if the text is not of a link."""
     found = LINK.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
-    child, column, parent, parent_column = (name.strip('"') for name in found.groups())
+    names = [None if name is None else unquoted(name) for name in found.groups()]
+    (child, column), (parent, parent_column) = map(_column_of, (names[:3], names[3:]))
     return child, Link(column, parent, parent_column)
 
 
-def _link(text: object) -> tuple[str, Link]:
+def _column_of(names: list[str | None]) -> tuple[TableName, str]:
+    """Return the table and the column of a schema's name, if any, a table's and a column's."""
+    schema, table, column = names
+    return TableName(table or "", schema or MAIN), column or ""
+
+
+def table_key(text: str) -> str:
+    """Return what two spellings of a table's name in a file have in common."""
+    found = TableName.read(text)
+    return fold(text) if found is None else found.key
+
+
+def _link(text: object) -> tuple[TableName, Link]:
     link = link_of(text)
     if link is None:
         raise problem_with(
             "must be `child.column -> parent.column`",
-            "For example `lineitem.l_orderkey -> orders.o_orderkey`. Put names with dots or spaces "
+            "For example `lineitem.l_orderkey -> orders.o_orderkey`. A schema may stand before a "
+            "table: `mart.items.okey -> mart.orders.okey`. Put names with dots or spaces "
             "in double quotes, and the whole in single quotes.",
         )
     return link
@@ -312,7 +331,7 @@ Domain = Annotated[
     AfterValidator(_domain),
 ]
 _LinkText = Annotated[
-    tuple[str, Link],
+    tuple[TableName, Link],
     PlainValidator(_link),
     WithJsonSchema({"type": "string", "pattern": f"^{LINK.pattern}$"}),
 ]

@@ -15,6 +15,7 @@ from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import fold
+from dpsql.core.table_name import TableName
 from dpsql.errors import PolicyError, UnknownName
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import (
@@ -76,7 +77,7 @@ class ColumnPolicy:
     domain: tuple[object, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Link:
     """How a child table reaches its unit: its ``column`` holds keys of a ``parent`` table.
 
@@ -85,8 +86,13 @@ class Link:
     """
 
     column: str
-    parent: str
+    parent: TableName
     parent_column: str
+
+    def __init__(self, column: str, parent: TableName | str, parent_column: str) -> None:
+        object.__setattr__(self, "column", column)
+        object.__setattr__(self, "parent", TableName.of(parent))
+        object.__setattr__(self, "parent_column", parent_column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +103,34 @@ class TimeColumn:
     zone: str = "UTC"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class TablePolicy:
     """A table analysts may use. With neither unit nor link it is public: read as it is.
+
+    A name that is a text has no schema.
 
     ``columns`` is keyed by folded column name; columns without an entry can still be used.
     ``time`` says when a row happened, which materialized views need.
     """
 
-    name: str
+    name: TableName
     privacy_unit: PrivacyUnit | None
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
     link: Link | None = None
     time: TimeColumn | None = None
+
+    def __init__(
+        self,
+        name: TableName | str,
+        privacy_unit: PrivacyUnit | None,
+        columns: Mapping[str, ColumnPolicy] | None = None,
+        link: Link | None = None,
+        time: TimeColumn | None = None,
+    ) -> None:
+        known: dict[str, object] = {"name": TableName.of(name), "privacy_unit": privacy_unit}
+        known |= {"link": link, "columns": {} if columns is None else columns, "time": time}
+        for each, value in known.items():
+            object.__setattr__(self, each, value)
 
     @property
     def public(self) -> bool:
@@ -167,7 +188,7 @@ class ViewsPolicy:
 class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
-    ``tables`` is keyed by folded table name, ``accounts`` by exact name. Raises PolicyError
+    ``tables`` is keyed by the keys of their names, ``accounts`` by exact name. Raises PolicyError
     (``policy_invalid``) if they are not, if a link leads to no unit, if a public table has a time
     or views name accounts that do not exist, or for names of the dataset and of accounts that
     could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds
@@ -191,7 +212,7 @@ class Policy:
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():
             raise PolicyError(reason, code="policy_invalid", hint=hint)
-        for _, reason, hint in period_problems({t.name: t for t in self.tables.values()}):
+        for _, reason, hint in period_problems({str(t.name): t for t in self.tables.values()}):
             raise PolicyError(reason, code="policy_invalid", hint=hint)
         links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]
         for _, reason, hint in link_problems(links, self.tables):
@@ -203,11 +224,11 @@ class Policy:
             if table.public and table.time is not None:
                 what, hint = PUBLIC_TIME
                 raise PolicyError(f"{table.name}: {what}", code="policy_invalid", hint=hint)
-            if key != fold(table.name):
+            if key != table.name.key:
                 raise PolicyError(
-                    f"the table {_show(table.name)} is listed as {_show(key)}",
+                    f"the table {_show(str(table.name))} is listed as {_show(key)}",
                     code="policy_invalid",
-                    hint=f"Tables are listed by folded names, here {_show(fold(table.name))}.",
+                    hint=f"Tables are listed by folded names, here {_show(table.name.key)}.",
                 )
 
     def _name_problems(self) -> Iterator[tuple[str, str]]:
@@ -236,9 +257,17 @@ class Policy:
         delta = max(DELTA_LIMITS[0], min(limits))
         return replace(self, defaults=replace(self.defaults, delta=delta), delta_share=None)
 
-    def table(self, name: str) -> TablePolicy | None:
-        """Return the table of that name (ignoring ASCII case), or None if analysts have none."""
-        return self.tables.get(fold(name))
+    def table(self, name: TableName | str) -> TablePolicy | None:
+        """Return the table of that name (ignoring ASCII case), or None if analysts have none.
+
+        A text is the name of a table without a schema.
+        """
+        return self.tables.get(TableName.of(name).key)
+
+    @property
+    def names(self) -> tuple[TableName, ...]:
+        """The names of the tables, in order."""
+        return tuple(table.name for table in self.tables.values())
 
     def unit_of(self, table: TablePolicy) -> PrivacyUnit | None:
         """Return the unit a table protects, its own or its parents'; None if it is public."""
@@ -341,26 +370,26 @@ def period_problems(tables: Mapping[str, Linkable]) -> Iterator[tuple[str, str, 
 
 
 def link_problems(
-    links: Sequence[tuple[str, Link]], tables: Mapping[str, Linkable]
+    links: Sequence[tuple[TableName, Link]], tables: Mapping[str, Linkable]
 ) -> Iterator[tuple[int, str, str]]:
     """Tell what is wrong with links, each a child's name and its link: position, reason and hint.
 
-    ``tables`` is keyed by folded name. Without a problem, every link leads to a privacy unit, and
-    to one only: whose row a row is follows from its table alone.
+    ``tables`` is keyed by the keys of their names. Without a problem, every link leads to a privacy
+    unit, and to one only: whose row a row is follows from its table alone.
     """
     ends: dict[str, str] = {}  # each child, and a table that its links lead to
     found = 0
     for position, (child, link) in enumerate(links):
         # Looking for a name like it takes a while among many: the first few are enough.
         problem = _wrong_ends(child, link, tables, suggest=found < MAX_SUGGESTIONS)
-        if problem is None and fold(child) in ends:
+        if problem is None and child.key in ends:
             problem = (
                 f"{child} has a link already",
                 "A row belongs to one unit: keep one of the two.",
             )
         if problem is None:
-            if _end_of_links(fold(link.parent), ends) != fold(child):
-                ends[fold(child)] = fold(link.parent)
+            if _end_of_links(link.parent.key, ends) != child.key:
+                ends[child.key] = link.parent.key
             else:
                 problem = (
                     "the links go round in a circle",
@@ -372,26 +401,26 @@ def link_problems(
 
 
 def _wrong_ends(
-    child: str, link: Link, tables: Mapping[str, Linkable], *, suggest: bool
+    child: TableName, link: Link, tables: Mapping[str, Linkable], *, suggest: bool
 ) -> tuple[str, str] | None:
     for name in (child, link.parent):
-        if fold(name) not in tables:
-            hint = (suggestion(name, tables) if suggest else None) or "List it under tables."
+        if name.key not in tables:
+            hint = (suggestion(str(name), tables) if suggest else None) or "List it under tables."
             return f"there is no table {name} in this policy", hint
-    if tables[fold(child)].privacy_unit is not None:
+    if tables[child.key].privacy_unit is not None:
         return (
             f"{child} has a privacy_unit of its own",
             "Remove one of the two: a link is for tables that do not say whose row it is.",
         )
-    if tables[fold(child)].public:
+    if tables[child.key].public:
         return f"{child} is public", "Remove `public: true`, or the link."
-    unit = tables[fold(link.parent)].privacy_unit
+    unit = tables[link.parent.key].privacy_unit
     if unit is not None and unit.period and fold(unit.column) == fold(link.parent_column):
         return (
             f"{link.parent}.{link.parent_column} says who, but not in which period",
             "Link to a column that is unique there, such as the number of the row.",
         )
-    if tables[fold(link.parent)].public:
+    if tables[link.parent.key].public:
         return (
             f"{link.parent} is public, so its rows belong to nobody",
             "A link leads to a table with a privacy_unit, or with a link of its own.",

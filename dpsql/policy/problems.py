@@ -28,7 +28,7 @@ from dpsql.policy.document import (
     UnitSection,
     ViewsSection,
 )
-from dpsql.policy.fields import kind_in_words, link_of
+from dpsql.policy.fields import kind_in_words, link_of, table_key
 from dpsql.policy.parameters import PARAMETERS, suggestion
 from dpsql.policy.yaml_tree import Path, Problem, Tree
 
@@ -97,9 +97,9 @@ def unprotected_problems(tree: Tree) -> Iterator[Problem]:
     document = tree.value if isinstance(tree.value, dict) else {}
     tables, links = document.get("tables"), document.get("links")
     found = map(link_of, links if isinstance(links, list) else ())
-    children = {fold(link[0]) for link in found if link is not None}
+    children = {link[0].key for link in found if link is not None}
     for name, table in tables.items() if isinstance(tables, dict) else ():
-        if not isinstance(table, dict) or fold(name) in children:
+        if not isinstance(table, dict) or table_key(name) in children:
             continue
         if "privacy_unit" not in table and table.get("public", False) is False:
             path = ("tables", name)

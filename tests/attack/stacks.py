@@ -201,7 +201,7 @@ def as_file(policy: Policy) -> dict[str, Any]:
         columns = dict(_columns(table.columns.items()))
         if columns:
             entry["columns"] = columns
-        tables[table.name] = entry
+        tables[str(table.name)] = entry
     return {
         "version": 1,
         "dataset": policy.dataset,

@@ -445,6 +445,98 @@ def test_every_name_survives_quoting(tmp_path: Path) -> None:
     engine.dispose()
 
 
+# -- several schemas ------------------------------------------------------------------------------
+
+SEVERAL = """\
+version: 1
+dataset: several
+defaults: {epsilon: 20.0, delta: 1.0e-9, max_rows_contributed: 1}
+accounts: {ana: {epsilon: 1000, delta: 0.4}}
+tables:
+  fact: {privacy_unit: {name: person, column: uid}}
+  mart.fact: {privacy_unit: {name: person, column: uid}}
+  '"mart.fact"': {privacy_unit: {name: person, column: uid}}
+  '"My Schema"."a.b"': {public: true}
+"""
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sa.Engine]:
+    place = tmp_path_factory.mktemp("several")
+    with duckdb.connect(str(place / "shop.duckdb")) as owner:
+        owner.execute('CREATE SCHEMA mart; CREATE SCHEMA "My Schema"; CREATE SCHEMA hidden')
+        for rows_, name in ((1000, "fact"), (3000, "mart.fact"), (9000, '"mart.fact"')):
+            owner.execute(
+                f"CREATE TABLE {name} AS "
+                f"SELECT i AS uid, i % 3 AS k_{rows_} FROM range({rows_}) t(i)"
+            )
+        owner.execute('CREATE TABLE "My Schema"."a.b" AS SELECT \'x\' AS label')
+        owner.execute("CREATE TABLE hidden.secret AS SELECT 1 AS uid")
+    (place / "policies.yaml").write_text(SEVERAL, encoding="utf-8")
+    made = sa.create_engine(
+        f"dpsql:///{place / 'shop.duckdb'}?policies={place / 'policies.yaml'}"
+        f"&ledger={place / 'b.db'}&analyst=ana"
+    )
+    yield made
+    made.dispose()
+
+
+def test_schemas_are_those_of_the_policy(several: sa.Engine) -> None:
+    found = sa.inspect(several)
+    assert found.get_schema_names() == ["main", "My Schema", "mart"]
+    assert sorted(found.get_table_names()) == ["fact", "mart.fact"]
+    assert (
+        found.get_table_names() == found.get_table_names("MAIN") == found.get_table_names("public")
+    )
+    assert found.get_table_names("mart") == ["fact"]
+    assert found.get_table_names("My Schema") == ["a.b"]
+    assert found.get_table_names("hidden") == found.get_table_names("other") == []
+    assert found.has_table("fact", schema="mart")
+    assert found.has_table("a.b", schema="my schema")
+    assert found.has_table("mart.fact")
+    assert not found.has_table("mart.fact", schema="mart")
+    assert not found.has_table("secret", schema="hidden")
+    for schema, column in ((None, "k_1000"), ("main", "k_1000"), ("mart", "k_3000")):
+        assert [c["name"] for c in found.get_columns("fact", schema)] == ["uid", column]
+    assert [c["name"] for c in found.get_columns("mart.fact")] == ["uid", "k_9000"]
+    with pytest.raises(sa.exc.NoSuchTableError):
+        found.get_columns("a.b", "mart")
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "rows_"),
+    [
+        ("fact", None, 1000),
+        ("fact", "main", 1000),
+        ("fact", "public", 1000),
+        ("fact", "mart", 3000),
+        ("mart.fact", None, 9000),
+        ("mart.fact", "main", 9000),
+    ],
+)
+def test_statements_read_the_table_of_their_schema(
+    several: sa.Engine, name: str, schema: str | None, rows_: int
+) -> None:
+    table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=several)
+    key = table.c[f"k_{rows_}"]
+    counted = sa.select(key, sa.func.count().label("n")).where(table.c.uid >= 0).group_by(key)
+    found = rows(several, counted.order_by(key))
+    assert [row[0] for row in found] == [0, 1, 2]
+    assert sum(float(str(row[1])) for row in found) == pytest.approx(rows_, abs=300)
+    inner = counted.subquery()
+    assert len(rows(several, sa.select(inner.c.n).order_by(inner.c.n))) == 3
+
+
+def test_tables_of_two_schemas_are_joined(several: sa.Engine) -> None:
+    one = sa.Table("fact", sa.MetaData(), autoload_with=several, schema="main")
+    other = sa.Table("fact", sa.MetaData(), autoload_with=several, schema="mart")
+    joined = sa.select(sa.func.count(other.c.k_3000)).select_from(
+        sa.join(one, other, one.c.uid == other.c.uid)
+    )
+    ((found,),) = rows(several, joined)
+    assert float(str(found)) == pytest.approx(1000, abs=200)
+
+
 # -- refusals -------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
 from dpsql.continual.state import Totals, ViewState
+from dpsql.core.table_name import TableName
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
@@ -692,3 +693,42 @@ def test_a_state_that_is_missing_stops_the_view(
         connection.sql(REFRESH)
     assert caught.value.code == "state_missing"
     assert "step" in str(connection.sql(f"EXPLAIN {view()}").fetchall())
+
+
+def test_a_view_counts_the_table_of_its_schema(
+    tmp_path: Path, clock: Callable[[int], None]
+) -> None:
+    """Two tables of one name, and a third whose name is both of theirs: each has its own view."""
+    rows = "SELECT range AS user_id, 'a' AS artist, TIMESTAMP '2026-01-01' AS played_at"
+    names = {"fact": 1000, "mart.fact": 3000, '"mart.fact"': 9000}
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
+        owner.execute("CREATE SCHEMA mart")
+        for name, users in names.items():
+            owner.execute(f"CREATE TABLE {name} AS {rows} FROM range({users})")
+    found = [TableName.read(name) for name in names]
+    unit, time = PrivacyUnit("user", "user_id"), TimeColumn("played_at")
+    tables = {n.key: TablePolicy(n, unit, time=time) for n in found if n is not None}
+    accounts = {"ana": AccountPolicy("ana", 500.0, 0.1)}
+    rules = Policy("d", Parameters(epsilon=1.0, delta=1e-6), accounts=accounts, tables=tables)
+    with dpsql.connect(tmp_path / "shop.duckdb", rules, tmp_path / "l.db", "ana") as opened:
+        spellings = ["public.fact", "shop.mart.fact", 'main."mart.fact"']
+        for place, (source, users) in enumerate(zip(spellings, names.values(), strict=True)):
+            asked = f"SELECT artist, COUNT(DISTINCT user_id) AS users FROM {source} GROUP BY artist"
+            opened.sql(f'CREATE MATERIALIZED VIEW "v.{place}" {WITH} AS {asked}')
+            clock(3)
+            opened.sql(f'REFRESH MATERIALIZED VIEW "v.{place}"')
+            clock(1)
+            for read in (f'"v.{place}"', f'main."v.{place}"', f'public."v.{place}"'):
+                asked = f"SELECT max(users) FROM {read}"
+                ((counted,),) = opened.sql(asked).fetchall()
+                assert float(str(counted)) == pytest.approx(users, abs=300)
+            described = opened.sql(f'DESCRIBE main."v.{place}"').fetchall()
+            assert [row[0] for row in described][:2] == ["step", "as_of"]
+            error = caught(opened, f'SELECT max(users) FROM v."{place}"')
+            assert error.code == "unknown_table"
+
+
+def caught(opened: Connection, sql: str) -> dpsql.Error:
+    with pytest.raises(dpsql.Error) as raised:
+        opened.sql(sql)
+    return raised.value

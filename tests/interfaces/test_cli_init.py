@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,8 +59,8 @@ def run(*arguments: str, answers: tuple[str, ...] = ()) -> Result:
     return CliRunner().invoke(cli, ["init", *arguments], input=text)
 
 
-def check(path: str = "policies.yaml") -> Result:
-    return CliRunner().invoke(cli, ["check", "-d", "shop.duckdb", "-p", path])
+def check(path: str = "policies.yaml", database: str = "shop.duckdb") -> Result:
+    return CliRunner().invoke(cli, ["check", "-d", database, "-p", path])
 
 
 def test_options_and_answers_make_the_same_draft_which_fits(shop: Path) -> None:
@@ -242,3 +243,57 @@ def test_a_drafted_policy_answers_queries(shop: Path) -> None:
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["columns"] == ["n", "turnover"]
+
+
+def test_tables_of_all_schemas_are_drafted_and_checked(shop: Path) -> None:
+    with duckdb.connect("several.duckdb") as writer:
+        writer.execute('CREATE SCHEMA mart; CREATE SCHEMA "a b"')
+        for name in ("mart.fact", '"mart.fact"', '"a b"."c.d ""q"" 😀"', "mart.other"):
+            writer.execute(f"CREATE TABLE {name} (user_id BIGINT, amount DOUBLE)")
+        writer.execute("CREATE TABLE mart.items (fact BIGINT, price DOUBLE)")
+    arguments = (
+        *("several.duckdb", "--no-ask", "--dataset", "d", "--account", "ana=3,1e-6"),
+        *("--unit", "mart.fact.user_id=user", "--bounds", "MART.fact.amount=0:5"),
+        *("--unit", '"a b"."c.d ""q"" 😀".user_id=user', "--unit", '"mart.fact".user_id=who'),
+        *("--link", "mart.items.fact=mart.fact.user_id"),
+    )
+    assert run(*arguments).exit_code == 0
+    assert check(database="several.duckdb").exit_code == 0
+    policy = load_policy("policies.yaml")
+    names = ("mart.fact", '"mart.fact"', '"a b"."c.d ""q"" 😀"', "mart.other", "mart.items")
+    assert set(policy.tables) == set(names)
+    assert policy.unit_name(policy.tables['"mart.fact"']) == "who"
+    assert policy.unit_name(policy.tables["mart.items"]) == "user"
+    assert policy.tables["mart.fact"].columns["amount"].upper == 5
+    assert not policy.tables['"mart.fact"'].columns
+
+    for wrong in ("mart.fact", "fact.user_id", '"mart".user_id', "a b.c.d.user_id"):
+        assert run(*arguments, "--force", "--bounds", f"{wrong}=0:5").exit_code != 0
+
+    only = run("several.duckdb", "--no-ask", "--force", "--only", "mart.other")
+    assert only.exit_code == 0
+    assert set(load_policy("policies.yaml").tables) == {"mart.other"}
+    found = CliRunner().invoke(
+        cli, ["check", "-d", "several.duckdb", "-p", "policies.yaml", "-f", "json"]
+    )
+    left_out = {
+        f["subject"] for f in json.loads(found.stdout) if "not in the policy" in f["message"]
+    }
+    assert left_out == set(names) - {"mart.other"}
+    shutil.copy("policies.yaml", "wrong.yaml")
+    text = Path("wrong.yaml").read_text(encoding="utf-8").replace("  mart.other:", "  other:")
+    Path("wrong.yaml").write_text(text, encoding="utf-8")
+    found = CliRunner().invoke(
+        cli, ["check", "-d", "several.duckdb", "-p", "wrong.yaml", "-f", "json"]
+    )
+    error = json.loads(found.stdout)[0]
+    assert (error["subject"], error["hint"]) == ("other", "Did you mean mart.other?")
+
+
+def test_a_database_without_tables_is_told_of(shop: Path) -> None:
+    duckdb.connect("empty.duckdb").close()
+    assert "has no tables" in run("empty.duckdb", "--no-ask").stderr
+    checked = CliRunner().invoke(cli, ["check", "-d", "empty.duckdb", "-f", "json"])
+    assert [finding["message"] for finding in json.loads(checked.stdout)] == [
+        "the database has no tables, in no schema"
+    ]

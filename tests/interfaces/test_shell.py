@@ -20,6 +20,7 @@ from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.budget import BudgetReport, OwnAccount, payer
 from dpsql.core.formatting import significant
 from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.interfaces.shell.cancel import Cancelled, Work
@@ -242,6 +243,52 @@ def completed(text: str) -> list[str]:
 )
 def test_what_is_likely_is_suggested_first(text: str, first: list[str]) -> None:
     assert offered(text)[: len(first)] == first
+
+
+SCHEMAS = [
+    TableName("fact"),
+    TableName("fact", "mart"),
+    TableName("mart.fact"),
+    TableName("order lines", "my mart"),
+    TableName("dim", "mart"),
+]
+SEVERAL = Known(
+    Catalog.of(
+        Policy("several", tables={n.key: TablePolicy(n, None) for n in SCHEMAS}),
+        schema_of(*(Table(n, (Column(f"c{i}", "BIGINT"),)) for i, n in enumerate(SCHEMAS))),
+    ),
+    {"\\d": Argument.TABLE, "\\explain": Argument.SQL},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("\\d ", ["fact", "mart.fact", '"mart.fact"', '"my mart"."order lines"', "mart.dim"]),
+        ("\\d mart.", ["mart.fact", '"mart.fact"', "mart.dim"]),
+        ("\\d mart.fa", ["mart.fact", '"mart.fact"']),
+        ("DESCRIBE mart.d", ["dim"]),
+        ("SELECT * FROM mart.", ["fact", "dim"]),
+        ("SELECT * FROM MART.d", ["dim"]),
+        ("SELECT * FROM fact JOIN mart.", ["fact", "dim"]),
+        ('SELECT * FROM "my mart".', ['"order lines"']),
+        ("SELECT * FROM other.", []),
+        ("SELECT fact.| FROM mart.fact", ["c1"]),
+        ("SELECT fact.| FROM fact", ["c0"]),
+        ("SELECT fact.| FROM main.fact", ["c0"]),
+        ("SELECT mart.fact.| FROM mart.fact", ["c1"]),
+        ("SELECT f.| FROM mart.fact AS f", ["c1"]),
+        ('SELECT f.| FROM "mart.fact" f', ["c2"]),
+        ('SELECT o.| FROM "my mart"."order lines" o', ["c3"]),
+        ("SELECT * FROM fact JOIN mart.dim d ON d.", ["c4"]),
+        ("SELECT * FROM mart.fact WHERE mart.fact.", ["c1"]),
+    ],
+)
+def test_tables_of_a_schema_and_their_columns_are_suggested_behind_its_name(
+    text: str, found: list[str]
+) -> None:
+    before, _, after = text.partition("|")
+    assert [str(each.text) for each in candidates(before, after, SEVERAL)] == found
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import connect
@@ -12,7 +13,7 @@ from support import connect
 import dpsql
 
 EMPTY = "SELECT ts, count(*) FROM visits GROUP BY ts"
-NUMBER = {"epsilon": 1.0, "delta": 1e-8, "max_groups_contributed": 10}
+NUMBER: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-8, "max_groups_contributed": 10}
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from dpsql.core.schema import (
     is_text,
     schema_of,
 )
+from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.interfaces.cli import options
 from dpsql.policy import document
@@ -107,7 +108,7 @@ def test_a_good_file_means_what_it_says() -> None:
     assert policy.account("cy").composition is Composition.ZCDP
     flights = policy.table("FLIGHTS")
     assert flights is not None
-    assert flights.name == "Flights"
+    assert str(flights.name) == "Flights"
     assert not flights.public
     assert flights.privacy_unit == PrivacyUnit("aircraft", "tailnum")
     assert flights.column("DEP_DELAY") == ColumnPolicy(-60, 300, None)
@@ -263,6 +264,59 @@ def test_a_unit_may_be_one_of_each_period() -> None:
     child = replace(policy.tables["c"], link=Link("a", "t", "WHO"))
     with pytest.raises(PolicyError, match="not in which period"):
         replace(policy, tables={**policy.tables, "c": child})
+
+
+SEVERAL = """\
+version: 1
+dataset: d
+tables:
+  fact: {privacy_unit: {name: p, column: u}}
+  Mart.Fact: {privacy_unit: {name: q, column: u}}
+  '"mart.fact"': {privacy_unit: {name: r, column: u}}
+  my schema."a.b": {}
+  main."odd": {public: true}
+links:
+  - '"my schema"."a.b".k -> mart.fact.k'
+"""
+
+
+def test_tables_of_several_schemas_are_told_apart() -> None:
+    policy = parse_policy(SEVERAL)
+    found = {key: policy.unit_name(table) for key, table in policy.tables.items()}
+    assert found == {
+        "fact": "p",
+        "mart.fact": "q",
+        '"mart.fact"': "r",
+        '"my schema"."a.b"': "q",
+        "odd": None,
+    }
+    names = [(table.name.schema, table.name.table) for table in policy.tables.values()]
+    assert names[1:4] == [("Mart", "Fact"), ("main", "mart.fact"), ("my schema", "a.b")]
+    assert policy.table(TableName("FACT", "MART")) is policy.tables["mart.fact"]
+    assert policy.table("mart.fact") is policy.tables['"mart.fact"']
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("main.fact", "is the same table as `fact`"),
+        ("'\"FACT\"'", "is the same table as `fact`"),
+        ("'\"mart\".fact'", "is the same table as `Mart.Fact`"),
+        ("MART.FACT", "differs from `Mart.Fact` in case only"),
+        ("'main.\"mart.fact\"'", "is the same table as"),
+        ("a.b.c", "is not the name of a table"),
+        ("mart.", "is not the name of a table"),
+        (".fact", "is not the name of a table"),
+        ("'\"mart'", "is not the name of a table"),
+    ],
+)
+def test_two_spellings_of_a_table_and_what_is_no_name_are_refused(name: str, reason: str) -> None:
+    text = SEVERAL.replace("links:", f"  {name}: {{public: true}}\nlinks:")
+    with pytest.raises(PolicyError) as refused:
+        parse_policy(text)
+    assert reason in refused.value.reason
+    assert refused.value.place is not None
+    assert refused.value.place.line == 9
 
 
 def test_a_link_gives_a_table_its_parents_unit() -> None:
@@ -606,7 +660,11 @@ BROKEN: list[tuple[str, int, str]] = [
     (LINKED + "links: [items.o -> orders.o, 3]\n", 7, "item 2: must be `child.column ->|lineitem"),
     (LINKED + "links:\n  - items.o orders.o\n", 8, "must be `child.column -> parent.column`"),
     (LINKED + "links:\n  - items -> orders.o\n", 8, "must be `child.column -> parent.column`"),
-    (LINKED + "links:\n  - a.items.o -> orders.o\n", 8, "must be `child.column -> parent.column`"),
+    (
+        LINKED + "links:\n  - a.b.c.d -> orders.o\n",
+        8,
+        "must be `child.column -> parent.column`",
+    ),
     (LINKED + "links:\n  - item.o -> orders.o\n", 8, "no table item in|Did you mean `items`?"),
     (LINKED + "links:\n  - items.o -> order.o\n", 8, "no table order in|Did you mean `orders`?"),
     (LINKED + "links:\n  - orders.o -> items.o\n", 8, "orders has a privacy_unit of its own"),

@@ -20,6 +20,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
+from dpsql.core.quoting import quote
+from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import QueryRefused
 from dpsql.sql import dialects
@@ -82,6 +84,30 @@ def names_are_names(dialect: Dialect) -> None:
     for name in ODD:
         found = ENGINE.execute(f"SELECT 1 AS {dialect.quote(name)}")
         assert [column[0] for column in found.description or ()] == [name]
+
+
+@promise("table")
+def tables_of_every_schema_are_told_apart(dialect: Dialect) -> None:
+    """Tables whose names, joined by a dot, are the same text, and others in order of suspicion."""
+    odd = [
+        ("a", "b"),
+        ("main", "a.b"),
+        ("main", "b"),
+        ("a.b", "c"),
+        ("a", "b.c"),
+        ("main", "a.b.c"),
+    ]
+    odd += [('a"', "b"), ("a", '"b'), ("main", 'a"."b'), ("a b", "é"), ("main", "--")]
+    ENGINE.execute("BEGIN")
+    for place, (schema, name) in enumerate(odd):
+        quoted = [part.replace('"', '""') for part in (schema, name)]
+        ENGINE.execute(f'CREATE SCHEMA IF NOT EXISTS "{quoted[0]}"')
+        ENGINE.execute(f'CREATE TABLE "{quoted[0]}"."{quoted[1]}" AS SELECT {place} AS place')
+    try:
+        for place, (schema, name) in enumerate(odd):
+            assert values("place", dialect.table(TableName(name, schema))) == [place]
+    finally:
+        ENGINE.execute("ROLLBACK")
 
 
 @promise("literal")
@@ -472,6 +498,8 @@ class Twin:
 
 TWINS = (
     Twin("quotes in names end them", "quote", lambda _, name: f'"{name}"'),
+    Twin("schemas and tables are joined by a dot", "table", lambda _, name: quote(str(name))),
+    Twin("schemas are left out", "table", lambda _, name: quote(name.table)),
     Twin("quotes in texts end them", "literal", lambda _, value: f"'{value}'"),
     Twin("backslashes are doubled", "literal", lambda _, v: "'" + str(v).replace("\\", "\\\\").replace("'", "''") + "'"),
     Twin("doubles are decimals", "double", lambda _, value: repr(value)),

@@ -44,7 +44,7 @@ def marked(method: str) -> Callable[..., Any]:
     given = list(inspect.signature(plain).parameters)
 
     def spell(self: Dialect, *args: Any, **named: Any) -> Any:
-        if method == "quote":
+        if method in ("quote", "table"):
             return f"{OPEN}{plain(self, *args)}{CLOSE}"
         arguments = dict(zip(given[1:], args, strict=False)) | named
         passed = {

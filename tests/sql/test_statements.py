@@ -449,7 +449,10 @@ def test_tables_that_the_policy_does_not_list_do_not_exist(shared: dpsql.Connect
     assert hidden.code == absent.code == "unknown_table"
     assert hidden.reason.replace("secret", "") == absent.reason.replace("nothng", "")
     assert hidden.hint == absent.hint
-    assert refused(shared, "DESCRIBE main.visits").code == "unknown_table"
+    assert refused(shared, "DESCRIBE other.visits").code == "unknown_table"
+    described = shared.sql("DESCRIBE visits").fetchall()
+    for name in ("main.visits", "PUBLIC.Visits", '"main"."visits"'):
+        assert shared.sql(f"DESCRIBE {name}").fetchall() == described
 
 
 def test_describe_shows_types_and_what_the_policy_declares(shared: dpsql.Connection) -> None:

@@ -43,7 +43,7 @@ def check_command(
     Warnings ask the owner to look; errors make some query impossible or wrong.
     """
     from dpsql.engines.duckdb import open_database
-    from dpsql.policy.conformance import check_policy
+    from dpsql.policy.conformance import check_policy, no_tables
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -53,6 +53,8 @@ def check_command(
     engine = open_database(database)
     try:
         findings = check_policy(policy, engine.schema(), engine.definition)
+        if not engine.schema():
+            findings.append(no_tables(database.name))
     finally:
         engine.close()
     if format_ == "json":

@@ -93,6 +93,8 @@ def init_command(
             click.echo(f"\n{text}")
             click.confirm(f"Write this to {target}?", default=True, abort=True)
         write(text.encode())
+    if not schema:
+        click.echo("The database has no tables, in no schema: is it the right file?", err=True)
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
     command = shlex.join(["dpsql", "check", "--database", str(database), "-p", str(target)])
     click.echo(f"Wrote {target}.{to_do}\nNext: {command}")

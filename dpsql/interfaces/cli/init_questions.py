@@ -110,7 +110,7 @@ class Questions:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._tables = sorted(schema.values(), key=lambda table: table.name)
+        self._tables = sorted(schema.values(), key=lambda table: table.name.key)
 
     def answered(self, draft: Draft, ask_dataset: bool) -> Draft:
         """Ask until nothing of the draft is left open."""
@@ -120,7 +120,7 @@ class Questions:
         waiting = [
             table
             for table in self._tables
-            if not draft.decided(table) and len(table.name) <= MAX_DRAFTED_NAME
+            if not draft.decided(table) and len(str(table.name)) <= MAX_DRAFTED_NAME
         ]
         linked: list[Table] = []
         for table in waiting:
@@ -135,7 +135,7 @@ class Questions:
     def _whose(self, draft: Draft, table: Table, linked: list[Table]) -> Draft:
         """Ask for a unit's column, or what else a table can be. Links are asked for at the end."""
         columns = ", ".join(f"{printable(c.name)} {shown_type(c.type)}" for c in table.columns)
-        click.echo(f"\n{printable(table.name)}{' (a view)' * table.is_view}: {columns}")
+        click.echo(f"\n{printable(str(table.name))}{' (a view)' * table.is_view}: {columns}")
         guess, likely = guess_unit(table), likely_units(table)
         if likely and guess is None:
             click.echo(f"Likely: {', '.join(printable(column.name) for column in likely)}")
@@ -179,7 +179,9 @@ class Questions:
                 self._fitting(draft.with_link(table, column, parent, key))
             return column, parent, key
 
-        question = f"Which column of {printable(table.name)} leads where? COLUMN -> TABLE.COLUMN"
+        question = (
+            f"Which column of {printable(str(table.name))} leads where? COLUMN -> TABLE.COLUMN"
+        )
         column, parent, key = _ask(question, answer)
         if parent in linked:
             draft = self._linked(draft, parent, linked, (table, *below))
@@ -190,13 +192,13 @@ class Questions:
         numeric = [
             column
             for column in numeric_columns(table, draft)
-            if (fold(table.name), fold(column.name)) not in draft.columns
+            if (table.name.key, fold(column.name)) not in draft.columns
         ]
         if not numeric:
             return draft
         names = ", ".join(printable(column.name) for column in numeric)
         chosen = _ask(
-            f"Which of {printable(table.name)} are to be summed or averaged, of: {names}?",
+            f"Which of {printable(str(table.name))} are to be summed or averaged, of: {names}?",
             lambda text: [column_in(table, part) for part in text.split(",") if part.strip()],
             "",
         )
@@ -205,7 +207,7 @@ class Questions:
         return draft
 
     def _bounded(self, draft: Draft, table: Table, column: Column) -> Draft:
-        seen = draft.seen.get((fold(table.name), fold(column.name)))
+        seen = draft.seen.get((table.name.key, fold(column.name)))
         shown = f" (the data hold {seen}: not private)" if seen else ""
         return _ask(
             f"What can {printable(column.name)} be, as is publicly known? LOW:HIGH{shown}",

@@ -309,7 +309,7 @@ def _protected(policy: Policy) -> Table:
     for name, entry in policy.tables.items():
         unit = entry.privacy_unit
         protected = (unit.name, unit.column) if unit is not None else ("nobody: public", "")
-        cells = (entry.name, _DESCRIPTIONS.get(name, ""), *protected)
+        cells = (str(entry.name), _DESCRIPTIONS.get(name, ""), *protected)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 

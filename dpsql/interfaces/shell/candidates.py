@@ -13,6 +13,7 @@ from typing import Final
 
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Schema, fold
+from dpsql.core.table_name import TableName
 from dpsql.core.wordlists import phrases, words
 from dpsql.ir.measures import AggregateKind
 from dpsql.policy.model import Policy
@@ -75,7 +76,9 @@ class Catalog:
     def of(cls, policy: Policy, schema: Schema) -> Catalog:
         """List what a policy lets analysts name."""
         tables = {
-            spelled(table.name): tuple(spelled(c.name) for c in schema[fold(table.name)].columns)
+            table_spelled(table.name): tuple(
+                spelled(column.name) for column in schema[table.name.key].columns
+            )
             for table in policy.tables.values()
         }
         return cls(tables, {name: _values(policy, name) for name in PARAMETER_NAMES})
@@ -90,6 +93,12 @@ class Catalog:
 def spelled(name: str) -> str:
     """Write a name as it is in SQL, quoted where it has to be."""
     return name if _PLAIN.fullmatch(name) and fold(name) not in _RESERVED else quote(name)
+
+
+def table_spelled(name: TableName) -> str:
+    """Write the name of a table as it is in SQL, with its schema unless that is ``main``."""
+    parts = [name.table] if name.in_main else [name.schema, name.table]
+    return ".".join(map(spelled, parts))
 
 
 def _values(policy: Policy, name: str) -> tuple[str, ...]:

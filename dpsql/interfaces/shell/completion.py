@@ -10,6 +10,7 @@ from typing import Final
 
 from dpsql.core.quoting import literal
 from dpsql.core.schema import fold
+from dpsql.core.table_name import MAIN, unquoted
 from dpsql.interfaces.shell.candidates import (
     AGGREGATES,
     KEYWORDS,
@@ -22,6 +23,7 @@ from dpsql.interfaces.shell.candidates import (
     Known,
     Suggestion,
     matching,
+    spelled,
 )
 from dpsql.interfaces.shell.settings import SHELL_SETTINGS, Format
 from dpsql.planner import MECHANISM_NAMES
@@ -189,15 +191,44 @@ def _expected(
     elif first == "show":
         yield from _noted(SHOW_WORDS, "keyword")
     elif first in ("describe", "desc"):
-        yield from _noted(known.catalog.tables, "table")
+        yield from _tables(tokens[1:], known)
     elif first in ("create", "refresh", "drop") and not _defined(tokens):
         yield from _of_view(tokens, known)
     elif _in_options(tokens):
         yield from _options(tokens, known)
     elif tokens[-1].text == ".":
-        yield from _columns(_sources([*tokens, *_tokens(after)], known), known, tokens[-2].text)
+        yield from _after_dot(tokens, after, known)
     else:
         yield from _in_query(tokens, after, known, begun)
+
+
+def _tables(tokens: Sequence[_Token], known: Known) -> Iterator[tuple[str, str]]:
+    """Yield the tables that may be named behind some tokens: all, or those of a schema."""
+    before = _before_dot(tokens)
+    for name in known.catalog.tables:
+        if not before:
+            yield name, "table"
+        elif fold(name).startswith(before):
+            yield name[len(before) :], "table"
+
+
+def _before_dot(tokens: Sequence[_Token]) -> str:
+    """Return the folded ``schema.`` that some tokens end in, as the catalog spells it, if any."""
+    if len(tokens) < 2 or tokens[-1].text != ".":
+        return ""
+    part = tokens[-2].text
+    return f"{fold(spelled(unquoted(part)))}."
+
+
+def _after_dot(tokens: list[_Token], after: str, known: Known) -> Iterator[tuple[str, str]]:
+    """Yield what may follow a dot: tables of a schema, or columns of a table."""
+    named = tokens[:-2]
+    if _clause(named) in _TABLE_WORDS and not (named and named[-1].operand):
+        yield from _tables(tokens, known)
+        return
+    sources = _sources([*tokens, *_tokens(after)], known)
+    whole = _before_dot(named) + fold(tokens[-2].text)
+    yield from _columns(sources, known, whole if whole in sources else tokens[-2].text)
 
 
 def _defined(tokens: Sequence[_Token]) -> bool:
@@ -231,7 +262,7 @@ def _in_query(
     last = tokens[-1]
     if _clause(tokens) in _TABLE_WORDS:
         if last.word in _TABLE_WORDS or last.text == ",":
-            yield from _noted(known.catalog.tables, "table")
+            yield from _tables((), known)
             return
         yield from _noted(KEYWORDS, "keyword")
         return
@@ -262,7 +293,7 @@ def _clause(tokens: Sequence[_Token]) -> str:
 
 def _sources(tokens: Sequence[_Token], known: Known) -> dict[str, str]:
     """Find the tables that a statement reads from, by folded alias and by folded name."""
-    spelled = {fold(name): name for name in known.catalog.tables}
+    tables = {fold(name): name for name in known.catalog.tables}
     found: dict[str, str] = {}
     expecting = listing = False
     for position, token in enumerate(tokens):
@@ -270,9 +301,9 @@ def _sources(tokens: Sequence[_Token], known: Known) -> dict[str, str]:
             expecting = listing = True
         elif token.word in _CLAUSES:
             expecting = listing = False
-        elif expecting and fold(token.text) in spelled:
-            table = spelled[fold(token.text)]
-            found[fold(table)] = table
+        elif expecting and (name := _name_at(tokens, position)) in tables:
+            table = tables[name]
+            found[fold(table)] = found[fold(token.text)] = table
             alias = _alias(tokens[position + 1 : position + 3])
             if alias:
                 found[alias] = table
@@ -280,6 +311,16 @@ def _sources(tokens: Sequence[_Token], known: Known) -> dict[str, str]:
         elif expecting and token.text != ".":
             expecting = token.kind in ("word", "name")  # the catalog or schema before the name
     return found
+
+
+def _name_at(tokens: Sequence[_Token], position: int) -> str:
+    """Return the folded name that ends in a token, with its schema unless that is ``main``."""
+    last = tokens[position]
+    if position + 1 < len(tokens) and tokens[position + 1].text == ".":
+        return ""
+    before = _before_dot(tokens[:position])
+    schema = "" if before == f"{MAIN}." else before
+    return schema + fold(spelled(unquoted(last.text)))
 
 
 def _alias(tokens: Sequence[_Token]) -> str:

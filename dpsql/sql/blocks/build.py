@@ -94,7 +94,7 @@ class _BlockBuilder:
         self._detach_private_clauses()
         return Block(
             name=self.name,
-            table=self.table.name,
+            table=self.relation.names,
             source=Source(self.relation.rows, self.table, tuple(self._declared_keys())),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
@@ -386,7 +386,7 @@ class _BlockBuilder:
             "raw_rows",
             node,
             hint=f"Ask for counts or sums per group: SELECT key, COUNT(DISTINCT "
-            f"{self.relation.unit_label}) FROM {self.table.name} GROUP BY key.",
+            f"{self.relation.unit_label}) FROM {self.relation.names} GROUP BY key.",
         )
 
     # -- top-k --------------------------------------------------------------------------------

@@ -120,29 +120,31 @@ def _literal(value: _Value) -> str:
 
 def _tables(catalog: str, tables: list[Table]) -> _Rows:
     for table in tables:
-        yield catalog, MAIN_SCHEMA, table.name, "BASE TABLE"
+        yield catalog, table.name.schema, table.name.table, "BASE TABLE"
 
 
 def _columns(catalog: str, tables: list[Table]) -> _Rows:
     for table in tables:
         for place, column in enumerate(table.columns, 1):
-            where = (catalog, MAIN_SCHEMA, table.name)
+            where = (catalog, table.name.schema, table.name.table)
             yield *where, column.name, place, None, "YES", column.type
 
 
 def _schemata(catalog: str, tables: list[Table]) -> _Rows:
-    yield catalog, MAIN_SCHEMA
+    others = {table.name.schema for table in tables if not table.name.in_main}
+    for schema in (MAIN_SCHEMA, *sorted(others)):
+        yield catalog, schema
 
 
 def _duckdb_tables(catalog: str, tables: list[Table]) -> _Rows:
     for table in tables:
-        yield catalog, MAIN_SCHEMA, table.name, False, False, len(table.columns)
+        yield catalog, table.name.schema, table.name.table, False, False, len(table.columns)
 
 
 def _duckdb_columns(catalog: str, tables: list[Table]) -> _Rows:
     for table in tables:
         for place, column in enumerate(table.columns, 1):
-            where = (catalog, MAIN_SCHEMA, table.name)
+            where = (catalog, table.name.schema, table.name.table)
             yield *where, column.name, place, False, None, True, column.type
 
 

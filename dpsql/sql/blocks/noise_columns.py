@@ -23,6 +23,7 @@ from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
 from dpsql.sql.expressions.legality import refusal
+from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import output_name, put
 
@@ -261,7 +262,7 @@ def _sources(select: exp.Select) -> Iterator[exp.Table | exp.Subquery]:
 
 def _cte(table: exp.Table) -> exp.Expr | None:
     """Find what a name stands for in the WITH clauses around it, the nearest first."""
-    above: exp.Expr | None = table
+    above: exp.Expr | None = None if is_qualified(table) else table
     while above is not None:
         with_ = above.args.get("with_")
         if with_ is not None and not with_.args.get("recursive"):

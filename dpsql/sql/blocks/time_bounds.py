@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.policy.model import Policy, TablePolicy
+from dpsql.sql.lineage.table_names import name_of
 
 ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
 _NUMBER: Final = "step"  # what number_steps calls its column: no column of a view has this name
@@ -30,7 +31,9 @@ def timed_table(tree: exp.Query, policy: Policy) -> tuple[str, TablePolicy]:
     found = [
         (node, table)
         for node in tree.find_all(exp.Table)
-        if (table := policy.table(node.name)) is not None and not table.public
+        if (name := name_of(node)) is not None
+        and (table := policy.table(name)) is not None
+        and not table.public
     ]
     direct = []
     if isinstance(tree, exp.Select) and tree.args.get("from_") is not None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Schema, fold
+from dpsql.core.schema import Schema, fold, rules_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Query, TailKind
 from dpsql.policy.model import Policy
@@ -29,6 +29,7 @@ from dpsql.sql.expressions.text_growth import refuse_growing_text
 from dpsql.sql.lineage.operators import Bind
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
+from dpsql.sql.lineage.table_names import is_qualified, settle_names
 from dpsql.sql.lineage.tables import Cte, Scope
 from dpsql.sql.syntax.options import refuse_options, take_options
 from dpsql.sql.syntax.parse import place_of
@@ -49,8 +50,11 @@ def validate(
     decide: Callable[[Block], Block],
     *,
     combines: bool = False,
+    catalog: str = "",
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
+
+    ``catalog`` is the database's own name, which may stand before that of a schema.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
     releases depends on that. ``combines`` makes room for saying of each row from which releases it
@@ -63,6 +67,7 @@ def validate(
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
+    settle_names(tree, text, rules_of(schema, catalog, policy.names))
     _refuse_doubtful_names(tree, text, policy)
     refuse_growing_text(tree)
     lineage = Lineage(tree, text, policy, schema, bind, dialect)
@@ -235,10 +240,9 @@ class _Splitter:
                 place=place_of(self.text, table),
                 hint="range(), generate_series() and unnest() are the exceptions.",
             )
-        plain = not table.args.get("db") and not table.args.get("catalog")
-        if plain and fold(table.name) in ctes:
+        if not is_qualified(table) and fold(table.name) in ctes:
             return
-        policy = self.policy.table(table.name) if plain else None
+        policy = self.lineage.tables.named(table)
         if policy is None:
             raise self.lineage.tables.unknown(table)
         if not policy.public:
@@ -249,7 +253,7 @@ class _Splitter:
                 place=place_of(self.text, table),
                 hint="Aggregate it in a SELECT of its own, which may then stand here.",
             )
-        self.public_tables.add(fold(policy.name))
+        self.public_tables.add(policy.name.key)
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         self.lineage.operators.count_block(private.rows)

@@ -16,7 +16,7 @@ from dpsql.core.schema import Table, fold
 from dpsql.ir.query import NoiseFigure
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.legality import refusal
-from dpsql.sql.lineage.tables import tables_named
+from dpsql.sql.lineage.table_names import name_of, tables_named
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import put
 
@@ -54,13 +54,14 @@ def _column_of(
         return None
     clauses = [select.args.get("from_"), *(select.args.get("joins") or ())]
     for source in (clause.this for clause in clauses if clause is not None):
-        if not isinstance(source, exp.Table) or fold(source.name) not in views:
+        if not isinstance(source, exp.Table) or id(source) not in named:
             continue
-        if id(source) not in named:
+        name = name_of(source)
+        if name is None or name.key not in views:
             continue
         if column.table and fold(column.table) != fold(source.alias_or_name):
             continue
-        known = views[fold(source.name)].column(column.name)
+        known = views[name.key].column(column.name)
         if known is not None:
             return column, known.name, source
     return None
@@ -76,7 +77,7 @@ def _figure(
 ) -> exp.Expr:
     kind = NoiseFigure(fold(call.name).removeprefix("dp_"))
     scale = kind is NoiseFigure.SCALE
-    found = figures(fold(source.name), name, None if scale else _confidence(call, text))
+    found = figures(source.name, name, None if scale else _confidence(call, text))
     if found is None:
         raise refusal(
             text,

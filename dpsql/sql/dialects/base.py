@@ -27,6 +27,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dpsql.core.table_name import TableName
+
 
 class Dialect(ABC):
     """The spelling of generated SQL for one engine. Types are given as the schema writes them."""
@@ -43,6 +45,10 @@ class Dialect(ABC):
     @abstractmethod
     def quote(self, name: str) -> str:
         """Quote an identifier: any text is a name and nothing more, its case kept."""
+
+    @abstractmethod
+    def table(self, name: TableName) -> str:
+        """Name a table of the owner's, and no other of the same name in another schema."""
 
     @abstractmethod
     def literal(self, value: object) -> str:

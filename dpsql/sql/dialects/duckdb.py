@@ -9,8 +9,9 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import UnsupportedError
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.quoting import literal, quote, quote_table
 from dpsql.core.schema import base_type, is_float, is_huge_integer, is_integer
+from dpsql.core.table_name import TableName
 from dpsql.engines.spelling import one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
@@ -38,6 +39,10 @@ class DuckDBDialect(Dialect):
     def quote(self, name: str) -> str:
         """Write ``"name"``; a quote inside is doubled, and nothing else is special."""
         return quote(name)
+
+    def table(self, name: TableName) -> str:
+        """Write ``"schema"."table"``, or ``"table"`` for ``main``: nothing else is searched."""
+        return quote_table(name)
 
     def literal(self, value: object) -> str:
         """Write ``'text'``; a quote inside is doubled, and nothing else is special."""

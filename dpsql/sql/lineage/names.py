@@ -56,8 +56,10 @@ class Names:
 
     def resolve_column(self, node: exp.Column, relation: Relation) -> Field:
         """Replace one column's name. Raises as :meth:`resolve`."""
-        if node.args.get("db") or node.args.get("catalog") or isinstance(node.this, exp.Star):
+        if isinstance(node.this, exp.Star):
             raise self.refuse("whole rows and qualified stars cannot be released", "raw_rows", node)
+        if node.args.get("db") is not None:  # a name of no table that stands here
+            raise self._not_one(node, relation, 0)
         matches = relation.matches(node.table, node.name)
         if len(matches) != 1:
             raise self._not_one(node, relation, len(matches))
@@ -103,7 +105,7 @@ class Names:
         names = list(dict.fromkeys(f.name for f in relation.fields))
         close = difflib.get_close_matches(node.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."
-        written = f"{node.table}.{node.name}" if node.table else node.name
+        written = ".".join(part.name for part in node.parts)
         where = f"table {relation.tables[0]} has" if len(relation.tables) == 1 else "there is"
         return UnknownName(
             f"{where} no column {written}",

@@ -15,11 +15,12 @@ from enum import IntEnum
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table, fold
+from dpsql.core.table_name import TableName
 from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
 
 Origin = tuple[str, str]
-"""A column of a base table, both names folded."""
+"""A column of a base table: the table's key, and the column's folded name."""
 
 
 class Identity(IntEnum):
@@ -73,7 +74,7 @@ class Relation:
     unit_name: str | None = None
     unit: str | None = None
     pending: Pending | None = None
-    tables: tuple[str, ...] = ()
+    tables: tuple[TableName, ...] = ()
     equal: tuple[frozenset[str], ...] = ()
     joined: int = 0
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
@@ -98,9 +99,14 @@ class Relation:
         return self.unit_name is not None
 
     @property
+    def names(self) -> str:
+        """The names of the private tables it reads, for messages."""
+        return ", ".join(map(str, self.tables))
+
+    @property
     def table(self) -> Table:
         """The columns as generated SQL sees them."""
-        name = self.tables[0] if len(self.tables) == 1 else ", ".join(self.tables)
+        name = self.tables[0] if len(self.tables) == 1 else self.names
         return Table(name, tuple(Column(f.column, f.type) for f in self.fields))
 
     @property

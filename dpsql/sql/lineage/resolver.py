@@ -40,10 +40,11 @@ from dpsql.sql.lineage.preaggregate import keys_with_unit, per_unit
 from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.lineage.semijoins import SubqueryTest, plain_query, semi_joined, split_tests
 from dpsql.sql.lineage.set_operations import combined
+from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
 
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
-_SOURCE_PARTS = frozenset({"this", "alias", "joins"})
+_SOURCE_PARTS = frozenset({"this", "alias", "db", "joins"})
 
 
 class Lineage:
@@ -127,7 +128,7 @@ class Lineage:
 
     def _not_rows(self, source: exp.Expr, scope: Scope) -> QueryRefused | UnknownName:
         if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-            known = not source.db and fold(source.name) in scope
+            known = not is_qualified(source) and fold(source.name) in scope
             if not known and self.tables.named(source) is None:
                 return self.tables.unknown(source)
         return self.names.refuse(
@@ -209,7 +210,7 @@ class Lineage:
         extra = {name for name, value in source.args.items() if value} - _SOURCE_PARTS
         if extra:
             raise self.names.refuse(
-                "a table is named plainly here: no schema, sample, pivot or limit",
+                "a table is named plainly here: no sample, pivot or limit",
                 "table_form_not_allowed",
                 source,
             )
@@ -228,7 +229,7 @@ class Lineage:
         return found.named(source.alias_or_name, names)
 
     def _of_table(self, source: exp.Table, scope: Scope) -> Relation | None:
-        if not source.db and not source.catalog and fold(source.name) in scope:
+        if not is_qualified(source) and fold(source.name) in scope:
             return scope[fold(source.name)].read()
         table = self.tables.named(source)
         return None if table is None else self.tables.rows(table)

@@ -7,18 +7,20 @@ the policy: a table that it does not list does not exist.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from dpsql.core.schema import Schema, Table, fold
+from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import UnknownName
 from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.periods import per_period
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
+from dpsql.sql.lineage.table_names import is_qualified, name_of
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import display
 
@@ -35,24 +37,6 @@ Scope: TypeAlias = Mapping[str, Cte]
 """The CTEs in scope, by folded name."""
 
 
-def tables_named(node: exp.Expr, ctes: Set[str] = frozenset()) -> Iterator[exp.Table]:
-    """Yield the references that no CTE in scope answers; of recursive ones, parts may mean a table.
-
-    ``ctes`` are the folded names in scope. In a CTE those before it are, and not its own.
-    """
-    if isinstance(node, exp.Table) and (node.db or fold(node.name) not in ctes):
-        yield node
-    with_ = node.args.get("with_")
-    if with_ is not None:
-        for cte in with_.expressions:
-            yield from tables_named(cte, ctes)
-            if not with_.args.get("recursive"):
-                ctes = ctes | {fold(cte.alias)}
-    for child in node.iter_expressions():
-        if child is not with_:
-            yield from tables_named(child, ctes)
-
-
 class Tables:
     """The tables of the policy, as the catalog has them."""
 
@@ -60,8 +44,8 @@ class Tables:
         self._policy = policy
         self._schema = schema
         self._text = text
-        links = {fold(t.name): t.link for t in policy.tables.values() if t.link is not None}
-        self._referred = {(fold(k.parent), fold(k.parent_column)) for k in links.values()}
+        links = {t.name.key: t.link for t in policy.tables.values() if t.link is not None}
+        self._referred = {(k.parent.key, fold(k.parent_column)) for k in links.values()}
         self.link_keys: frozenset[Origin] = frozenset(
             self._referred | {(name, fold(k.column)) for name, k in links.items()}
         )
@@ -69,14 +53,15 @@ class Tables:
 
     def named(self, source: exp.Table) -> TablePolicy | None:
         """Return the table that a FROM clause names; None if there is none, or it is a CTE."""
-        plain = isinstance(source.this, exp.Identifier) and not source.db and not source.catalog
-        return self._policy.table(source.name) if plain else None
+        name = name_of(source)
+        return None if name is None else self._policy.table(name)
 
     def unknown(self, table: exp.Table) -> UnknownName:
         """Build the error for a table that the policy does not list."""
-        names = [policy.name for policy in self._policy.tables.values()]
-        close = difflib.get_close_matches(table.name, names, n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"Tables: {', '.join(sorted(names))}."
+        names = self._policy.names
+        close = _likely(name_of(table) or TableName(table.name), names)
+        known = ", ".join(sorted(map(str, names)))
+        hint = f"Tables: {known}." if close is None else f"Did you mean {close}?"
         return UnknownName(
             f"there is no table {display(table)[:80]}",
             code="unknown_table",
@@ -86,8 +71,8 @@ class Tables:
 
     def rows(self, policy: TablePolicy) -> Relation:
         """Return the rows of a table, as it stands in the catalog."""
-        table = self._schema[fold(policy.name)]
-        name = fold(policy.name)
+        name = policy.name.key
+        table = self._schema[name]
         unit, pending = None, None
         rows: RowSet = Scan(Table(table.name, table.columns))
         who: str | None = None  # which column only says whose row it is once the period is known
@@ -101,11 +86,11 @@ class Tables:
             if self._policy.refers_to_unit(policy.link):
                 unit = column
             else:
-                parent = (fold(policy.link.parent), fold(policy.link.parent_column))
+                parent = (policy.link.parent.key, fold(policy.link.parent_column))
                 pending = Pending(column, parent)
         fields = tuple(
             Field(
-                qualifier=name,
+                qualifier=fold(policy.name.table),
                 name=c.name,
                 column=c.name,
                 type=c.type,
@@ -128,7 +113,7 @@ class Tables:
 
     def parent_rows(self, pending: Pending) -> Relation:
         """Return the rows of the table that a link leads to."""
-        policy = self._policy.table(pending.parent[0])
+        policy = self._policy.tables.get(pending.parent[0])
         assert policy is not None, "links are checked when the policy is made"
         return self.rows(policy)
 
@@ -142,7 +127,7 @@ class Tables:
         if isinstance(source, exp.Query) and source.args.get("with_"):
             scope = self._suspected(source, scope)
         if isinstance(source, exp.Table):
-            if not source.db and fold(source.name) in scope:
+            if not is_qualified(source) and fold(source.name) in scope:
                 found = scope[fold(source.name)].private
             else:
                 table = self.named(source)
@@ -166,6 +151,14 @@ class Tables:
             suspect = self.may_be_private(cte.this, inner)
             inner[fold(cte.alias)] = Cte(suspect, lambda: None)
         return inner
+
+
+def _likely(name: TableName, known: Sequence[TableName]) -> str | None:
+    """Tell which table was likely meant: one of that name in another schema, or one spelled so."""
+    namesake = only_namesake(name, known)
+    if namesake is not None:
+        return str(namesake)
+    return next(iter(difflib.get_close_matches(str(name), map(str, known), n=1)), None)
 
 
 def _identity(column: str, unit: str | None, who: str | None) -> Identity:

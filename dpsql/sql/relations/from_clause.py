@@ -62,7 +62,7 @@ def from_clause(rows: RowSet, dialect: Dialect) -> str:
     No row makes it fail. Raises ``QueryRefused`` for what the engine cannot compute as written.
     """
     if isinstance(rows, Scan):
-        return dialect.quote(rows.table.name)
+        return dialect.table(rows.table.name)
     return _KEPT.text(rows, dialect) or FromClauses(dialect).kept(rows)
 
 
@@ -102,7 +102,7 @@ class FromClauses:
         """Write a node, once the texts of its sources are known."""
         match node:
             case Scan():
-                return self._dialect.quote(node.table.name)
+                return self._dialect.table(node.table.name)
             case Typed():
                 return self._of(node.source)
             case OneSpelling():

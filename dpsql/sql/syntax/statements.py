@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
+from dpsql.core.table_name import read_parts
 from dpsql.errors import ParameterError, Place, QueryRefused
 from dpsql.policy.parameters import UNLIMITED, check_parameter_name
 from dpsql.sql.syntax.parse import check_text, word_at
@@ -78,9 +79,12 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """The columns of a table: what is declared of them, or in the ``engine``'s own way."""
+    """The columns of a table, by the parts of its name.
 
-    table: str
+    What is declared of them, or in the ``engine``'s own way.
+    """
+
+    names: tuple[str, ...]
     place: Place
     engine: bool = False
 
@@ -186,7 +190,8 @@ def _pragma(reader: TokenReader) -> Statement:
     if sign.text != ")":
         reader.fail(sign, "a parenthesis is missing", hint)
     reader.end()
-    return Describe(name.value, reader.place(name), engine=True)
+    parts = read_parts(name.value) if name.kind == "string" else [name.value]
+    return Describe(tuple(parts or [name.value]), reader.place(name), engine=True)
 
 
 def _use(reader: TokenReader) -> Statement:
@@ -350,7 +355,7 @@ def _describe(reader: TokenReader) -> Statement:
         reader.take()
         names.append(reader.take().value)
     reader.end()
-    return Describe(".".join(names), reader.place(first, reader.last))
+    return Describe(tuple(names), reader.place(first, reader.last))
 
 
 _READERS: Final = {

@@ -80,7 +80,7 @@ def _released(block: PreparedBlock) -> str:
 
 
 def _stand_in(table: Table) -> str:
-    return f"{quote(table.name)} AS (SELECT {_typed_nulls(table.columns)})"
+    return f"{quote(table.name.table)} AS (SELECT {_typed_nulls(table.columns)})"
 
 
 def _typed(block: PreparedBlock) -> str:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from dpsql.core.schema import fold
 from dpsql.ir.query import Block
 from dpsql.sql.expressions.legality import outside_subqueries
+from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.syntax.text import output_name
 
 _COUNTS = frozenset({"expressions", "from_", "with_"})
@@ -100,7 +101,7 @@ def _read(select: exp.Select, ctes: dict[str, list[exp.Expr]]) -> set[str]:
     found: set[str] = set()
     while todo:
         for table in todo.pop().find_all(exp.Table):
-            if table.name not in found:
+            if table.name not in found and not is_qualified(table):
                 found.add(table.name)
                 todo += ctes.get(fold(table.name), ())
     return found
