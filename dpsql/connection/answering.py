@@ -38,7 +38,7 @@ from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import trace_from
-from dpsql.planner.advice import Outcome, advice
+from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
 from dpsql.results.explanation import Explanation, with_earlier, with_following
@@ -563,7 +563,7 @@ def _advice(
 ) -> str:
     """Say what would have made an answer say more, of blocks that were released alone."""
     outcomes = [
-        Outcome(plan, released, index)
+        CameOut(plan, released, index)
         for (plan, released), index in zip(came_out, drowned, strict=True)
         if not plan.combined and plan.added is None
     ]

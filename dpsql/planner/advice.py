@@ -24,7 +24,7 @@ _MORE: Final = 2.0  # times the epsilon
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CameOut:
     """What came of a block: how many groups, and the aggregate of which only noise is seen.
 
     ``drowned`` is the index of an aggregate whose values are all within their margin of zero, None
@@ -36,7 +36,7 @@ class Outcome:
     drowned: int | None = None
 
 
-def advice(outcomes: Sequence[Outcome], replan: Replan, most: float) -> str:
+def advice(outcomes: Sequence[CameOut], replan: Replan, most: float) -> str:
     """Say in a sentence or two what would change an answer that says nothing; empty if it does.
 
     ``replan`` plans a block within its epsilon, which may be ``most`` at most.
@@ -45,7 +45,7 @@ def advice(outcomes: Sequence[Outcome], replan: Replan, most: float) -> str:
     return " ".join(dict.fromkeys(told))
 
 
-def _of_block(outcome: Outcome, replan: Replan, most: float) -> Iterator[str]:
+def _of_block(outcome: CameOut, replan: Replan, most: float) -> Iterator[str]:
     plan = outcome.plan
     if plan.block.keys and outcome.released == 0 and not plan.answers_all:
         yield from _empty(plan, replan, most)
@@ -71,15 +71,25 @@ def _empty(plan: BlockPlan, replan: Replan, most: float) -> Iterator[str]:
 
 
 def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterator[str]:
-    here = widest_margin(plan, index, DEFAULT_CONFIDENCE)
+    aggregate = plan.block.aggregates[index]
     better = []
-    for how, other in _others(plan, replan, most):
-        margin = widest_margin(other, index, DEFAULT_CONFIDENCE)
-        if margin <= _WORTH_SAYING * here:
-            better.append(f"± {figure_above(margin)} with {how}")
-    name = printable(plan.block.aggregates[index].text)
-    instead = f" It would be within {' or '.join(better)}." if better else ""
-    yield f"No value of {name} is larger than its noise.{instead}"
+    if not (aggregate.kind.composed or aggregate.quantile is not None or plan.block.cascades):
+        here = widest_margin(plan, index, DEFAULT_CONFIDENCE)
+        margins = (
+            (how, widest_margin(other, index, DEFAULT_CONFIDENCE))
+            for how, other in _others(plan, replan, most)
+        )
+        better = [
+            f"± {figure_above(margin)} with {how}"
+            for how, margin in margins
+            if margin <= _WORTH_SAYING * here
+        ]
+    instead = (
+        f"It would be within {' or '.join(better)}."
+        if better
+        else "A larger epsilon, closer bounds or larger groups make it less."
+    )
+    yield f"No value of {printable(aggregate.text)} is larger than its noise. {instead}"
 
 
 def _half(plan: BlockPlan) -> float | None:

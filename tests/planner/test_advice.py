@@ -53,6 +53,17 @@ def test_a_value_within_its_noise_says_which_noise_would_be_less(con: dpsql.Conn
     assert int(margin[1].replace(",", "")) == pytest.approx(column.margin95, abs=1.5)
 
 
+def test_an_average_within_its_noise_has_no_margin_to_compare(con: dpsql.Connection) -> None:
+    sql = "SELECT avg(x, contribution_bounds_per_row => (-1000, 1000)) AS mean FROM visits"
+    answer = con.sql(sql, epsilon=0.001)
+    found = answer.intervals()["mean"]
+    assert found.low[0] < 0 < found.high[0]
+    assert answer.advice == (
+        "No value of avg(x) is larger than its noise. A larger epsilon, closer bounds or larger "
+        "groups make it less."
+    )
+
+
 @pytest.mark.parametrize(
     "sql",
     [
