@@ -37,7 +37,7 @@ def with_groups_decided(
     if not parameters.undecided:
         return block
     automatic = replace(block, parameters=parameters.with_automatic_groups)
-    objection = _objection(automatic, block.mechanism or mechanism, composition)
+    objection = _objection(automatic, block.mechanism or mechanism)
     if objection is None:
         objection = _obstacle(automatic, composition, delta_for_conversion)
     if objection is None:
@@ -56,12 +56,12 @@ def with_usual_groups(block: Block, why: str) -> Block:
     return replace(block, parameters=parameters, groups_chosen=chosen)
 
 
-def _objection(block: Block, mechanism: str | None, composition: Composition) -> str | None:
+def _objection(block: Block, mechanism: str | None) -> str | None:
     """Say why a block is better answered with a number, or None; ``block`` has ``auto``."""
     found = next(_without_rounds(block, mechanism), None)
     if found is not None or mechanism == Cascade.name:
         return found
-    return next(_preferences(block, composition), None)
+    return next(_preferences(block), None)
 
 
 def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
@@ -76,13 +76,11 @@ def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
         yield "a mechanism is asked for by name"
 
 
-def _preferences(block: Block, composition: Composition) -> Iterator[str]:
+def _preferences(block: Block) -> Iterator[str]:
     """Yield what a number does better, or what auto would leave undone."""
     groups = block.parameters.max_groups_contributed
     if isinstance(groups, AutomaticGroups) and groups.most == 1:
         yield "the policy allows no more, so that nothing is to be found out"
-    if composition is Composition.BASIC:
-        yield "in an account of basic composition mechanisms with a number have an exact analysis"
     if block.parameters.contribution_bounding is ContributionBounding.WEIGHT:
         yield "contribution_bounding = weight is about a number"
     if block.parameters.left_out_share > 0 and block.aggregates:

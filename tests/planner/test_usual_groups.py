@@ -63,12 +63,16 @@ def both(plan: BlockPlan) -> tuple[bool, str]:
         block(replace(DEFAULTS, combine=Combining.ALL), ROWS),
     ],
 )
-def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(made: Block) -> None:
-    plan = plan_block(made)
-    assert both(plan) == (True, FOUND)
+@pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
+def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(
+    made: Block, composition: Composition
+) -> None:
+    plan = plan_block(made, None, composition)
+    rounds = bool(made.aggregates) or composition is Composition.ZCDP
+    assert both(plan) == (rounds, FOUND)
     named = replace(made.parameters, max_groups_contributed=AutomaticGroups())
-    asked = plan_block(replace(made, parameters=named))
-    assert both(asked) == (True, "")
+    asked = plan_block(replace(made, parameters=named), None, composition)
+    assert both(asked) == (rounds, "")
     assert fingerprint([plan]) == fingerprint([asked])
     assert plan.loss(None) == asked.loss(None)
 
@@ -90,7 +94,6 @@ NUMBERED: dict[str, tuple[Block, str | None, Composition, str]] = {
         Composition.ZCDP,
         "left_out_share",
     ),
-    "one publication": (block(DEFAULTS, UNITS), None, Composition.BASIC, "basic composition"),
     "Gaussian DP": (block(DEFAULTS, UNITS), None, Composition.GDP, "Gaussian DP"),
     "a mechanism": (
         block(DEFAULTS, UNITS),
