@@ -595,7 +595,7 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
     [
         (Composition.ZCDP, "COUNT(*)", "auto, as no number is given"),
         (Composition.ZCDP, "MEDIAN(cost)", "10, the usual number, as auto cannot draw quantiles"),
-        (Composition.BASIC, "COUNT(*)", "10, the usual number, as in an account of basic"),
+        (Composition.BASIC, "COUNT(*)", "auto, as no number is given"),
         (Composition.GDP, "COUNT(*)", "10, the usual number, as the cost of auto in Gaussian DP"),
     ],
 )
