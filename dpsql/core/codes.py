@@ -190,6 +190,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "fail on data.",
         "file_exists": "A file to be written exists already.",
         "file_in_use": "Answers written over a database, its policies, its ledger or the settings.",
+        "file_kinds": "A directory with data in files of several kinds, of which one is a table.",
         "file_missing": "A file to be read does not exist.",
         "file_not_readable": "A file of heads of the ledger cannot be read as text.",
         "file_not_writable": "A file cannot be written, or is no file.",

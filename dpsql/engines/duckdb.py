@@ -9,17 +9,20 @@ touching a row and their messages cannot quote one.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.data_files import DataFiles, FileKind, data_files
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import (
     INTEGER_BITS,
@@ -45,8 +48,13 @@ from dpsql.errors import EngineError, InterfaceError
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"
+_READERS: Final = {
+    FileKind.PARQUET: "read_parquet",
+    FileKind.CSV: "read_csv",
+    FileKind.JSON: "read_json",
+}
 _GUESSED = Remark(
-    "is a CSV file, whose column types are guessed from its rows: one row can change them",
+    "is a CSV or JSON file, whose column types are guessed from its rows: one row can change them",
     "Load it into a DuckDB file with types of your own, and use that.",
 )
 
@@ -62,11 +70,17 @@ class DuckDBEngine:
 
     ``DuckDBEngine("data.duckdb")`` opens a file read-only. ``DuckDBEngine()`` starts empty, to be
     filled with ``register`` (Arrow tables, pandas or polars frames, dicts of columns),
-    ``csv`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
-    Raises ``InterfaceError`` if the file is missing or is not a DuckDB database.
+    ``csv``, ``json`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
+    ``files`` are tables by name, each the path of a file, a directory of files, or a pattern.
+    Raises ``InterfaceError`` if a file is missing or cannot be read as what it should be.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        files: Mapping[str, str | Path] = MappingProxyType({}),
+    ) -> None:
         self._is_file = path is not None
         self._catalog = _catalog_of(path)
         self._spill = Spill()
@@ -78,6 +92,9 @@ class DuckDBEngine:
         self._schema_lock = threading.Lock()
         self._definitions: dict[str, Definition] = {}
         self._guessed: set[str] = set()  # tables whose types were found out from their rows
+        self._in_place: set[str] = set()  # tables that are files, read where they are
+        for name, place in files.items():
+            self._add(name, _files(place))
 
     # -- owner side ---------------------------------------------------------------------------
 
@@ -88,15 +105,33 @@ class DuckDBEngine:
         self._create(name, f"SELECT * FROM {_FRAME}", data)
 
     def csv(self, name: str, path: str | Path) -> None:
-        """Load a CSV file as a table; DuckDB detects its types."""
-        self._create(name, f"SELECT * FROM read_csv({literal(_existing(path))})")
-        self._guessed.add(TableName(name).key)
+        """Load CSV files as a table: one, a directory or a pattern. DuckDB detects their types."""
+        self._add(name, _files(path, FileKind.CSV))
+
+    def json(self, name: str, path: str | Path) -> None:
+        """Load JSON files as a table, as :meth:`csv` does."""
+        self._add(name, _files(path, FileKind.JSON))
 
     def parquet(self, name: str, path: str | Path) -> None:
-        """Load a Parquet file as a table."""
-        self._create(name, f"SELECT * FROM read_parquet({literal(_existing(path))})")
+        """Make Parquet files a table: one, a directory or a pattern. They are read where they are.
 
-    def _create(self, name: str, query: str, data: object = None) -> None:
+        Directories named ``key=value`` are columns.
+        """
+        self._add(name, _files(path, FileKind.PARQUET))
+
+    def _add(self, name: str, files: DataFiles) -> None:
+        reader, key = _READERS[files.kind], TableName(name).key
+        query = f"SELECT * FROM {reader}({literal(files.pattern)})"
+        if files.kind is FileKind.PARQUET:
+            self._create(name, query, what="VIEW")
+            self._in_place.add(key)
+        else:
+            self._create(name, query)
+            self._guessed.add(key)
+
+    def _create(
+        self, name: str, query: str, data: object = None, what: Literal["TABLE", "VIEW"] = "TABLE"
+    ) -> None:
         if self._locked or self._is_file:
             raise InterfaceError(
                 "tables can only be registered on an in-memory engine that is not in use yet",
@@ -106,7 +141,7 @@ class DuckDBEngine:
         try:
             if data is not None:
                 self._connection.register(_FRAME, data)
-            self._connection.execute(f"CREATE TABLE {DATA}.main.{quote(name)} AS {query}")
+            self._connection.execute(f"CREATE {what} {DATA}.main.{quote(name)} AS {query}")
         except duckdb.Error:
             raise InterfaceError(
                 f"table {name} could not be loaded",
@@ -151,7 +186,7 @@ class DuckDBEngine:
 
     def _prove(self, table: Table) -> None:
         """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
-        if not table.is_view:
+        if not table.is_view and table.name.key not in self._in_place:
             return
         # Rows that are computed cost work; those of files are there.
         made_of = self.definition(table.name)
@@ -177,7 +212,11 @@ class DuckDBEngine:
         with self._schema_lock:
             if table.key not in self._definitions:
                 evidence = evidence_for(duckdb.__version__)
-                known = definition(self._connection, found.name, found.is_view, evidence)
+                in_place = table.key in self._in_place
+                is_view = found.is_view or in_place
+                known = definition(self._connection, found.name, is_view, evidence)
+                if in_place:  # which its owner has said
+                    known = replace(known, remarks=())
                 if table.key in self._guessed:
                     known = replace(known, remarks=(*known.remarks, _GUESSED))
                 self._definitions[table.key] = known
@@ -186,8 +225,17 @@ class DuckDBEngine:
     def schema(self) -> Schema:
         with self._schema_lock:
             if self._schema is None:
-                self._schema = schema_of(*publish(self._connection))
+                tables = publish(self._connection)
+                self._schema = schema_of(
+                    *(
+                        replace(table, is_view=table.is_view and not self._is_in_place(table))
+                        for table in tables
+                    )
+                )
             return self._schema
+
+    def _is_in_place(self, table: Table) -> bool:
+        return table.name.key in self._in_place
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         return self._empty_twin().bind(sql)
@@ -385,14 +433,26 @@ def _exact(
 
 
 def open_database(path: str | Path) -> DuckDBEngine:
-    """Open a DuckDB file, or one Parquet or CSV file, which is a table named after it."""
-    path = Path(path)
-    if path.suffix.lower() not in (".parquet", ".csv"):
-        return DuckDBEngine(path)
-    engine = DuckDBEngine()
-    load = engine.csv if path.suffix.lower() == ".csv" else engine.parquet
-    load(path.stem, path)
-    return engine
+    """Open a DuckDB file, or files that are one table: Parquet, CSV or JSON.
+
+    Such a table is named after its file, or after the directory of its files.
+    """
+    files = data_files(path)
+    return DuckDBEngine(path) if files is None else DuckDBEngine(files={files.table: path})
+
+
+def _files(path: str | Path, kind: FileKind | None = None) -> DataFiles:
+    """Find files, of a kind that is given or of any."""
+    found = data_files(path)
+    if found is None and kind is not None and Path(path).is_file():
+        return DataFiles(Path(path).stem, kind, os.path.abspath(path))  # whatever it is called
+    if found is None or (kind is not None and found.kind is not kind):
+        raise InterfaceError(
+            f"{path} is no file that can be read as {'data' if kind is None else kind.name}",
+            code="file_missing",
+            hint="Files are told apart by their suffixes: .parquet, .csv, .tsv, .json, .jsonl.",
+        )
+    return found
 
 
 def _from_numpy(
@@ -433,9 +493,3 @@ def _array(values: object) -> NDArray[Any]:
 
 def _integers(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.ma.filled(values, 0).astype(np.int64)
-
-
-def _existing(path: str | Path) -> Path:
-    if not Path(path).is_file():
-        raise InterfaceError(f"there is no file {path}", code="file_missing")
-    return Path(path)

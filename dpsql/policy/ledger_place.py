@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from dpsql.core.data_files import home, is_several
 from dpsql.errors import InterfaceError
 from dpsql.policy.model import Policy
 
@@ -41,8 +42,9 @@ def usual_place(policy: Policy | None, database: object) -> str:
 
 
 def beside(database: str | Path) -> str:
-    """Return the ledger beside a file of data."""
-    return os.path.splitext(_real(database))[0] + SUFFIX
+    """Return the ledger beside a file of data, or beside the directory of several."""
+    place = _real(home(database))
+    return (place if is_several(database) else os.path.splitext(place)[0]) + SUFFIX
 
 
 def from_file(place: str, file: str | os.PathLike[str]) -> str:

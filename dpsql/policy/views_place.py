@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from dpsql.core.data_files import home
+
 _SUFFIX: Final = ".views"
 _DATABASES: Final = (".duckdb", ".db", ".ddb", ".parquet", ".csv")  # endings that name no database
 
@@ -17,7 +19,7 @@ def place_beside(database: object, directory: str | None) -> Path | None:
     if directory is not None:
         return Path(directory)
     if isinstance(database, str | Path):
-        path = Path(database).resolve()
+        path = Path(home(database)).resolve()
         stem = path.stem if path.suffix.lower() in _DATABASES else path.name
         return path.with_name(f"{stem}{_SUFFIX}")
     return None

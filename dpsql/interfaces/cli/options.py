@@ -104,7 +104,8 @@ def _database(required: bool) -> Decorator:
         required=required,
         path=True,
         type=click.Path(path_type=Path),
-        help="A DuckDB, Parquet or CSV file. Never written to.",
+        help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern. Never "
+        "written to.",
     )
 
 

@@ -1,0 +1,168 @@
+"""Files that are a table as they are: which they are, what it is called, what reading takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.core.data_files import DataFiles, FileKind, data_files
+from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.policy.conformance import check_policy
+from dpsql.policy.ledger_place import beside
+from dpsql.policy.load import parse_policy
+
+ROWS = 3000
+SEVERAL = ["events", "events/", "events/*/*.parquet", "events/**/r*.parquet"]
+TABLE = (
+    "SELECT i % 300 AS uid, ['a', 'b', 'c'][1 + i % 3] AS k, i % 7 AS n, i % 2 AS part "
+    f"FROM range({ROWS}) r(i)"
+)
+WRITTEN = {
+    "one.parquet": "",
+    "one.csv": "",
+    "one.csv.gz": "",
+    "one.tsv": " (DELIMITER '\t')",
+    "one.tsv.gz": " (FORMAT csv, DELIMITER '\t', COMPRESSION gzip)",
+    "one.csv.zst": " (FORMAT csv, COMPRESSION zstd)",
+    "one.json": "",
+    "one.jsonl": " (FORMAT json)",
+    "one.ndjson.gz": " (FORMAT json, COMPRESSION gzip)",
+}
+
+
+def policy(table: str) -> dpsql.Policy:
+    return parse_policy(
+        "version: 1\ndataset: d\ndefaults: {epsilon: 100, max_rows_contributed: 20}\n"
+        "accounts: {ana: {epsilon: 1000, delta: 1e-3}}\n"
+        f"tables:\n  {table}: {{privacy_unit: {{name: person, column: uid}}}}\n"
+    )
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "events").mkdir()
+    with duckdb.connect() as writer:
+        for name, options in WRITTEN.items():
+            writer.execute(f"COPY ({TABLE}) TO '{tmp_path / name}'{options}")
+        for part in (0, 1):
+            place = tmp_path / "events" / f"part={part}"
+            place.mkdir()
+            rows = f"SELECT * EXCLUDE (part) FROM ({TABLE}) WHERE part = {part}"
+            writer.execute(f"COPY ({rows}) TO '{place / 'rows.parquet'}'")
+    return tmp_path
+
+
+def asked(path: str | Path, table: str, ledger: Path) -> list[tuple[object, ...]]:
+    with dpsql.connect(path, policy(table), ledger / "budget.db", "ana") as con:
+        sql = f"SELECT k, count(*) FROM {table} GROUP BY k ORDER BY k"
+        return [(k, round(int(n), -2)) for k, n in con.sql(sql, max_groups_contributed=3)]
+
+
+ALL = [("a", ROWS // 3), ("b", ROWS // 3), ("c", ROWS // 3)]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_file_is_a_table_of_its_name(directory: Path, name: str) -> None:
+    assert asked(directory / name, "one", directory) == ALL
+
+
+@pytest.mark.parametrize(
+    "path", ["events", "events/", "events/*/*.parquet", "events/**/r*.parquet"]
+)
+def test_a_directory_or_a_pattern_is_a_table_called_after_the_directory(
+    directory: Path, path: str
+) -> None:
+    assert asked(f"{directory}/{path}", "events", directory) == ALL
+
+
+def test_directories_named_by_values_are_columns(directory: Path) -> None:
+    with dpsql.connect(directory / "events", policy("events"), directory / "b.db", "ana") as con:
+        assert con.sql("SELECT * FROM events LIMIT 0").columns == ["uid", "k", "n", "part"]
+        ((half,),) = con.sql("SELECT count(*) FROM events WHERE part = 1").fetchall()
+        assert abs(half - ROWS // 2) < 100
+
+
+def test_a_directory_and_its_patterns_have_one_ledger(directory: Path) -> None:
+    places = {beside(f"{directory}/{path}") for path in SEVERAL}
+    assert places == {str(directory.resolve() / "events.budget.db")}
+    assert beside(directory / "one.parquet") == str(directory.resolve() / "one.budget.db")
+
+
+def test_several_files_have_names_of_their_own(directory: Path) -> None:
+    engine = DuckDBEngine(files={"e": directory / "events", "o": directory / "one.csv.gz"})
+    assert set(engine.schema()) == {"e", "o"}
+    engine.close()
+
+
+def test_a_file_that_is_read_in_place_is_no_view_to_confirm(directory: Path) -> None:
+    engine = open_database(directory / "events")
+    found = check_policy(policy("events"), engine.schema(), engine.definition)
+    assert found == []
+    engine.close()
+
+
+def test_files_of_different_columns_are_no_table(directory: Path) -> None:
+    with duckdb.connect() as writer:
+        writer.execute(f"COPY (SELECT 1 AS uid) TO '{directory}/events/part=1/other.parquet'")
+    engine = open_database(directory / "events")
+    (finding,) = check_policy(policy("events"), engine.schema(), engine.definition)
+    assert finding.level == "error"
+    assert "different columns or types" in finding.message
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        ("none.parquet", "file_missing", "none.parquet"),
+        ("none.csv.gz", "file_missing", "none.csv.gz"),
+        ("none/*.parquet", "table_unreadable", "none"),
+        ("events/*.txt", "file_missing", "pattern that ends"),
+        (".", "file_kinds", ".csv.gz"),
+        ("empty", "file_missing", "no Parquet, CSV or JSON file"),
+        ("none.duckdb", "database_missing", "none.duckdb"),
+    ],
+)
+def test_what_is_no_table_is_said(directory: Path, path: str, code: str, said: str) -> None:
+    (directory / "empty").mkdir()
+    with pytest.raises(dpsql.InterfaceError) as refused:
+        open_database(f"{directory}/{path}")
+    assert refused.value.code == code
+    assert said in f"{refused.value} {refused.value.hint}"
+
+
+def test_hidden_files_and_those_of_tools_are_none_of_a_directory(directory: Path) -> None:
+    for name in (".crc.csv", "_SUCCESS.json", "notes.txt"):
+        (directory / "events" / name).write_text("x", encoding="utf-8")
+    found = data_files(directory / "events")
+    assert found == DataFiles("events", FileKind.PARQUET, f"{directory}/events/**/*.parquet")
+
+
+def test_nothing_else_can_be_read_beside_files(directory: Path) -> None:
+    engine = open_database(directory / "events")
+    engine.lock(["events"])
+    other = f"SELECT count(*) FROM read_parquet('{directory / 'one.parquet'}')"
+    with pytest.raises(duckdb.PermissionException):
+        engine._cursor().execute(other)
+    engine.close()
+
+
+@pytest.mark.slow
+def test_opening_files_loads_none_of_their_rows(tmp_path: Path) -> None:
+    place = tmp_path / "large.parquet"
+    with duckdb.connect() as writer:
+        rows = "SELECT i AS uid, hash(i)::VARCHAR AS k FROM range(10_000_000) r(i)"
+        writer.execute(f"COPY ({rows}) TO '{place}'")
+    script = (
+        "import resource, dpsql; from dpsql.engines.duckdb import open_database; "
+        f"e = open_database({str(place)!r}); e.schema(); e.lock(['large']); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peak = int(subprocess.check_output([sys.executable, "-c", script]))
+    assert peak * (1 if sys.platform == "darwin" else 1024) < 300 << 20
+    assert place.stat().st_size > 100 << 20
