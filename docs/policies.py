@@ -18,6 +18,7 @@ EXAMPLE = """\
 # yaml-language-server: $schema=policies.schema.json
 version: 1
 dataset: city-clinics # the budget belongs to this name, for as long as the data are there
+edition: 2026-11 # under another one, every question is new
 ledger: budget.db # what was spent is kept beside this file
 
 defaults: # what a query uses unless it says otherwise

@@ -30,6 +30,7 @@ from dpsql.errors import (
     ProgrammingError,
     QueryRefused,
     SQLSyntaxError,
+    StaleAnswerWarning,
     UnknownName,
     Warning,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "QueryRefused",
     "Result",
     "SQLSyntaxError",
+    "StaleAnswerWarning",
     "UnknownName",
     "Warning",
     "check_policy",

@@ -181,6 +181,10 @@ class NewLedgerWarning(UserWarning):
     """A ledger was created at a place that the call did not name: nothing has been spent in it."""
 
 
+class StaleAnswerWarning(UserWarning):
+    """An answer was given again that was paid for before the data was last written."""
+
+
 class LedgerError(OperationalError):
     """The budget ledger cannot be opened, read or written. Nothing runs without it."""
 

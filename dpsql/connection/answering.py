@@ -306,7 +306,13 @@ class Answerer:
         found = None if fresh else self.finer.following(prepared)
         if found is None:
             raise nothing_released(fresh=fresh)
-        return self._present(prepared, found.blocks, replace(FREE, answered=found.settled))
+        return self._present(prepared, found.blocks, self._cost_of_stored(found.settled))
+
+    def _cost_of_stored(self, answered: str) -> Cost:
+        """Return the cost of what was paid for before; of which data, an edition says if given."""
+        written = None if self.policy.edition else self.engine.written
+        outdated = written is not None and written > answered
+        return replace(FREE, answered=answered, data_written=written if outdated else None)
 
     def _combined(
         self, prepared: Prepared, release: _Release, together: Together | None
@@ -452,7 +458,7 @@ class Answerer:
 
         That is together with those before it.
         """
-        cost = replace(FREE, answered=stored.settled)
+        cost = self._cost_of_stored(stored.settled)
         known = self._known_looks(prepared.looks)
         earlier = self.releases.before(prepared, stored)
         together = self.releases.together(question, earlier)

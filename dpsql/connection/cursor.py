@@ -7,6 +7,7 @@ iterating, ``intervals`` and ``cost`` ask nothing and cost nothing.
 from __future__ import annotations
 
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias, Unpack
@@ -132,6 +133,8 @@ class Cursor:
         self._result = self.connection.sql(
             operation, values, mechanism=mechanism, fresh=fresh, **privacy
         )
+        if self._result.staleness:  # frames and other programs show no sentences
+            warnings.warn(self._result.staleness, errors.StaleAnswerWarning, stacklevel=2)
         described = zip(self._result.columns, self._result.types, strict=True)
         self.description = tuple(_description(name, type_) for name, type_ in described)
         return self

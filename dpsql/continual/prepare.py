@@ -177,7 +177,7 @@ class ViewPreparer:
             query = validate(
                 tree,
                 text,
-                self._policy,
+                replace(self._policy, edition=""),  # a view goes on over all editions
                 self._engine.schema(),
                 definition.parameters,
                 self._engine.bind,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
@@ -69,6 +72,20 @@ def home(path: str | os.PathLike[str]) -> str:
     found = _GLOB.search(text)
     assert found is not None
     return os.path.abspath(os.path.dirname(text[: found.start()]))
+
+
+def last_written(path: str | os.PathLike[str]) -> datetime | None:
+    """Return when a file, or the last of a pattern's, was written, in UTC; None without one.
+
+    A file that has gone while it was looked for counts for none.
+    """
+    text = os.fspath(path)
+    files = glob.glob(text, recursive=True) if _is_pattern(text) else [text]
+    times = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            times.append(os.stat(file).st_mtime)
+    return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
 def is_several(path: str | os.PathLike[str]) -> bool:

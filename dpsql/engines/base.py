@@ -150,6 +150,10 @@ class Engine(Protocol):
     def catalog(self) -> str:
         """The name of the database itself, which may stand before that of a schema."""
 
+    @property
+    def written(self) -> str | None:
+        """When the data was last written, a UTC time in ISO 8601; None where that is not known."""
+
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         """Give up every way to change settings or to reach files and the network; idempotent.
 

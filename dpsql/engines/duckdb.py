@@ -22,7 +22,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.data_files import DataFiles, FileKind, data_files
+from dpsql.core.data_files import DataFiles, FileKind, data_files, last_written
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import (
     INTEGER_BITS,
@@ -93,6 +93,7 @@ class DuckDBEngine:
         self._definitions: dict[str, Definition] = {}
         self._guessed: set[str] = set()  # tables whose types were found out from their rows
         self._in_place: set[str] = set()  # tables that are files, read where they are
+        self._places: list[str | Path] = [] if path is None else [path]  # of what may be written
         for name, place in files.items():
             self._add(name, _files(place))
 
@@ -125,6 +126,7 @@ class DuckDBEngine:
         if files.kind is FileKind.PARQUET:
             self._create(name, query, what="VIEW")
             self._in_place.add(key)
+            self._places.append(files.pattern)
         else:
             self._create(name, query)
             self._guessed.add(key)
@@ -256,6 +258,12 @@ class DuckDBEngine:
     @property
     def dialect(self) -> str:
         return _DIALECT
+
+    @property
+    def written(self) -> str | None:
+        found = [last_written(place) for place in self._places]
+        times = [time for time in found if time is not None]
+        return max(times).isoformat(timespec="microseconds") if times else None
 
     def run(self, seconds: float | None = None) -> DuckDBRun:
         return DuckDBRun(self._cursor, self.schema(), seconds)

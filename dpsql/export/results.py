@@ -168,6 +168,8 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
                 "conversion_delta": cost.conversion_delta,
             }
         ),
+        "answered": cost.answered,
+        "data_written": cost.data_written,
         **_left_out(result, confidence),
     }
 

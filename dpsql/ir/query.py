@@ -41,12 +41,13 @@ class Source:
     """The rows a block reads, and those of their columns that it may name.
 
     ``declared`` are the keys that any question over these rows could have whose values are
-    declared, under the policy as it is now.
+    declared, under the policy as it is now. ``edition`` is that of the data, in the owner's words.
     """
 
     rows: RowSet
     table: Table
     declared: tuple[Key, ...] = ()
+    edition: str = ""
 
     @property
     def catalog(self) -> bool:

@@ -142,6 +142,8 @@ def _canonical(value: object) -> str:
 def _parts(value: object) -> Iterator[tuple[str, object]]:
     """Yield the fields of a dataclass that play a part, by name."""
     names = _compared(type(value))  # type: ignore[arg-type]  # a type can be hashed
+    if isinstance(value, Source) and not value.edition:
+        names = tuple(name for name in names if name != "edition")
     return ((name, getattr(value, name)) for name in names)
 
 

@@ -40,6 +40,7 @@ from dpsql.policy.fields import (
     ColumnName,
     DatasetName,
     Domain,
+    EditionName,
     JsonSchema,
     LedgerPlace,
     Links,
@@ -441,6 +442,13 @@ class PoliciesFile(Section):
         description="What the budget belongs to: keep it for as long as the data. A new name is a "
         "new budget; a renamed or copied file is not."
     )
+    edition: MayBeLeftOut[EditionName] = Field(
+        default=None,
+        description="Which edition of the data this is, in words of yours: `2026-11`. Under "
+        "another one every question is new, and paid for again; the account stays. Without it, "
+        "answers are given again for as long as the question is the same, and say so if the file "
+        "was written since.",
+    )
     defaults: MayBeEmpty[DefaultsSection] = Field(
         default_factory=DefaultsSection, description="What a query uses unless it says otherwise."
     )
@@ -575,6 +583,7 @@ class PoliciesFile(Section):
         delta = self.defaults.delta
         return Policy(
             dataset=self.dataset,
+            edition=self.edition or "",
             defaults=Parameters(**given) if delta is None else Parameters(**given, delta=delta),
             delta_share=DELTA_SHARE if delta is None else None,
             maxima=Maxima(**self.maxima.model_dump()),

@@ -127,6 +127,12 @@ def _is_plain(value: str) -> bool:
     return bool(value) and value == value.strip() and value.isprintable()
 
 
+def _edition(value: str) -> str:
+    if not value or not value.isprintable():
+        raise ValueError("an edition is a word or two, like 2026-11")
+    return value
+
+
 def _dataset(value: str) -> str:
     if not is_account_name(value):
         raise problem_with(f"the name {RULE}", PLAIN_NAME)
@@ -305,6 +311,7 @@ Name = Annotated[
     str, AfterValidator(_name), Field(json_schema_extra={**_PLAIN, "maxLength": MAX_NAME})
 ]
 DatasetName = Annotated[Name, AfterValidator(_dataset), Field(json_schema_extra=_ACCOUNT_NAME)]
+EditionName = Annotated[Name, AfterValidator(_edition)]
 AccountName = Annotated[
     # Inside of allOf, or pydantic moves the pattern to patternProperties, where it refuses nothing.
     str, AfterValidator(_account_name), WithJsonSchema({"type": "string", "allOf": [_ACCOUNT_NAME]})

@@ -194,7 +194,8 @@ class Policy:
     could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds
     what all analysts together may learn; its composition is that of every account. ``limits``
     bound the work of one private statement. ``ledger`` is where the budget is kept, an absolute
-    path or a URL; without it, beside the database. With a ``delta_share`` the δ of a query is that
+    path or a URL; without it, beside the database. ``edition`` tells editions of the data apart: a
+    question about another one is another question. With a ``delta_share`` the δ of a query is that
     part of its account's, and not the one in ``defaults``.
     """
 
@@ -208,6 +209,7 @@ class Policy:
     ledger: str | None = None
     views: ViewsPolicy = field(default_factory=ViewsPolicy)
     delta_share: float | None = None
+    edition: str = ""
 
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():

@@ -113,7 +113,13 @@ class ReadableAnswer(ABC):
         ends of its confidence intervals. Raises ``InterfaceError`` as :meth:`arrow` does, and
         ``ParameterError`` unless 0 < confidence < 1.
         """
-        return self._table(intervals, confidence).pandas()
+        frame = self._table(intervals, confidence).pandas()
+        frame.attrs.update(self.attributes())
+        return frame
+
+    def attributes(self) -> dict[str, object]:
+        """Return what frames are told of the answer beside its rows; pandas keeps it as attrs."""
+        return {}
 
     def pl(self, *, intervals: bool = False, confidence: float = 0.95) -> polars.DataFrame:
         """Return a polars DataFrame. Arguments, types and errors are those of :meth:`arrow`."""

@@ -53,13 +53,15 @@ class Cost:
     delta. Under zCDP they do not add up over queries, rho does; under basic composition they are
     the charge itself, and ``conversion_delta`` is 0. ``answered`` is when a release that the ledger
     has stored was paid for (a UTC time in ISO 8601), and None for a new one. Where an answer
-    follows from several, it is that of the latest.
+    follows from several, it is that of the latest. ``data_written`` is when the data was last
+    written, if that was after the answer, as far as the engine knows; else None.
     """
 
     reserved: PrivacyLoss
     settled: PrivacyLoss
     conversion_delta: float
     answered: str | None = None
+    data_written: str | None = None
 
     @property
     def stored(self) -> bool:
@@ -258,8 +260,33 @@ class Result(ReadableAnswer):
             )
         ]
         said = summary(parts, confidence, self.cost.stored)
-        lines = [said, *self._left_out_sentences(confidence), self.advice]
+        lines = [self.staleness, said, *self._left_out_sentences(confidence), self.advice]
         return "\n".join(line for line in lines if line)
+
+    def attributes(self) -> dict[str, object]:
+        """Return what pandas frames keep in ``attrs``: when it was paid for, and what it says.
+
+        ``dpsql_answered`` is None for a new answer, ``dpsql_data_written`` unless the data was
+        written since; ``dpsql_summary`` are the sentences below the answer.
+        """
+        if not self.released:
+            return {}
+        return {
+            "dpsql_answered": self.cost.answered,
+            "dpsql_data_written": self.cost.data_written,
+            "dpsql_summary": self.summary(),
+        }
+
+    @property
+    def staleness(self) -> str:
+        """That the data was written after the answer was paid for, in a sentence; else empty."""
+        written = self.cost.data_written
+        if written is None:
+            return ""
+        return (
+            "The data was written since this was answered, on "
+            f"{written[:16].replace('T', ' ')} UTC: fresh asks what it says now."
+        )
 
     @property
     def advice(self) -> str:

@@ -98,6 +98,8 @@ def query_command(
         result = connection.sql(text, fresh=fresh, **chosen)
         bar.close()
         _write_result(result, format_, confidence, intervals, write)
+    if result.staleness and format_ != "table":
+        remark(result.staleness, quiet)
     if verbose and result.released and format_ != "table":
         remark(footer(result))
     if output is not None:

@@ -77,7 +77,12 @@ def validate(
     refuse_written_out(_row_expressions(splitter.blocks), text)
     counted = mark_counted(tree, splitter.blocks)
     found = [
-        replace(decide(block), combines=combines, counted=block.name in counted)
+        replace(
+            decide(block),
+            source=replace(block.source, edition=policy.edition),
+            combines=combines,
+            counted=block.name in counted,
+        )
         for block in splitter.blocks
     ]
     casts = any(type(node) is exp.Cast for node in tree.walk())
