@@ -16,7 +16,10 @@ from dpsql.render.tables import indented
 
 MAX_SHOWN_STATEMENT = 1000
 _UNLIMITED = frozenset(spec.name for spec in PARAMETERS.values() if spec.unlimited)
-_USUAL = ("left_out_share", Parameters().left_out_share)  # of which nothing needs to be said
+_USUAL = {  # of which nothing needs to be said
+    ("left_out_share", Parameters().left_out_share),
+    ("answer_from", Parameters().answer_from),
+}
 
 
 def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
@@ -122,7 +125,7 @@ def _how(block: AskedBlock) -> str:
         f"{name} {'unlimited' if value is None else value}"
         for name, value in block.parameters.items()
         if name not in ("epsilon", "delta")
-        and (name, value) != _USUAL
+        and (name, value) not in _USUAL
         and (isinstance(value, str | int | float) or (value is None and name in _UNLIMITED))
     ]
     settings = ", ".join((*numbers, *others))

@@ -168,11 +168,15 @@ STATEMENTS = [
 ]
 
 
+FREE = ("WHERE 1 = 0", "t LIMIT 0", "FROM visits) SELECT 1", "WHERE table_name = 'visits'")
+
+
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_every_statement_of_the_reference_is_accepted(
     statement: str, clinic: dpsql.Connection
 ) -> None:
-    assert clinic.explain(statement).blocks
+    explained = clinic.explain(statement)
+    assert explained.blocks or statement.endswith(FREE)
 
 
 def test_every_section_of_the_reference_about_queries_has_statements() -> None:

@@ -45,7 +45,13 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("syntax",),
         ("__init__",),
     ),
-    "dpsql.interfaces": (("cli",), ("shell",), ("demo",), ("sqlalchemy",), ("__init__",)),
+    "dpsql.interfaces": (
+        ("cli",),
+        ("shell",),
+        ("demo",),
+        ("sqlalchemy", "new_files"),
+        ("__init__",),
+    ),
 }
 LIBRARIES = {
     "sqlglot": {"pipeline", "sql", "ir"},

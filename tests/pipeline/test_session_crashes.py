@@ -23,7 +23,7 @@ ACCOUNT = "clinic/ana"
 POLICY = """
 version: 1
 dataset: clinic
-defaults: {epsilon: 1.0, delta: 1e-7}
+defaults: {epsilon: 1.0, delta: 1e-7, max_groups_contributed: 10}
 accounts:
   ana: {epsilon: 100, delta: 1e-3}
 tables:

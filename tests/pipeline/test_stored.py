@@ -466,8 +466,8 @@ def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(
 @pytest.mark.parametrize(
     "payload",
     [
-        *(b"", b"\xff", b"null", b"7", b"[]", b"{}", b'"x"', b'{"release": 2}', b"NaN"),
-        *(b"[" * 100_000, b'{"release": ' + b"9" * 5000 + b"}", b'{"release": 2, "blocks": [7]}'),
+        *(b"", b"\xff", b"null", b"7", b"[]", b"{}", b'"x"', b'{"release": 3}', b"NaN"),
+        *(b"[" * 100_000, b'{"release": ' + b"9" * 5000 + b"}", b'{"release": 3, "blocks": [7]}'),
         *(None, 7, 1.5, object(), b'{"release": true, "blocks": []}'),
     ],
     ids=range(17),

@@ -81,7 +81,7 @@ def test_the_ledger_is_beside_the_database_wherever_we_are(
 ) -> None:
     policies = clinic / "policies.yaml"
     if "2024" in database:
-        policies.write_text(POLICY.replace("visits:", '"visits.2024":'))
+        policies.write_text(POLICY.replace("visits:", """'"visits.2024"':"""))
     count = COUNT.replace("visits", '"visits.2024"' if "2024" in database else "visits")
 
     def ask() -> dpsql.Connection:

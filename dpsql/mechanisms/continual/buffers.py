@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual.factorisation import DEFAULT_BITS, BufferedToeplitz
 
+_SLOWEST = 1 - 2.0**-24  # a buffer forgets: far out the search would round its decay to 1
 _FAILED = 1e3  # of the logarithm of an error: where the search left the floats
 
 
@@ -41,7 +42,8 @@ def optimal_buffers(steps: int, buffers: int, bits: int = DEFAULT_BITS) -> Buffe
 def _parameters(point: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the decays and weights of a point of the search, which has no borders."""
     half = len(point) // 2
-    return 1 / (1 + np.exp(point[:half])), np.exp(point[half:])
+    decays = np.minimum(1 / (1 + np.exp(point[:half])), _SLOWEST)
+    return decays, np.exp(point[half:])
 
 
 def _start(steps: int, buffers: int) -> NDArray[np.float64]:
