@@ -16,10 +16,10 @@ from dpsql.render.tables import indented
 
 MAX_SHOWN_STATEMENT = 1000
 _UNLIMITED = frozenset(spec.name for spec in PARAMETERS.values() if spec.unlimited)
-_USUAL = {  # of which nothing needs to be said
+_USUAL = (  # of which nothing needs to be said; compared, as a ledger may hold anything
     ("left_out_share", Parameters().left_out_share),
     ("answer_from", Parameters().answer_from),
-}
+)
 
 
 def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
