@@ -264,17 +264,16 @@ class Result(ReadableAnswer):
         return "\n".join(line for line in lines if line)
 
     def attributes(self) -> dict[str, object]:
-        """Return what pandas frames keep in ``attrs``: when it was paid for, and what it says.
+        """Return what pandas frames keep in ``attrs``: when it was paid for.
 
         ``dpsql_answered`` is None for a new answer, ``dpsql_data_written`` unless the data was
-        written since; ``dpsql_summary`` are the sentences below the answer.
+        written since. No row is read for it: frames may be large.
         """
         if not self.released:
             return {}
         return {
             "dpsql_answered": self.cost.answered,
             "dpsql_data_written": self.cost.data_written,
-            "dpsql_summary": self.summary(),
         }
 
     @property
@@ -300,7 +299,10 @@ class Result(ReadableAnswer):
     def _drowned(self, block: int) -> int | None:
         """Find an aggregate of a block that is within its 95% margin of 0 in every row."""
         shown = self._shown(block)
-        if not shown or not 0 < len(self) <= _ADVISED_ROWS:
+        # Rows are counted by reading them: of a large answer that is known beforehand.
+        if not shown or self._noise.released[block] > _ADVISED_ROWS:
+            return None
+        if not 0 < len(self) <= _ADVISED_ROWS:
             return None
         intervals = self.intervals()
         for one in shown:

@@ -89,13 +89,27 @@ def test_frames_and_other_tools_are_told_as_well(place: Path) -> None:
     with opened(place) as con:
         frame = con.sql(SQL).df()
         assert frame.attrs["dpsql_answered"] < frame.attrs["dpsql_data_written"]
-        assert "The data was written since" in frame.attrs["dpsql_summary"]
         with pytest.warns(dpsql.StaleAnswerWarning, match="The data was written since"):
             con.cursor().execute(SQL)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pd.read_sql(SQL, con)
         assert any(issubclass(each.category, dpsql.StaleAnswerWarning) for each in caught)
+
+
+def test_a_frame_is_made_without_reading_rows_one_by_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwanted(self: dpsql.Result) -> list[tuple[object, ...]]:
+        raise AssertionError("rows were read into Python")
+
+    with opened(place) as con:
+        answer = con.sql(SQL)
+        monkeypatch.setattr(dpsql.Result, "fetchall", unwanted)
+        assert len(answer.df()) == 3
+        assert answer.arrow().num_rows == 3
+        with pytest.raises(AssertionError, match="into Python"):
+            len(answer)
 
 
 def test_an_answer_of_the_data_as_it_is_warns_of_nothing(place: Path) -> None:
