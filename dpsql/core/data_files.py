@@ -30,12 +30,13 @@ class FileKind(Enum):
 class DataFiles:
     """Files of one kind that are one table, called ``table``.
 
-    ``pattern`` is the whole path of a file, or a pattern for several.
+    ``paths`` are the whole paths of the files, or a pattern for them. Those of a directory are
+    listed: a pattern would match what tools keep there while they write.
     """
 
     table: str
     kind: FileKind
-    pattern: str
+    paths: tuple[str, ...]
 
 
 def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
@@ -55,10 +56,10 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
             raise _missing(text)
         return None
     if several:
-        return DataFiles(os.path.basename(home(text)), kind, os.path.abspath(text))
+        return DataFiles(os.path.basename(home(text)), kind, (os.path.abspath(text),))
     if not os.path.isfile(text):
         raise _missing(text)
-    return DataFiles(_stem(text), kind, os.path.abspath(text))
+    return DataFiles(_stem(text), kind, (os.path.abspath(text),))
 
 
 def home(path: str | os.PathLike[str]) -> str:
@@ -98,7 +99,8 @@ def _is_pattern(text: str) -> bool:
 
 
 def _of_directory(directory: str) -> DataFiles:
-    suffixes = {suffix for suffix in map(_suffix, _below(directory)) if suffix}
+    files = sorted(file for file in _below(directory) if _suffix(file))
+    suffixes = set(map(_suffix, files))
     if not suffixes:
         raise InterfaceError(
             f"there is no Parquet, CSV or JSON file in {directory}",
@@ -114,13 +116,14 @@ def _of_directory(directory: str) -> DataFiles:
     (suffix,) = suffixes
     kind = _kind(suffix)
     assert kind is not None
-    return DataFiles(os.path.basename(directory), kind, f"{directory}/**/*{suffix}")
+    return DataFiles(os.path.basename(directory), kind, tuple(files))
 
 
 def _below(directory: str) -> Iterator[str]:
-    for _, directories, files in os.walk(directory):
+    """Yield the files below a directory, but not what is hidden or marked by tools as theirs."""
+    for place, directories, files in os.walk(directory):
         directories[:] = [name for name in directories if not name.startswith((".", "_"))]
-        yield from (name for name in files if not name.startswith((".", "_")))
+        yield from (os.path.join(place, name) for name in files if not name.startswith((".", "_")))
 
 
 def _suffix(name: str) -> str:

@@ -122,11 +122,11 @@ class DuckDBEngine:
 
     def _add(self, name: str, files: DataFiles) -> None:
         reader, key = _READERS[files.kind], TableName(name).key
-        query = f"SELECT * FROM {reader}({literal(files.pattern)})"
+        query = f"SELECT * FROM {reader}([{', '.join(map(literal, files.paths))}])"
         if files.kind is FileKind.PARQUET:
             self._create(name, query, what="VIEW")
             self._in_place.add(key)
-            self._places.append(files.pattern)
+            self._places += files.paths
         else:
             self._create(name, query)
             self._guessed.add(key)
@@ -453,7 +453,7 @@ def _files(path: str | Path, kind: FileKind | None = None) -> DataFiles:
     """Find files, of a kind that is given or of any."""
     found = data_files(path)
     if found is None and kind is not None and Path(path).is_file():
-        return DataFiles(Path(path).stem, kind, os.path.abspath(path))  # whatever it is called
+        return DataFiles(Path(path).stem, kind, (os.path.abspath(path),))  # whatever it is called
     if found is None or (kind is not None and found.kind is not kind):
         raise InterfaceError(
             f"{path} is no file that can be read as {'data' if kind is None else kind.name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -137,10 +138,15 @@ def test_what_is_no_table_is_said(directory: Path, path: str, code: str, said: s
 
 
 def test_hidden_files_and_those_of_tools_are_none_of_a_directory(directory: Path) -> None:
+    events = directory / "events"
     for name in (".crc.csv", "_SUCCESS.json", "notes.txt"):
-        (directory / "events" / name).write_text("x", encoding="utf-8")
-    found = data_files(directory / "events")
-    assert found == DataFiles("events", FileKind.PARQUET, f"{directory}/events/**/*.parquet")
+        (events / name).write_text("x", encoding="utf-8")
+    kept = tuple(str(events / f"part={part}" / "rows.parquet") for part in (0, 1))
+    (events / "part=0" / "_temporary").mkdir()
+    for copy in (".rows.parquet", "_temporary/rows.parquet"):
+        shutil.copy(kept[0], events / "part=0" / copy)
+    assert data_files(events) == DataFiles("events", FileKind.PARQUET, kept)
+    assert asked(events, "events", directory) == ALL  # and not half as many rows again
 
 
 def test_nothing_else_can_be_read_beside_files(directory: Path) -> None:
