@@ -187,7 +187,7 @@ def test_averages_follow_from_the_noisy_sums_and_counts(connection: dpsql.Connec
         "SELECT region, avg(y) AS a, stddev_pop(y) AS d FROM t GROUP BY region",
         answer_from="released",
     )
-    intervals = result.intervals()
+    intervals = result.intervals(1 - 1e-9)  # the noise is real: at 95% one in twenty misses
     i = np.arange(3000)
     for place, (region, a, d) in enumerate(result.fetchall()):
         mine = i[(i % 4 == REGIONS.index(region)) & (i % 5 != 4)]
