@@ -7,6 +7,7 @@ A promise is a test of one method by its meaning, on an engine, so it is ready f
 from __future__ import annotations
 
 import ast
+import datetime
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from dpsql.core.quoting import quote
+from dpsql.core.schema import Column, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.errors import QueryRefused
@@ -76,6 +78,7 @@ def tree(text: str) -> exp.Expr:
 
 # -- names and constants ---------------------------------------------------------------------------
 
+PLACE = (Column("place", "INTEGER"),)
 ODD = ("a", "A b", 'a"b', "a'b", "a\\", "a\\'", "--", "x; DROP TABLE t", "é", "`", "]")
 
 
@@ -105,7 +108,7 @@ def tables_of_every_schema_are_told_apart(dialect: Dialect) -> None:
         ENGINE.execute(f'CREATE TABLE "{quoted[0]}"."{quoted[1]}" AS SELECT {place} AS place')
     try:
         for place, (schema, name) in enumerate(odd):
-            assert values("place", dialect.table(TableName(name, schema))) == [place]
+            assert values("place", dialect.table(Table(TableName(name, schema), PLACE))) == [place]
     finally:
         ENGINE.execute("ROLLBACK")
 
@@ -137,34 +140,51 @@ def the_wide_type_holds_its_ends(dialect: Dialect) -> None:
 
 # -- errors on rows --------------------------------------------------------------------------------
 
+TEXT = Table("v", (Column("x", "VARCHAR"),))
+NUMBER = Table("v", (Column("x", "BIGINT"),))
+ORDER = Table("v", (Column("order", "VARCHAR"), Column("x", "INTEGER")))
 TEXTS = of("'7'", "'x'", "NULL", "'99999999999999999999'", "''", "'1e400'", "'true'")
 
 
 @promise("try_", "expression")
 def what_fails_is_null(dialect: Dialect) -> None:
-    text = dialect.expression(dialect.try_(tree("CAST(x AS INT) + 1")))
+    text = dialect.expression(dialect.try_(tree("CAST(x AS INT) + 1")), TEXT)
     assert values(text, TEXTS) == [8, *[None] * 6]
-    text = dialect.expression(dialect.try_(tree("x * x * x")))
+    text = dialect.expression(dialect.try_(tree("x * x * x")), NUMBER)
     numbers = of("2", str(2**62), "NULL")
     assert values(text, numbers) == [8, None, None]
 
 
 @promise("try_truth")
 def what_is_no_truth_value_is_null(dialect: Dialect) -> None:
-    text = dialect.expression(dialect.try_truth(tree("x")))
+    text = dialect.expression(dialect.try_truth(tree("x")), TEXT)
     assert values(text, TEXTS) == [None, None, None, None, None, None, True]
 
 
 @promise("try_cast")
 def what_does_not_fit_is_null(dialect: Dialect) -> None:
-    assert values(dialect.try_cast("x", "BIGINT"), TEXTS)[:5] == [7, None, None, None, None]
+    assert values(dialect.try_cast("x", "BIGINT", "VARCHAR"), TEXTS)[:5] == [7, None, None, None, None]
     extremes = of("'NaN'::DOUBLE", "'inf'::DOUBLE", "1e300", "2.6", "-2.6", "9223372036854775808")
-    assert values(dialect.try_cast("x", "BIGINT"), extremes) == [None, None, None, 3, -3, None]
+    assert values(dialect.try_cast("x", "BIGINT", "DOUBLE"), extremes) == [None, None, None, 3, -3, None]
+
+
+@promise("type_of")
+def types_are_named_or_left_open(dialect: Dialect) -> None:
+    assert dialect.type_of(tree("x"), TEXT) in ("", "VARCHAR")
+    assert dialect.type_of(tree("x"), NUMBER) in ("", "BIGINT")
+
+
+@promise("declared")
+def declared_values_are_of_the_columns_type(dialect: Dialect) -> None:
+    given = [("it's", "VARCHAR"), (7, "INTEGER"), ("x", "INTEGER"), (300, "TINYINT")]
+    given += [(True, "BOOLEAN"), ("2024-02-29", "DATE"), ("2024-02-30", "DATE")]
+    found = [values(dialect.declared(value, type_))[0] for value, type_ in given]
+    assert found == ["it's", 7, None, None, True, datetime.date(2024, 2, 29), None]
 
 
 @promise("expression")
 def names_in_expressions_are_quoted(dialect: Dialect) -> None:
-    text = dialect.expression(tree("\"order\" = 'it''s' AND x > 2"))
+    text = dialect.expression(tree("\"order\" = 'it''s' AND x > 2"), ORDER)
     source = "(VALUES ('it''s', 3)) v(\"order\", x)"
     assert values(text, source) == [True]
 
@@ -176,7 +196,7 @@ def what_has_no_equal_is_refused(dialect: Dialect) -> None:
         patch.setattr("sqlglot.generator.Generator.trycast_sql", _lacking, raising=True)
         patch.setattr("sqlglot.generators.duckdb.DuckDBGenerator.trycast_sql", _lacking)
         with pytest.raises(QueryRefused) as refused:
-            dialect.expression(tree("TRY_CAST(x AS INT)"))
+            dialect.expression(tree("TRY_CAST(x AS INT)"), TEXT)
     assert refused.value.__context__ is None
 
 
@@ -233,7 +253,7 @@ def quotients_are_rounded_towards_zero(dialect: Dialect) -> None:
     for a, b in ((7, 2), (-7, 2), (0, 3), (2**63 - 1, 3), (-(2**62) - 1, 2), (2**100 + 1, 5)):
         size = f"CAST('{a}' AS {dialect.integer_type(wide=True)})"
         expected = abs(a) // b if a >= 0 else -(abs(a) // b)
-        assert values(dialect.divided(size, str(b))) == [expected]
+        assert values(dialect.divided(size, str(b), wide=True)) == [expected]
 
 
 @promise("remainder")
@@ -245,10 +265,10 @@ def remainders_have_the_sign_of_the_dividend(dialect: Dialect) -> None:
 
 @promise("sum")
 def sums_are_exact_and_wide(dialect: Dialect) -> None:
-    found = rows(f"SELECT {dialect.sum('x')} FROM (SELECT {2**63 - 1} AS x FROM range(1000))")
+    found = rows(f"SELECT {dialect.sum('x', wide=False)} FROM (SELECT {2**63 - 1} AS x FROM range(1000))")
     assert found == [(1000 * (2**63 - 1),)]
-    assert rows(f"SELECT {dialect.sum('x')} FROM (VALUES (NULL::BIGINT)) v(x)") == [(None,)]
-    assert rows(f"SELECT {dialect.sum('x')} FROM (VALUES (3), (NULL), (4)) v(x)") == [(7,)]
+    assert rows(f"SELECT {dialect.sum('x', wide=False)} FROM (VALUES (NULL::BIGINT)) v(x)") == [(None,)]
+    assert rows(f"SELECT {dialect.sum('x', wide=False)} FROM (VALUES (3), (NULL), (4)) v(x)") == [(7,)]
 
 
 @promise("least", "greatest")
@@ -265,6 +285,16 @@ def clamping_ignores_null(dialect: Dialect) -> None:
 def null_is_no_number_and_not_nan(dialect: Dialect) -> None:
     source = of("'NaN'::DOUBLE", "-'NaN'::DOUBLE", "1.5", "'inf'::DOUBLE", "NULL")
     assert values(dialect.is_nan("x"), source) == [True, True, False, False, None]
+
+
+@promise("quotient")
+def quotients_of_small_values_do_not_fail(dialect: Dialect) -> None:
+    given = (3.0, -3.0, 5e-324, -5e-324, 0.0, 1e15)
+    source = of(*(f"CAST('{value!r}' AS DOUBLE)" for value in given))
+    for quantum in (2.0**-40, 0.5, 1.0, 4.0, 2.0**30):
+        found = values(dialect.rounded(dialect.quotient("x", quantum)), source)
+        whole = [math.floor(abs(value / quantum) + 0.5) for value in given]
+        assert [abs(value) for value in found] == whole
 
 
 @promise("rounded")
@@ -471,16 +501,16 @@ def all_kept(method: str, dialect: Dialect) -> None:
         check(dialect)
 
 
-def _leave_out_try(self: Dialect, node: exp.Expr) -> str:
+def _leave_out_try(self: Dialect, node: exp.Expr, table: Table) -> str:
     guarded = list(node.find_all(exp.Anonymous))
-    return DUCKDB.expression(guarded[0].expressions[0].copy() if guarded else node)
+    return DUCKDB.expression(guarded[0].expressions[0].copy() if guarded else node, table)
 
 
-def _leniently(self: Dialect, node: exp.Expr) -> str:
+def _leniently(self: Dialect, node: exp.Expr, table: Table) -> str:
     return node.sql("duckdb", identify=True, unsupported_level=sqlglot.ErrorLevel.IGNORE)
 
 
-def _quoting_the_cause(self: Dialect, node: exp.Expr) -> str:
+def _quoting_the_cause(self: Dialect, node: exp.Expr, table: Table) -> str:
     try:
         return node.sql("duckdb", identify=True, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except UnsupportedError as error:
@@ -498,8 +528,8 @@ class Twin:
 
 TWINS = (
     Twin("quotes in names end them", "quote", lambda _, name: f'"{name}"'),
-    Twin("schemas and tables are joined by a dot", "table", lambda _, name: quote(str(name))),
-    Twin("schemas are left out", "table", lambda _, name: quote(name.table)),
+    Twin("schemas and tables are joined by a dot", "table", lambda _, table: quote(str(table.name))),
+    Twin("schemas are left out", "table", lambda _, table: quote(table.name.table)),
     Twin("quotes in texts end them", "literal", lambda _, value: f"'{value}'"),
     Twin("backslashes are doubled", "literal", lambda _, v: "'" + str(v).replace("\\", "\\\\").replace("'", "''") + "'"),
     Twin("doubles are decimals", "double", lambda _, value: repr(value)),
@@ -512,25 +542,30 @@ TWINS = (
     Twin("TRY is forgotten", "try_", lambda _, node: node),
     Twin("TRY is COALESCE", "try_", lambda _, node: exp.Coalesce(this=node, expressions=[exp.Null()])),
     Twin("TRY is dropped by the generator", "expression", _leave_out_try),
-    Twin("names lose their quotes", "expression", lambda _, node: node.sql("duckdb").replace('"', "")),
+    Twin("names lose their quotes", "expression", lambda _, node, table: node.sql("duckdb").replace('"', "")),
     Twin("what has no equal is left out", "expression", _leniently),
     Twin("the refusal quotes its cause", "expression", _quoting_the_cause),
     Twin("truth values are cast", "try_truth", lambda _, node: exp.cast(node, "BOOLEAN")),
-    Twin("casts raise", "try_cast", lambda _, sql, type_: f"CAST({sql} AS {type_})"),
-    Twin("casts truncate", "try_cast", lambda _, sql, type_: f"TRY_CAST(trunc(TRY_CAST({sql} AS DOUBLE)) AS {type_})"),
+    Twin("casts raise", "try_cast", lambda _, sql, type_, source: f"CAST({sql} AS {type_})"),
+    Twin("casts truncate", "try_cast", lambda _, sql, type_, source: f"TRY_CAST(trunc(TRY_CAST({sql} AS DOUBLE)) AS {type_})"),
     Twin("all can be compared with all", "comparison_family", lambda _, type_: "number"),
     Twin("decimals are numbers like others", "comparison_family", lambda _, type_: "number" if "(" in type_ or "INT" in type_ else None),
     Twin("casts go to doubles", "cast", lambda _, sql, type_: f"CAST({sql} AS DOUBLE)"),
-    Twin("quotients are rounded down", "divided", lambda _, a, b: f"(({a} // {b}) - (CASE WHEN {a} < 0 AND {a} % {b} <> 0 THEN 1 ELSE 0 END))"),
-    Twin("quotients are doubles", "divided", lambda _, a, b: f"CAST(trunc({a} / {b}) AS HUGEINT)"),
+    Twin("quotients are rounded down", "divided", lambda _, a, b, *, wide: f"(({a} // {b}) - (CASE WHEN {a} < 0 AND {a} % {b} <> 0 THEN 1 ELSE 0 END))"),
+    Twin("quotients are doubles", "divided", lambda _, a, b, *, wide: f"CAST(trunc({a} / {b}) AS HUGEINT)"),
     Twin("remainders are not negative", "remainder", lambda _, a, b: f"((({a} % {b}) + {b}) % {b})"),
-    Twin("sums are doubles", "sum", lambda _, sql: f"sum(CAST({sql} AS DOUBLE))"),
-    Twin("sums have 64 bits", "sum", lambda _, sql: f"CAST(sum({sql}) AS BIGINT)"),
-    Twin("sums of nothing are 0", "sum", lambda _, sql: f"coalesce(sum({sql}), 0)"),
+    Twin("sums are doubles", "sum", lambda _, sql, *, wide: f"sum(CAST({sql} AS DOUBLE))"),
+    Twin("sums have 64 bits", "sum", lambda _, sql, *, wide: f"CAST(sum({sql}) AS BIGINT)"),
+    Twin("sums of nothing are 0", "sum", lambda _, sql, *, wide: f"coalesce(sum({sql}), 0)"),
     Twin("NULL is passed on", "least", lambda _, a, b: f"CASE WHEN {a} < {b} THEN {a} WHEN {b} <= {a} THEN {b} END"),
     Twin("NULL is passed on", "greatest", lambda _, a, b: f"CASE WHEN {a} > {b} THEN {a} WHEN {b} >= {a} THEN {b} END"),
     Twin("NULL is a number", "is_nan", lambda _, sql: f"coalesce(isnan({sql}), false)"),
     Twin("NaN is a number", "is_nan", lambda _, sql: f"({sql} <> {sql})"),
+    Twin("types are all texts", "type_of", lambda _, tree, table: "VARCHAR" if table is NUMBER else ""),
+    Twin("declared values raise", "declared", lambda _, value, type_: f"CAST('{value}' AS {type_})"),
+    Twin("declared values are texts", "declared", lambda self, value, type_: self.literal(value)),
+    Twin("quotients are multiplied", "quotient", lambda self, sql, q: f"{sql} * {self.double(q)}"),
+    Twin("quotients are rounded", "quotient", lambda self, sql, q: f"CAST({sql} / {self.double(q)} AS DECIMAL(18, 0))"),
     Twin("halves are added", "rounded", lambda _, sql: f"floor({sql} + 0.5e0)"),
     Twin("rounded through a decimal", "rounded", lambda _, sql: f"CAST(CAST({sql} AS DECIMAL(15, 0)) AS DOUBLE)"),
     Twin("roots are rounded", "root", lambda _, sql: f"CAST(round(sqrt({sql})) AS BIGINT)"),

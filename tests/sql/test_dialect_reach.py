@@ -62,7 +62,7 @@ def _unmarked(value: str | Sequence[str]) -> str | list[str]:
     return [f"{CLOSE}{part}{OPEN}" for part in value]
 
 
-KEPT = {"name", "try_", "try_truth", "comparison_family", "widest", "integer_type"}
+KEPT = {"name", "type_of", "try_", "try_truth", "comparison_family", "widest", "integer_type"}
 """What makes no text, or text that is given to other methods."""
 MARKED: Dialect = type(
     "Marked",

@@ -33,9 +33,8 @@ from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions import proven_integers as ranged
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
-from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.relations import from_clause
-from dpsql.sql.rewrite.contributions import clamped_step
+from dpsql.sql.rewrite.contributions import RowValue, clamped_step
 from dpsql.sql.rewrite.set_union import _share
 from dpsql.sql.syntax.parse import parse
 
@@ -321,7 +320,7 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> Non
     for name, whole, lattice in grids():
         if whole != integral:
             continue
-        found = clamped_step(lattice, "v", numbers_of(tree, table), DUCKDB)
+        found = clamped_step(lattice, RowValue.of(tree, "v", table, DUCKDB), DUCKDB)
         rows = ENGINE.execute(
             f"SELECT v::DOUBLE, {found.sql}, typeof({found.sql}) FROM n"
         ).fetchall()

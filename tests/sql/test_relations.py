@@ -394,10 +394,10 @@ class TimidDialect(DuckDBDialect):
 
     __slots__ = ()
 
-    def expression(self, tree: exp.Expr) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> str:
         if tree.find(exp.Func, exp.Anonymous) is not None:
             raise QueryRefused("not here", code="expression_not_allowed")
-        return super().expression(tree)
+        return super().expression(tree, table)
 
 
 STRICT, TIMID = StrictDialect(), TimidDialect()

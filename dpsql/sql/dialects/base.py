@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dpsql.core.table_name import TableName
+from dpsql.core.schema import Table
 
 
 class Dialect(ABC):
@@ -47,8 +47,12 @@ class Dialect(ABC):
         """Quote an identifier: any text is a name and nothing more, its case kept."""
 
     @abstractmethod
-    def table(self, name: TableName) -> str:
-        """Name a table of the owner's, and no other of the same name in another schema."""
+    def table(self, table: Table) -> str:
+        """Write the rows of a table of the owner's as they stand in a FROM clause.
+
+        It has the columns of the schema, with values of the types that the schema says, and is of
+        no other table of the same name in another schema.
+        """
 
     @abstractmethod
     def literal(self, value: object) -> str:
@@ -65,8 +69,8 @@ class Dialect(ABC):
     # -- errors on rows -----------------------------------------------------------------------
 
     @abstractmethod
-    def expression(self, tree: exp.Expr) -> str:
-        """Write a checked expression over private rows as SQL; uses up the tree.
+    def expression(self, tree: exp.Expr, table: Table) -> str:
+        """Write a checked expression over the columns of ``table`` as SQL; uses up the tree.
 
         It must mean what DuckDB means by it, row by row. Raises ``QueryRefused`` for whatever the
         engine has no equal of: to leave a part out, or to put something similar in its place, could
@@ -86,10 +90,25 @@ class Dialect(ABC):
         """Turn an expression, which cannot fail, into a truth value; NULL where it is none."""
 
     @abstractmethod
-    def try_cast(self, sql: str, type_: str) -> str:
+    def type_of(self, tree: exp.Expr, table: Table) -> str:
+        """Name the type of an expression's values, for :meth:`try_cast`.
+
+        Empty in a dialect whose casts find out for themselves.
+        """
+
+    @abstractmethod
+    def try_cast(self, sql: str, type_: str, source: str) -> str:
         """Cast a value to a type, to NULL where it does not fit. It must never raise, on any row.
 
-        Numbers that become integers are rounded to a nearest one.
+        Numbers that become integers are rounded to a nearest one. ``source`` is the type it has,
+        as :meth:`type_of` names it.
+        """
+
+    @abstractmethod
+    def declared(self, value: object, type_: str) -> str:
+        """Write a value that the policy declares as a constant of a column's type.
+
+        NULL for one that does not fit the type: no row has it.
         """
 
     @abstractmethod
@@ -120,10 +139,11 @@ class Dialect(ABC):
         """Cast a value to a type in which it is known to fit."""
 
     @abstractmethod
-    def divided(self, dividend: str, divisor: str) -> str:
+    def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
         """Divide integers, rounding towards zero and exact beyond 2^53; in brackets.
 
         Rounded in another direction, a removed unit's contributions could move a sum by more.
+        ``wide``: one of the two is of the wide type, and so is the result.
         """
 
     @abstractmethod
@@ -131,11 +151,12 @@ class Dialect(ABC):
         """Compute what division leaves, with the sign of the dividend; in brackets."""
 
     @abstractmethod
-    def sum(self, sql: str) -> str:
+    def sum(self, sql: str, *, wide: bool) -> str:
         """Sum a group's integers, or its decimals whose sum is known to fit.
 
         It is exact, of the wide type for integers, without NULLs, and NULL for no value. It must
-        not wrap around, and not depend on the order of rows.
+        not wrap around, and not depend on the order of rows. ``wide``: the values are of the wide
+        type or decimals already, and else of 64 bits or fewer.
         """
 
     @abstractmethod
@@ -151,6 +172,14 @@ class Dialect(ABC):
     @abstractmethod
     def is_nan(self, sql: str) -> str:
         """Test whether a DOUBLE is NaN; NULL for NULL, or rows without a value would be counted."""
+
+    @abstractmethod
+    def quotient(self, sql: str, quantum: float) -> str:
+        """Divide a DOUBLE, which is neither NaN nor large, by a power of two.
+
+        The quotient is the exact one, or rounds to the same integer. It must not raise where the
+        value or the quotient is too small for a DOUBLE.
+        """
 
     @abstractmethod
     def rounded(self, sql: str) -> str:

@@ -10,8 +10,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import UnsupportedError
 
 from dpsql.core.quoting import literal, quote, quote_table
-from dpsql.core.schema import base_type, is_float, is_huge_integer, is_integer
-from dpsql.core.table_name import TableName
+from dpsql.core.schema import Table, base_type, is_float, is_huge_integer, is_integer
 from dpsql.engines.spelling import one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
@@ -40,9 +39,9 @@ class DuckDBDialect(Dialect):
         """Write ``"name"``; a quote inside is doubled, and nothing else is special."""
         return quote(name)
 
-    def table(self, name: TableName) -> str:
+    def table(self, table: Table) -> str:
         """Write ``"schema"."table"``, or ``"table"`` for ``main``: nothing else is searched."""
-        return quote_table(name)
+        return quote_table(table.name)
 
     def literal(self, value: object) -> str:
         """Write ``'text'``; a quote inside is doubled, and nothing else is special."""
@@ -59,7 +58,7 @@ class DuckDBDialect(Dialect):
 
     # -- errors on rows -----------------------------------------------------------------------
 
-    def expression(self, tree: exp.Expr) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> str:
         """Write the tree as the parser read it, every name in quotes."""
         generator = _GENERATOR.generator(
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
@@ -82,9 +81,17 @@ class DuckDBDialect(Dialect):
         """Write ``TRY_CAST(… AS BOOLEAN)``."""
         return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
 
-    def try_cast(self, sql: str, type_: str) -> str:
+    def type_of(self, tree: exp.Expr, table: Table) -> str:
+        """Name none: the engine knows."""
+        return ""
+
+    def try_cast(self, sql: str, type_: str, source: str) -> str:
         """Write ``TRY_CAST``, which rounds to even."""
         return f"TRY_CAST({sql} AS {type_})"
+
+    def declared(self, value: object, type_: str) -> str:
+        """Write a cast of text, which is NULL where it does not fit."""
+        return self.try_cast(self.literal(value), type_, "VARCHAR")
 
     def comparison_family(self, type_: str) -> str | None:
         """Name the family of texts, of machine integers and floats, or of a single type."""
@@ -111,7 +118,7 @@ class DuckDBDialect(Dialect):
         """Write ``CAST``, which raises where a value does not fit."""
         return f"CAST({sql} AS {type_})"
 
-    def divided(self, dividend: str, divisor: str) -> str:
+    def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
         """Write ``//``, which truncates integers of every width."""
         return f"({dividend} // {divisor})"
 
@@ -119,7 +126,7 @@ class DuckDBDialect(Dialect):
         """Write ``%``, which has the sign of the dividend."""
         return f"({dividend} % {divisor})"
 
-    def sum(self, sql: str) -> str:
+    def sum(self, sql: str, *, wide: bool) -> str:
         """Write ``sum``, which is a HUGEINT for any integers."""
         return f"sum({sql})"
 
@@ -136,6 +143,10 @@ class DuckDBDialect(Dialect):
     def is_nan(self, sql: str) -> str:
         """Write ``isnan``, which is NULL for NULL."""
         return f"isnan({sql})"
+
+    def quotient(self, sql: str, quantum: float) -> str:
+        """Write ``/``: a quotient that is too small is 0."""
+        return f"{sql} / {self.double(quantum)}"
 
     def rounded(self, sql: str) -> str:
         """Write ``round``, which rounds halves away from zero."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from dpsql.errors import QueryRefused
@@ -86,14 +87,18 @@ class Ranged:
         """Divide by something positive, rounding towards zero."""
         _check_positive(divisor)
         corners = [_quotient(a, b) for a in (self.low, self.high) for b in _ends(divisor)]
-        return self._with(self.dialect.divided, divisor, min(corners), max(corners))
+        return self._with(self._divided(divisor), divisor, min(corners), max(corners))
 
     def __rfloordiv__(self, dividend: int) -> Ranged:
         _check_positive(self)
         corners = [_quotient(dividend, b) for b in (self.low, self.high)]
         wide = self.wide or not _within(dividend, dividend, _NARROW)
-        text = self.dialect.divided(self._constant(dividend), self.sql)
+        text = self.dialect.divided(self._constant(dividend), self.sql, wide=wide)
         return self._made(text, min(corners), max(corners), wide)
+
+    def _divided(self, divisor: Ranged | int) -> _Spelled:
+        """Return how this is divided: a quotient is no wider than what it is made of."""
+        return partial(self.dialect.divided, wide=self.wide or _is_wide(divisor))
 
     def __mod__(self, divisor: Ranged | int) -> Ranged:
         """Compute what division by something positive leaves, with the sign of the dividend."""
@@ -192,7 +197,8 @@ class Ranged:
     def sum(self) -> Ranged:
         """Sum the values over rows; NULL where all of them are."""
         low, high = min(self.low, MOST_ROWS * self.low), max(self.high, MOST_ROWS * self.high)
-        return Ranged(self.dialect.sum(self.sql), low, high, True, dialect=self.dialect)
+        text = self.dialect.sum(self.sql, wide=self.wide)
+        return Ranged(text, low, high, True, dialect=self.dialect)
 
     def sum_over(self, divisor: int) -> Ranged:
         """Sum over rows, 0 for none, divided by a power of two and rounded towards zero.

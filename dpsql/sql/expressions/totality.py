@@ -47,12 +47,12 @@ def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
 
 def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
     """Write the SQL of an expression made total."""
-    return dialect.expression(total(node, table, dialect))
+    return dialect.expression(total(node, table, dialect), table)
 
 
 def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
     """Write the SQL of the condition of a WHERE made total."""
-    return dialect.expression(total_condition(node, table, dialect))
+    return dialect.expression(total_condition(node, table, dialect), table)
 
 
 def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:

@@ -62,7 +62,7 @@ def from_clause(rows: RowSet, dialect: Dialect) -> str:
     No row makes it fail. Raises ``QueryRefused`` for what the engine cannot compute as written.
     """
     if isinstance(rows, Scan):
-        return dialect.table(rows.table.name)
+        return dialect.table(rows.table)
     return _KEPT.text(rows, dialect) or FromClauses(dialect).kept(rows)
 
 
@@ -102,7 +102,7 @@ class FromClauses:
         """Write a node, once the texts of its sources are known."""
         match node:
             case Scan():
-                return self._dialect.table(node.table.name)
+                return self._dialect.table(node.table)
             case Typed():
                 return self._of(node.source)
             case OneSpelling():
@@ -209,6 +209,7 @@ class FromClauses:
         if value.argument is None:
             return "count(*)"
         text, dialect = total_sql(value.argument, table, self._dialect), self._dialect
+        source = dialect.type_of(value.argument, table)
         match value.function:
             case UnitFunction.VALUES:
                 return f"count({text})"
@@ -219,10 +220,11 @@ class FromClauses:
             case UnitFunction.LARGEST:
                 return f"max({text})"
             case UnitFunction.WHOLE_SUM:
-                whole = column(dialect.try_cast(text, "BIGINT"), *_BIGINT, dialect=dialect)
-                return dialect.try_cast(whole.sum().sql, "BIGINT")
-        exact = dialect.try_cast(text, _EXACT)
-        total = dialect.cast(dialect.sum(exact), "DOUBLE")
+                number = dialect.try_cast(text, "BIGINT", source)
+                whole = column(number, *_BIGINT, dialect=dialect).sum()
+                return dialect.try_cast(whole.sql, "BIGINT", whole.type)
+        exact = dialect.try_cast(text, _EXACT, source)
+        total = dialect.cast(dialect.sum(exact, wide=True), "DOUBLE")
         return total if value.function is UnitFunction.SUM else f"{total} / count({exact})"
 
 

@@ -7,50 +7,70 @@ that none can overflow.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dpsql.core.schema import Table
 from dpsql.ir.measures import Lattice, Measure, MeasureKind
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column, count
-from dpsql.sql.expressions.ranges import Numbers
+from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import weighted_sum
 
 _SATURATION = 2**62
 
 
-def step(measure: Measure, name: str, numbers: Numbers, dialect: Dialect) -> str:
-    """Write what a row's value ``name`` counts as: steps within its bounds, NULL for none."""
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """A column with a row's value: its type as the dialect names it, what is known of numbers."""
+
+    name: str
+    type: str
+    numbers: Numbers
+
+    @classmethod
+    def of(cls, tree: exp.Expr, name: str, table: Table, dialect: Dialect) -> RowValue:
+        """Return the column ``name`` that holds the values of an expression over a table."""
+        return cls(name, dialect.type_of(tree, table), numbers_of(tree, table))
+
+
+def step(measure: Measure, value: RowValue, dialect: Dialect) -> str:
+    """Write what a row's value counts as: steps within its bounds, NULL for none."""
     if measure.lattice is not None:
-        return _steps(measure.lattice, name, numbers, dialect).sql
+        return _steps(measure.lattice, value, dialect).sql
+    name = value.name
     if measure.kind is MeasureKind.NUMBERS:
-        value = dialect.try_cast(name, "DOUBLE")
-        return f"CASE WHEN NOT {dialect.is_nan(value)} THEN 1 END"
+        double = dialect.try_cast(name, "DOUBLE", value.type)
+        return f"CASE WHEN NOT {dialect.is_nan(double)} THEN 1 END"
     return name
 
 
-def _steps(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect) -> Ranged:
+def _steps(lattice: Lattice, value: RowValue, dialect: Dialect) -> Ranged:
     if lattice.root is None:
-        return clamped_step(lattice, name, numbers, dialect)
-    return (clamped_step(lattice.root, name, numbers, dialect) - lattice.root.midpoint).squared()
+        return clamped_step(lattice, value, dialect)
+    return (clamped_step(lattice.root, value, dialect) - lattice.root.midpoint).squared()
 
 
-def clamped_step(lattice: Lattice, name: str, numbers: Numbers, dialect: Dialect) -> Ranged:
+def clamped_step(lattice: Lattice, given: RowValue, dialect: Dialect) -> Ranged:
     """Clamp a row's value to its bounds, in lattice steps; NULL if NULL or NaN.
 
     CASE takes half the time of least() and greatest(). What is compared are doubles, to which every
     number can be cast, or integers that need no cast; and casts give NULL where a value does not
     fit, so that one which is skipped for values out of bounds would not fail if it were not.
     """
-    value = dialect.try_cast(name, "DOUBLE")
+    value = dialect.try_cast(given.name, "DOUBLE", given.type)
     if lattice.integral and lattice.quantum == 1.0:
-        value = name if numbers is Numbers.MACHINE else value
+        value = given.name if given.numbers is Numbers.MACHINE else value
         ends, limits = (lattice.low, lattice.high), (str(lattice.low), str(lattice.high))
-        inside = dialect.try_cast(name, "BIGINT")
+        inside = dialect.try_cast(given.name, "BIGINT", given.type)
     else:
         ends = round(lattice.lower / lattice.quantum), round(lattice.upper / lattice.quantum)
         limits = dialect.double(lattice.lower), dialect.double(lattice.upper)
-        steps = dialect.rounded(f"{value} / {dialect.double(lattice.quantum)}")
-        inside = dialect.try_cast(steps, "BIGINT")
-    nan = f"WHEN {dialect.is_nan(value)} THEN NULL " if numbers is Numbers.ANY else ""
+        steps = dialect.rounded(dialect.quotient(value, lattice.quantum))
+        inside = dialect.try_cast(steps, "BIGINT", "DOUBLE")
+    nan = f"WHEN {dialect.is_nan(value)} THEN NULL " if given.numbers is Numbers.ANY else ""
     text = (
         f"CASE {nan}WHEN {value} <= {limits[0]} THEN {ends[0]} "
         f"WHEN {value} >= {limits[1]} THEN {ends[1]} ELSE {inside} END"
@@ -65,7 +85,8 @@ def gathered(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ra
     lattice = measure.lattice
     if lattice is None:
         return count(name, dialect=dialect)
-    total = _steps(lattice, name, Numbers.ANY, dialect).named(name).sum()
+    values = RowValue(name, "DOUBLE", Numbers.ANY)
+    total = _steps(lattice, values, dialect).named(name).sum()
     if measure.kind is MeasureKind.SUM:
         # Bounds per group that leave out zero are those of units that have values.
         return total if _leaves_out_zero(measure) else total.or_zero()

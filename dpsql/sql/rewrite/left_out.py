@@ -94,7 +94,7 @@ def _clamped_units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> st
     )
     source = total_sql(measure.argument, rows.table, dialect)
     values = dialect.derived(rows.select([f"{source} AS {value}"]))
-    double = dialect.try_cast(value, "DOUBLE")
+    double = dialect.try_cast(value, "DOUBLE", dialect.type_of(measure.argument, rows.table))
     low, high = dialect.double(measure.lattice.lower), dialect.double(measure.lattice.upper)
     outside = (
         f"CASE WHEN {double} IS NULL OR {dialect.is_nan(double)} THEN NULL "

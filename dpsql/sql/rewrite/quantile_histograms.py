@@ -18,9 +18,8 @@ from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
-from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.expressions.totality import total_sql
-from dpsql.sql.rewrite.contributions import clamped_step
+from dpsql.sql.rewrite.contributions import RowValue, clamped_step
 from dpsql.sql.rewrite.rows import PrivateRows
 
 GROUPS = f"{INTERNAL_PREFIX}groups"
@@ -109,8 +108,8 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
     dialect, groups = rows.dialect, rows.dialect.quote(GROUPS)
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
     argument = f"{total_sql(ranked.argument, rows.table, dialect)} AS {value}"
-    numbers = numbers_of(ranked.argument, rows.table)
-    place = clamped_step(ranked.lattice, value, numbers, dialect) - ranked.lattice.low
+    given = RowValue.of(ranked.argument, value, rows.table, dialect)
+    place = clamped_step(ranked.lattice, given, dialect) - ranked.lattice.low
     # One more column than the cap hashes, so that the two are independent.
     drawn = dialect.salted_bits(rows.salt, [rows.unit, *rows.keys, "0"])
     columns = ", ".join([rows.unit, *rows.keys])

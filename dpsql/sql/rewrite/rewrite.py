@@ -33,10 +33,9 @@ from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged
-from dpsql.sql.expressions.ranges import numbers_of
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.cascade import CascadeSQL, cascade_sql
-from dpsql.sql.rewrite.contributions import clamped, gathered, step, summed
+from dpsql.sql.rewrite.contributions import RowValue, clamped, gathered, step, summed
 from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.set_union import set_union_sql
@@ -310,8 +309,8 @@ class _Rewriter:
     def _step(self, measure: Measure, name: str) -> str:
         if measure.kind is not MeasureKind.DISTINCT:
             assert measure.argument is not None
-            numbers = numbers_of(measure.argument, self.rows.table)
-            return step(measure, name, numbers, self.dialect)
+            value = RowValue.of(measure.argument, name, self.rows.table, self.dialect)
+            return step(measure, value, self.dialect)
         # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
         group = [self.rows.unit, *self.rows.keys]
         hashed, value = self.rows.hashed([*group, name]), self.dialect.ascending(name)

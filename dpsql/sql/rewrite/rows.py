@@ -113,6 +113,5 @@ class PrivateRows:
         column = self.table.column(key.expression.name)
         assert column is not None
         # A declared value that does not fit the column's type is NULL, which no row has.
-        literals = map(self.dialect.literal, key.domain)
-        values = [self.dialect.try_cast(text, column.type) for text in literals]
+        values = [self.dialect.declared(value, column.type) for value in key.domain]
         return self.dialect.position(values, expression)

@@ -95,7 +95,7 @@ def _share(size: str, norm: int, dialect: Dialect) -> Ranged:
     allows.
     """
     if norm == 1:
-        share = dialect.cast(dialect.divided(str(UNIT_WEIGHT_STEPS), size), "BIGINT")
+        share = dialect.cast(dialect.divided(str(UNIT_WEIGHT_STEPS), size, wide=False), "BIGINT")
     else:
         share = dialect.divided_by_root(UNIT_WEIGHT_STEPS, size)
     return column(share, 0, UNIT_WEIGHT_STEPS, dialect=dialect)
