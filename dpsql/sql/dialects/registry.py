@@ -7,8 +7,9 @@ from typing import Final
 
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.dialects.postgresql import POSTGRESQL
 
-DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB,)}
+DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB, POSTGRESQL)}
 """All dialects that generated SQL can be written in, by name."""
 
 
