@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings_of
+from dpsql.engines.postgresql_reading import rows_of
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.postgresql_rows import RowExpressions, within_years
+from dpsql.sql.dialects.postgresql_rows import RowExpressions
 from dpsql.sql.dialects.postgresql_types import Value, double_sql
 from dpsql.sql.dialects.verdicts import verdicts_on
 
@@ -49,12 +50,7 @@ class PostgreSQLDialect(Dialect):
         Texts get the collation "C". NULL are dates and timestamps outside of the years 1 to 9999,
         infinite ones among them, and NaN among decimals: DuckDB has no equal of these.
         """
-        columns = ", ".join(
-            f"{_read(quote(c.name), c.type)} AS {quote(c.name)}" for c in table.columns
-        )
-        name = table.name
-        schema = "public" if name.in_main else name.schema
-        return self.derived(f"SELECT {columns} FROM {quote(schema)}.{quote(name.table)}")
+        return self.derived(rows_of(table))
 
     def literal(self, value: object) -> str:
         """Write ``'text'``; a quote inside is doubled, and nothing else is special.
@@ -264,21 +260,6 @@ class PostgreSQLDialect(Dialect):
         """Give the list as one parameter, of type BIGINT[]."""
         given = "CAST($1 AS BIGINT[])"
         return f"{sql} = ANY({given})" if few else f"{sql} IN (SELECT unnest({given}))"
-
-
-def _read(column: str, type_: str) -> str:
-    """Write a column of the owner's as values of its type that DuckDB has too."""
-    kind = base_type(type_)
-    if kind == "VARCHAR":
-        return f'CAST({column} AS TEXT) COLLATE "C"'
-    if kind == "DECIMAL":
-        return f"NULLIF({column}, CAST('NaN' AS NUMERIC))"
-    if kind in pg.MOMENTS:
-        return within_years(column)
-    if kind == pg.ZONED:
-        low, high = "0001-01-01 00:00:00+00", "10000-01-01 00:00:00+00"
-        return f"CASE WHEN {column} >= '{low}' AND {column} < '{high}' THEN {column} END"
-    return column
 
 
 POSTGRESQL: Final = PostgreSQLDialect()

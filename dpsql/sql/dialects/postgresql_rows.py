@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Table, base_type
+from dpsql.engines.postgresql_reading import within_years
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.postgresql_types import Value, once
@@ -583,11 +584,6 @@ class RowExpressions:
             months = [f"EXTRACT(month FROM {m.sql})" for m in (end, start)]
             ends = [f"({y} * 12 + {m})" for y, m in zip(ends, months, strict=True)]
         return Value(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT")
-
-
-def within_years(value: str) -> str:
-    """Write a date or timestamp of the years 1 to 9999, NULL for any other."""
-    return f"CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END"
 
 
 # -- doubles: results too large are infinite, results too small are 0, and nothing is raised ------
