@@ -21,7 +21,7 @@ from dpsql.connection.statements import Arguments, Statements, statement_text
 from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
-from dpsql.engines.duckdb import open_database
+from dpsql.engines.opening import open_engine
 from dpsql.errors import (
     EngineError,
     Error,
@@ -247,7 +247,8 @@ def connect(
 ) -> Connection:
     """Open a connection for one analyst.
 
-    ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
+    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's
+    database, or an engine the owner has filled. ``policies``: a
     policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
     ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
     out, it is the one that the policies file names, or ``clinic.budget.db`` beside
@@ -272,7 +273,7 @@ def connect(
     with ExitStack() as owned:
         engine = database
         if isinstance(engine, str | Path):
-            engine = owned.enter_context(closing(open_database(engine)))
+            engine = owned.enter_context(closing(open_engine(engine)))
         _check(policy, engine)
         engine.lock(policy.tables, policy.limits.memory)
         opened = place

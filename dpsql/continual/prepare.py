@@ -29,7 +29,7 @@ from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, time
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
@@ -103,6 +103,7 @@ class ViewPreparer:
         self._engine = engine
         self._policy = policy
         self._dialect: Dialect = dialect_named(engine.dialect)
+        self._twins: Dialect = TWIN
 
     def time_of(self, text: str) -> TimeColumn:
         """Return the time column of the one private table that a view's query reads.
@@ -119,6 +120,11 @@ class ViewPreparer:
 
         Raises what a query is refused with, and ``QueryRefused`` (``no_view``).
         """
+        if self._dialect is not self._twins:
+            raise no_view(
+                "views are made of DuckDB's rows alone, not of a server's",
+                "Ask the query itself, as often as you need it.",
+            )
         query = self._query(definition, 1)
         (block,) = query.blocks
         tail = query.plain

@@ -45,15 +45,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _DIALECT: Final = "postgresql"
-_SCHEMES: Final = ("postgresql://", "postgres://")
 _CANCELLED, _OUT_OF_MEMORY = "57014", "53200"
 _GRACE: Final = 5.0  # seconds after which the server ends what the watch over the time has not
 _IDLE: Final = 4  # sessions that are kept for the next runs
-
-
-def is_postgresql(place: object) -> bool:
-    """Tell whether a place is the URL of a PostgreSQL database."""
-    return isinstance(place, str) and place.startswith(_SCHEMES)
 
 
 class PostgreSQLEngine:

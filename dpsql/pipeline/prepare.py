@@ -37,7 +37,7 @@ from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
-from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -215,7 +215,9 @@ class Preparer:
         trace: Trace | None = None,
     ) -> None:
         self._engine = engine
+        # Private rows are read in the engine's dialect; all is bound and examined on its twin.
         self._dialect = dialect_named(engine.dialect)
+        self._twins = TWIN
         self._policy = policy
         self._account = account
         self._tails = tails
@@ -361,7 +363,7 @@ class Preparer:
                 {**self._engine.schema(), **public},
                 question.parameters,
                 self._engine.bind,
-                self._dialect,
+                self._twins,
                 self._decided(question.mechanism),
                 combines=question.combining,
                 catalog=self._engine.catalog,
@@ -404,8 +406,9 @@ class Preparer:
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL and bind it: its expressions are those of the block."""
-        statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        self._engine.bind(statement)
+        table = plan.block.source.table
+        statement = left_out_sql(plan, look, table, self._dialect)
+        self._engine.bind(left_out_sql(plan, look, table, self._twins))
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
@@ -414,21 +417,24 @@ class Preparer:
         The types of plain columns are known from the catalog.
         """
         block = plan.block
-        computed = examined_expressions(block, self._dialect)
+        computed = examined_expressions(block, self._twins)
         types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
         if None in found:
-            found = [column.type for column in self._engine.bind(statement)[1:]]
+            bound = statement
+            if self._dialect is not self._twins:
+                bound = rewrite(plan, block.source.table, 0, self._twins)
+            found = [column.type for column in self._engine.bind(bound)[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
 
     def _examined(
         self, block: Block, expressions: Sequence[str], text: str
     ) -> tuple[str | None, ...]:
-        rows = from_clause(block.source.rows, self._dialect)
+        rows = from_clause(block.source.rows, self._twins)
         examined = self._engine.examine(rows, expressions)
         if examined.objection is not None:
             raise can_fail(block, examined.objection, text)

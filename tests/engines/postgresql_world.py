@@ -112,7 +112,9 @@ class PostgreSQLWorld(EngineWorld):
         return lambda title, code: REFUSED.get(title)
 
 
-REFUSED: Mapping[str, str] = {}
+REFUSED: Mapping[str, str] = {
+    "A key that is an interval, made distinct first": "it has no intervals",
+}
 """Golden cases that are refused here, and why."""
 
 

@@ -34,30 +34,109 @@ _DOUBLES += ("0.49999999999999994", "1e308", "-1e308", "1.7976931348623157e308",
 _DOUBLES += ("9007199254740993", "-9007199254740992", "9223372036854775808", "-9223372036854775808")
 _DOUBLES += ("0.1", "3", "-7", "1e15", "127.5", "2147483647.5", "-2147483648.5", "1e200", "1e-200")
 _DOUBLES += ("709.5", "-744.4", "-0.1", "1e22", "123456789.125")
-_TEXTS = ("", " ", "a", "A", "ä", "ß", "İ", "straße", "e\u0301", "😀", "%", "_", "\\", "a%\\", "a_b")
-_TEXTS += ("1", "-1", " 7 ", "+5", "1e3", "1.5", "2.5", "-0.5", ".5", "5.", "1e400", "-1e400", "1e-400")
+_TEXTS = (
+    "",
+    " ",
+    "a",
+    "A",
+    "ä",
+    "ß",
+    "İ",
+    "straße",
+    "e\u0301",
+    "😀",
+    "%",
+    "_",
+    "\\",
+    "a%\\",
+    "a_b",
+)
+_TEXTS += (
+    "1",
+    "-1",
+    " 7 ",
+    "+5",
+    "1e3",
+    "1.5",
+    "2.5",
+    "-0.5",
+    ".5",
+    "5.",
+    "1e400",
+    "-1e400",
+    "1e-400",
+)
 _TEXTS += ("9223372036854775807", "9223372036854775808", "-9223372036854775808", "2147483648")
-_TEXTS += ("true", "NaN", "inf", "2024-02-29", "x" * 3000, "\t7", "7\n", "1 2", "--", "1e", "abcabc")
+_TEXTS += (
+    "true",
+    "NaN",
+    "inf",
+    "2024-02-29",
+    "x" * 3000,
+    "\t7",
+    "7\n",
+    "1 2",
+    "--",
+    "1e",
+    "abcabc",
+)
 EDGES: Final[dict[str, Sequence[str]]] = {
     "BOOLEAN": ("true", "false"),
     "SMALLINT": ("-32768", "-1", "0", "1", "2", "7", "32767"),
     "INTEGER": ("-2147483648", "-7", "-1", "0", "1", "2", "3", "100000", "2147483647"),
-    "BIGINT": ("-9223372036854775808", "-9007199254740993", "-7", "-1", "0", "1", "2", "3")
-    + ("2147483648", "9007199254740993", "9223372036854775807", "3037000500"),
+    "BIGINT": (
+        "-9223372036854775808",
+        "-9007199254740993",
+        "-7",
+        "-1",
+        "0",
+        "1",
+        "2",
+        "3",
+        "2147483648",
+        "9007199254740993",
+        "9223372036854775807",
+        "3037000500",
+    ),
     "FLOAT": ("NaN", "Infinity", "-Infinity", "-0.0", "0", "0.1", "-1.5", "3.4028235e38", "1e-45"),
     "DOUBLE": _DOUBLES,
     "DECIMAL(4,1)": ("-999.9", "-2.5", "-0.5", "0", "0.5", "2.5", "3.4", "999.9"),
     "DECIMAL(12,2)": ("-9999999999.99", "-0.01", "0", "1.50", "1.55", "2.25", "9999999999.99"),
-    "DECIMAL(18,3)": ("-999999999999999.999", "0.001", "-0.5", "9007199254740.993", "123456.789")
-    + ("999999999999999.999",),
+    "DECIMAL(18,3)": (
+        "-999999999999999.999",
+        "0.001",
+        "-0.5",
+        "9007199254740.993",
+        "123456.789",
+        "999999999999999.999",
+    ),
     "DECIMAL(38,0)": ("9" * 38, "-" + "9" * 38, "0", "1", "9223372036854775808"),
     "DECIMAL(38,10)": ("1234567890123456789012345678.0123456789", "-0.0000000001", "0.1", "7"),
     "VARCHAR": _TEXTS,
-    "DATE": ("0001-01-01", "0099-12-31", "1582-10-10", "1970-01-01", "1999-12-31", "2000-02-29")
-    + ("2024-01-01", "2024-02-29", "2023-12-31", "2021-01-03", "2020-12-31", "9999-12-31"),
-    "TIMESTAMP": ("0001-01-01 00:00:00", "1969-12-31 23:59:59.999999", "2000-02-29 12:34:56.789")
-    + ("2024-01-31 23:59:59.999999", "2021-01-03 00:00:00", "2020-12-28 07:00:00.5")
-    + ("9999-12-31 23:59:59.999999", "1900-03-01 10:20:30"),
+    "DATE": (
+        "0001-01-01",
+        "0099-12-31",
+        "1582-10-10",
+        "1970-01-01",
+        "1999-12-31",
+        "2000-02-29",
+        "2024-01-01",
+        "2024-02-29",
+        "2023-12-31",
+        "2021-01-03",
+        "2020-12-31",
+        "9999-12-31",
+    ),
+    "TIMESTAMP": (
+        "0001-01-01 00:00:00",
+        "1969-12-31 23:59:59.999999",
+        "2000-02-29 12:34:56.789",
+        "2024-01-31 23:59:59.999999",
+        "2021-01-03 00:00:00",
+        "2020-12-28 07:00:00.5",
+        "9999-12-31 23:59:59.999999",
+        "1900-03-01 10:20:30",
+    ),
     "UUID": ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
     "TIME": ("00:00:00", "12:34:56.789", "23:59:59.999999"),
 }
@@ -123,13 +202,35 @@ def of_texts() -> Iterator[Form]:
     """What is computed of texts."""
     one = ("length(a)", "trim(a)", "upper(a)", "lower(a)", "substr(a, 1, 2)", "substr(a, 2)")
     one += ("substr(a, 3, 0)", "left(a, 2)", "right(a, 2)", "left(a, 0)", "a LIKE '%a_'")
-    one += ("a LIKE 'a%\\'", "a LIKE '_'", "a || 'x'", "'ß' || a", "concat(a, 'x', a)", "a IN ('a', '1')")
-    one += ("contains(a, 'a')", "starts_with(a, 'a')", "a = 'straße'", "a > 'a'", "a BETWEEN 'A' AND 'b'")
+    one += (
+        "a LIKE 'a%\\'",
+        "a LIKE '_'",
+        "a || 'x'",
+        "'ß' || a",
+        "concat(a, 'x', a)",
+        "a IN ('a', '1')",
+    )
+    one += (
+        "contains(a, 'a')",
+        "starts_with(a, 'a')",
+        "a = 'straße'",
+        "a > 'a'",
+        "a BETWEEN 'A' AND 'b'",
+    )
     one += ("a ILIKE 'A%'", "right(a, 0)")
     yield from (Form(text, ("VARCHAR",)) for text in one)
     two = ("a || b", "concat(a, b)", "a LIKE b", "contains(a, b)", "starts_with(a, b)")
     yield from (Form(text, ("VARCHAR", "VARCHAR")) for text in two)
-    kinds = ("INTEGER", "BIGINT", "BOOLEAN", "DATE", "DECIMAL(12,2)", "UUID", "TIMESTAMP", "SMALLINT")
+    kinds = (
+        "INTEGER",
+        "BIGINT",
+        "BOOLEAN",
+        "DATE",
+        "DECIMAL(12,2)",
+        "UUID",
+        "TIMESTAMP",
+        "SMALLINT",
+    )
     yield from (Form("concat(a, 'x')", (kind,)) for kind in kinds)
     yield from (Form("a || 'x'", (kind,)) for kind in kinds)
 
@@ -148,14 +249,17 @@ def of_dates() -> Iterator[Form]:
         for shift, sign in itertools.product(shifts, "+-"):
             yield Form(f"a {sign} INTERVAL {shift}", (kind,))
         yield from (
-            Form(f"date_diff('{unit}', a, b)", (kind, kind)) for unit in ("year", "month", "day", "week")
+            Form(f"date_diff('{unit}', a, b)", (kind, kind))
+            for unit in ("year", "month", "day", "week")
         )
         for text in ("2024-01-01", "1999-12-31"):
             yield Form(f"a > '{text}'", (kind,))
             yield Form(f"a = DATE '{text}'", (kind,))
         yield Form("a - b", (kind, kind))
     yield from (Form(f"a {sign} {n}", ("DATE",)) for sign in "+-" for n in ("1", "400", "100000"))
-    yield from (Form(f"a {sign} b", ("DATE", kind)) for sign in "+-" for kind in ("INTEGER", "SMALLINT"))
+    yield from (
+        Form(f"a {sign} b", ("DATE", kind)) for sign in "+-" for kind in ("INTEGER", "SMALLINT")
+    )
     yield Form("a < b", ("DATE", "TIMESTAMP"))
     yield Form("a = TIMESTAMP '2021-01-03 00:00:00'", ("TIMESTAMP",))
 
@@ -183,7 +287,12 @@ class Survey:
 
     def __init__(self, url: str) -> None:
         self._server = psycopg.connect(url, autocommit=True, prepare_threshold=None)
-        for setting in ("TimeZone = 'UTC'", "DateStyle = 'ISO'", "extra_float_digits = 1", "jit = off"):
+        for setting in (
+            "TimeZone = 'UTC'",
+            "DateStyle = 'ISO'",
+            "extra_float_digits = 1",
+            "jit = off",
+        ):
             self._server.execute(f"SET {setting}".encode())
         self._duckdb = duckdb.connect(":memory:", config={"threads": "1"})
         self._duckdb.execute("SET error_on_division_by_zero = false")
@@ -250,11 +359,15 @@ class Survey:
         rows = list(itertools.product(*([*EDGES[kind], None] for kind in types)))
         stride = max(1, len(rows) / _MOST)
         rows = [rows[int(i * stride)] for i in range(min(len(rows), _MOST))]
-        for engine, names in ((self._duckdb, list(types)), (self._server, [sql_type(t) for t in types])):
+        for engine, names in (
+            (self._duckdb, list(types)),
+            (self._server, [sql_type(t) for t in types]),
+        ):
             columns = ", ".join(f"{n} {t}" for n, t in zip("ab", names, strict=False))
             run: Any = engine.execute
             values = ", ".join(
-                "(" + ", ".join([str(i), *map(_cast, row, names)]) + ")" for i, row in enumerate(rows)
+                "(" + ", ".join([str(i), *map(_cast, row, names)]) + ")"
+                for i, row in enumerate(rows)
             )
             run("DROP TABLE IF EXISTS t")
             run(f"CREATE TABLE t (i INTEGER, {columns})")
@@ -278,7 +391,7 @@ def normal(value: object) -> object:
     if isinstance(value, int):
         return Decimal(value).normalize() if value else Decimal(0)
     text = str(value)
-    years = "(BC)" in text or len(text.partition("-")[0]) > 4 and text[:5].isdigit()
+    years = "(BC)" in text or (len(text.partition("-")[0]) > 4 and text[:5].isdigit())
     return None if years else value
 
 

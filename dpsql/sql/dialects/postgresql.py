@@ -131,7 +131,8 @@ class PostgreSQLDialect(Dialect):
 
     def cast(self, sql: str, type_: str) -> str:
         """Write ``CAST``, which raises where a value does not fit."""
-        return f"CAST({sql} AS {pg.sql_type(type_) or type_})"
+        wide = type_ == self.integer_type(wide=True)  # with as many digits as it likes
+        return f"CAST({sql} AS {type_ if wide else pg.sql_type(type_) or type_})"
 
     def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
         """Write ``div``, which truncates, or ``/`` of BIGINTs, which does so too."""

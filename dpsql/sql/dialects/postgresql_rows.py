@@ -103,7 +103,8 @@ class RowExpressions:
     def column(self, node: exp.Expr) -> Value:
         found = self._table.column(node.name)
         if found is None or pg.sql_type(found.type) is None:
-            raise _refused(node.name, "columns of its type cannot be computed with")
+            type_ = "" if found is None else f" of type {base_type(found.type)}"
+            raise _refused(f"a value{type_}", "nothing is computed of these there")
         return Value(quote(found.name), found.type)
 
     def literal(self, node: exp.Expr) -> Value:
@@ -480,7 +481,7 @@ class RowExpressions:
         """Write ``||``, which is NULL if either is."""
         one, two = (self._as_text("||", n) for n in (node.this, node.expression))
         self.called("||", "VARCHAR", "VARCHAR")
-        return Value(once(one.sql, lambda a: once(two.sql, lambda b: _joined([a, b]))), "VARCHAR")
+        return Value(_joined_once(one.sql, two.sql), "VARCHAR")
 
     def concat(self, node: exp.Expr) -> Value:
         """Write concat, which passes over NULL."""
@@ -488,7 +489,7 @@ class RowExpressions:
         self.called("concat", "VARCHAR", "...")
         whole = parts[0]
         for part in parts[1:]:
-            whole = once(whole, lambda a, part=part: once(part, lambda b: _joined([a, b])))
+            whole = _joined_once(whole, part)
         return Value(whole, "VARCHAR")
 
     def _as_text(self, what: str, node: exp.Expr) -> Value:
@@ -687,6 +688,10 @@ _GUARDED: Final[dict[str, Callable[[str], str]]] = {
 _OF_DOUBLE: Final[dict[type[exp.Expr], str]] = {exp.Sqrt: "sqrt", exp.Ln: "ln", exp.Exp: "exp"}
 
 
+def _joined_once(one: str, other: str) -> str:
+    return once(one, lambda a: once(other, lambda b: _joined([a, b])))
+
+
 def _joined(parts: Sequence[str]) -> str:
     """Write texts one behind the other, NULL where the result would be too long for the server."""
     size = " + ".join(f"CAST(octet_length({part}) AS BIGINT)" for part in parts)
@@ -785,8 +790,8 @@ def _converted(value: Value, type_: str) -> Value | None:
 
 
 def _constant(value: Value, type_: str) -> Value | None:
-    text = str(value.constant).strip().lstrip("+-")
-    if base_type(type_) in pg.INTEGERS and value.kind == "VARCHAR" and not text.isdigit():
+    digits = str(value.constant).strip().lstrip("+-")
+    if base_type(type_) in pg.INTEGERS and value.kind == "VARCHAR" and not digits.isdigit():
         return None  # read as a number, and rounded: nobody means that
     try:
         text = pg.constant(value.constant, type_)

@@ -47,7 +47,7 @@ INFINITY: Final = f"CAST('Infinity' AS {DOUBLE})"
 MINUS_INFINITY: Final = f"CAST('-Infinity' AS {DOUBLE})"
 NAN: Final = f"CAST('NaN' AS {DOUBLE})"
 _EXACT_DOUBLES: Final = 2**53
-_SHORT: Final = 60  # characters of text that is cheaper to write twice than to compute once
+_SHORT: Final = 200  # characters of text that is cheaper to write twice than to compute once
 _LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
 _NUMBER: Final = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$"
 _NO_NUMBER: Final = "^(nan|[+-]?inf|[+-]?infinity)$"
@@ -272,16 +272,8 @@ def _to_integer(value: Value, type_: str) -> str | None:
     if value.kind == "DECIMAL":
         return clamped_or_null(f"round({value.sql})", type_)
     if value.kind == "DOUBLE":
-        low, high = ends(type_)
-        # Doubles below 2^63 are at most 2^63 - 1024: the end is told apart exactly.
-        inside = f"{{0}} >= {double_sql(low - 0.5)} AND {{0}} < {double_sql(high + 0.5)}"
-        if type_ == "BIGINT":
-            inside = f"{{0}} >= {double_sql(-(2.0**63))} AND {{0}} < {double_sql(2.0**63)}"
-        text = f"CASE WHEN {inside} THEN CAST({{0}} AS {_NAMES[type_]}) END"
-        if type_ != "BIGINT":  # 127.5 rounds to 128, which has to be found too large
-            whole = once(value.sql, _rint)
-            return clamped_or_null(whole, type_)
-        return once(value.sql, lambda v: text.format(v))
+        whole = _nearest(value.sql)  # 127.5 becomes 128, which is found too large after that
+        return whole if type_ == "BIGINT" else clamped_or_null(whole, type_)
     if value.kind == "VARCHAR":
         return once(
             value.sql, lambda v: _text_number(v, lambda n: clamped_or_null(f"round({n})", type_))
@@ -289,10 +281,14 @@ def _to_integer(value: Value, type_: str) -> str | None:
     return None
 
 
-def _rint(value: str) -> str:
-    """Write a double as the nearest BIGINT, NULL for what has none."""
-    inside = f"{value} >= {double_sql(-(2.0**63))} AND {value} < {double_sql(2.0**63)}"
-    return f"CASE WHEN {inside} THEN CAST({value} AS BIGINT) END"
+def _nearest(value: str) -> str:
+    """Write a double as the nearest BIGINT, NULL for what has none; computed once.
+
+    The ends are the doubles next to those that have one; NaN is above all of them.
+    """
+    low, high = double_sql(-(2.0**63) - 2048), double_sql(2.0**63)
+    kept = f"greatest({low}, least({value}, {high}))"
+    return f"CAST(NULLIF(NULLIF({kept}, {high}), {low}) AS BIGINT)"
 
 
 def _text_number(value: str, body: Callable[[str], str]) -> str:

@@ -11,6 +11,8 @@ from dpsql.sql.dialects.postgresql import POSTGRESQL
 
 DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB, POSTGRESQL)}
 """All dialects that generated SQL can be written in, by name."""
+TWIN: Final[Dialect] = DUCKDB
+"""The dialect of an engine's twin, an empty DuckDB, on which all SQL is bound and examined."""
 
 
 def dialect_named(name: str) -> Dialect:
