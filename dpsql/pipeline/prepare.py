@@ -332,7 +332,8 @@ class Preparer:
             stand_ins = [known[name] for name in query.public_tables] if empty else []
             self._tails.checker.check(query, blocks, stand_ins)
             # All types are checked here, where there are no rows.
-            columns = self._engine.bind(check_sql(query, blocks, stand_ins or [*views.values()]))
+            bound = [self._on_twin(block) for block in blocks]
+            columns = self._engine.bind(check_sql(query, bound, stand_ins or [*views.values()]))
         replan = partial(
             plan_within_epsilon,
             mechanism=question.mechanism,
@@ -398,6 +399,15 @@ class Preparer:
         """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
         return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
 
+    def _twins_statement(self, plan: BlockPlan, statement: str) -> str:
+        """Return a block's statement as the twin reads it, to be bound there."""
+        if self._dialect is self._twins:
+            return statement
+        return rewrite(plan, plan.block.source.table, 0, self._twins)
+
+    def _on_twin(self, block: PreparedBlock) -> PreparedBlock:
+        return replace(block, statement=self._twins_statement(block.plan, block.statement))
+
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
@@ -424,10 +434,7 @@ class Preparer:
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
         if None in found:
-            bound = statement
-            if self._dialect is not self._twins:
-                bound = rewrite(plan, block.source.table, 0, self._twins)
-            found = [column.type for column in self._engine.bind(bound)[1:]]
+            found = [c.type for c in self._engine.bind(self._twins_statement(plan, statement))[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
 

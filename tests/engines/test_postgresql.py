@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """A PostgreSQL database end to end: what is asked, what is refused, and what is never shown."""
 
 from __future__ import annotations
@@ -90,22 +91,25 @@ def test_answers_without_noise_are_those_of_duckdb(
 def test_what_the_server_has_no_equal_of_is_refused_for_nothing(
     sql: str, named: str, connection: dpsql.Connection
 ) -> None:
-    before = connection.budget()
+    before = repr(connection.budget())
     with pytest.raises(dpsql.QueryRefused) as refused:
         connection.sql(sql)
     assert refused.value.code in ("expression_not_allowed", "bounds_missing", "unbounded")
     assert named in str(refused.value) or refused.value.code != "expression_not_allowed"
     assert "PostgreSQL" in str(refused.value) or refused.value.code != "expression_not_allowed"
-    assert connection.budget().remaining == before.remaining
+    assert repr(connection.budget()) == before
 
 
 def test_what_fails_on_the_twin_is_refused_as_everywhere(connection: dpsql.Connection) -> None:
-    with pytest.raises(dpsql.QueryRefused) as refused:
+    with pytest.raises(dpsql.UnknownName) as refused:
         connection.sql("SELECT nothing, count(*) FROM visits GROUP BY 1")
     assert "PostgreSQL" not in str(refused.value)
     with pytest.raises(dpsql.QueryRefused) as no_view:
-        connection.sql("CREATE MATERIALIZED VIEW v AS SELECT k, count(*) FROM visits GROUP BY k")
-    assert no_view.value.code
+        connection.sql(
+            "CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2024-01-01', steps = 10) "
+            "AS SELECT k, count(*) FROM visits GROUP BY k"
+        )
+    assert no_view.value.code == "no_view"
 
 
 def test_a_server_has_no_ledger_beside_it(world: PostgreSQLWorld) -> None:
@@ -117,7 +121,7 @@ def test_a_server_has_no_ledger_beside_it(world: PostgreSQLWorld) -> None:
 
 def test_passwords_are_never_shown(world: PostgreSQLWorld, connection: dpsql.Connection) -> None:
     engine = PostgreSQLEngine(world.url)
-    shown = [repr(engine), repr(connection), str(engine), connection.explain(QUESTIONS[0]).text()]
+    shown = [repr(engine), repr(connection), str(engine), str(connection.explain(QUESTIONS[0]))]
     engine.close()
     for url in (
         world.url.replace(PASSWORD, "wrong-password"),
@@ -293,7 +297,7 @@ def run(world: PostgreSQLWorld, tmp_path: Path) -> Callable[..., str]:
         done = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
         assert PASSWORD not in done.output
         assert done.exit_code == 0, done.output
-        return done.output
+        return done.stdout
 
     return run
 
@@ -318,7 +322,7 @@ def test_a_policy_is_drafted_checked_and_asked(
     assert "visits" in text
     run("check", "-d", world.url, "-p", target)
     asked = ["SELECT k, count(*) AS n FROM visits GROUP BY k", "-d", world.url, "-p", target]
-    asked += ["-l", ledger, "-a", "ana", "--epsilon", "5", "-f", "json"]
+    asked += ["-l", ledger, "-a", "ana", "--epsilon", "1", "-f", "json"]
     found = json.loads(run("query", *asked))
     assert found
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Dialects that break one promise on PostgreSQL, each noticed by what the suite looks at."""
 
 from __future__ import annotations
