@@ -25,9 +25,15 @@ from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK
+from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, verdicts_on
 
+_AVAILABLE = (SAME, REWRITTEN)
 HERE = Path(__file__).parent
-PAGES = [*sorted((HERE / "mechanisms").glob("*.md")), HERE / "peers.md"]
+PAGES = [
+    *sorted((HERE / "mechanisms").glob("*.md")),
+    *sorted((HERE / "engines").glob("*.md")),
+    HERE / "peers.md",
+]
 RESULTS = HERE.parent / "benchmarks" / "results"
 MEASURED = RESULTS / "utility.json"
 ROBUST = RESULTS / "robust.json"
@@ -292,6 +298,40 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
+def _calls_by_name(name: str) -> dict[str, list[tuple[str, str]]]:
+    """The calls of an engine's survey: by their names, the types and the verdict."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for call, verdict in verdicts_on(name).calls.items():
+        word, _, types = call.rpartition("(")
+        parts = list(dict.fromkeys(types.removesuffix(")").split(", ")))
+        shown = ", ".join(part for part in parts if part not in ("", "...", "CONSTANT"))
+        found.setdefault(word, []).append((shown, verdict))
+    return found
+
+
+def postgresql_calls_table() -> str:
+    """What rows may be computed of on PostgreSQL, and how it is written there."""
+    rows = []
+    for word, calls in sorted(_calls_by_name("postgresql").items()):
+        types = dict.fromkeys(types or "any" for types, verdict in calls if verdict in _AVAILABLE)
+        verdicts = sorted({verdict for _, verdict in calls})
+        shown = "as it is" if verdicts == [SAME] else "rewritten"
+        rows.append([f"`{word}`".replace("|", "\\|"), ", ".join(types), shown])
+    return _table(["operation", "of values of type", "written there"], rows)
+
+
+def postgresql_costs_table() -> str:
+    """What bounding costs there, as the benchmark measured it."""
+    found = json.loads((HERE.parent / "benchmarks/results/engines.json").read_text())
+    return _table(
+        ["question", "plain query", "dpsql", "ratio"],
+        [
+            [name, f"{plain:.2f}", f"{bounded:.2f}", f"{bounded / plain:.1f}"]
+            for name, (plain, bounded) in found["questions"].items()
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "composition": composition_table,
     "session": session_table,
@@ -305,6 +345,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers_users": peers_users_table,
     "peers_sums": peers_sums_table,
     "peers_asked": peers_asked_table,
+    "postgresql_calls": postgresql_calls_table,
+    "postgresql_costs": postgresql_costs_table,
 }
 
 

@@ -180,6 +180,12 @@ class Engine(Protocol):
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
+    def rehearse(self, sql: str) -> None:
+        """Plan a generated statement over private rows, where rows are elsewhere; read none.
+
+        Raises ``QueryRefused`` (``does_not_bind``) for one that the engine does not take.
+        """
+
     def run(self, seconds: float | None = None) -> Run:
         """Begin a run of one query, of up to ``seconds``: the only way to rows."""
 

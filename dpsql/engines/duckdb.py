@@ -245,6 +245,9 @@ class DuckDBEngine:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
+    def rehearse(self, sql: str) -> None:
+        """Do nothing: what was bound on the twin is bound here."""
+
     def _empty_twin(self) -> Twin:
         with self._twin_lock:
             if self._twin is None:

@@ -38,7 +38,7 @@ from dpsql.engines.postgresql_catalog import (
 )
 from dpsql.engines.postgresql_reading import rows_of, sent
 from dpsql.engines.twin import Twin
-from dpsql.errors import EngineError, InterfaceError
+from dpsql.errors import EngineError, InterfaceError, QueryRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +104,27 @@ class PostgreSQLEngine:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
+    def rehearse(self, sql: str) -> None:
+        """Have the server plan the statement, for none of its rows."""
+        with self._sessions.one() as session:
+            try:
+                session.rows(f"SELECT * FROM ({sql}) AS t LIMIT 0")
+                return
+            except EngineError:
+                alive = session.rolled_back()
+        if not alive:
+            raise InterfaceError(
+                "the PostgreSQL server does not answer",
+                code="server_unreachable",
+                hint="Check that it runs. Nothing was spent.",
+            )
+        raise QueryRefused(
+            "the query does not fit its tables: the server does not take what it becomes there",
+            code="does_not_bind",
+            hint="Give values that stand for each other, in UNION or CASE, one type by a cast; "
+            "nest expressions less deeply.",
+        )
+
     def _empty_twin(self) -> Twin:
         with self._lock:
             if self._twin is None:
@@ -136,6 +157,22 @@ class _Sessions:
         with self._lock:
             session = self._idle.pop() if self._idle else None
         return session or _Session(self._url)
+
+    def ready(self, seconds: float | None) -> _Session:
+        """Return a session that answers, for statements of up to ``seconds``.
+
+        Those that were idle may have been ended by the server. Raises ``EngineError``.
+        """
+        for _ in range(_IDLE + 1):
+            with contextlib.suppress(EngineError, InterfaceError):
+                session = self.take()
+                try:
+                    session.limit(seconds)
+                except EngineError:
+                    session.close()
+                else:
+                    return session
+        raise EngineError()
 
     def give(self, session: _Session, *, sound: bool) -> None:
         """Take a session back; one that is not ``sound`` is closed."""
@@ -328,11 +365,9 @@ class PostgreSQLRun:
 
     @property
     def session(self) -> _Session:
-        """The session of this run, taken when it is first needed."""
+        """The session of this run, taken when it is first needed. Raises ``EngineError``."""
         if self._session is None:
-            session = self._sessions.take()
-            session.limit(self._seconds)
-            self._session = self._open.session = session
+            self._session = self._open.session = self._sessions.ready(self._seconds)
         return self._session
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:

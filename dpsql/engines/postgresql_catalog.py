@@ -124,6 +124,14 @@ _OPENED_SHOWN: Final = {
     "SUBLINK": "asks whether other rows exist",
     "TABLESAMPLECLAUSE": "takes a sample",
 }
+_SEVERAL_ROWS: Final = {
+    ":limitCount {": "keeps some rows out of all",
+    ":limitOffset {": "keeps some rows out of all",
+    ":distinctClause (": "makes equal rows one",
+    ":groupClause (": "aggregates rows",
+    ":setOperations {": "combines the rows of several statements",
+}
+"""Parts of views whose rows depend on several rows, and may be others each time."""
 _BELOW: Final = "List the tables below it instead, or store its rows as a table."
 
 
@@ -173,6 +181,9 @@ class Catalog:
         if unknown is not None:
             what = _OPENED_SHOWN.get(unknown, f"is made with {unknown.lower()}")
             return f"{what}: whether that can fail on a row, dpsql does not know"
+        several = next((what for mark, what in _SEVERAL_ROWS.items() if mark in text), None)
+        if several is not None:
+            return several
         if any(int(call) not in self.comparisons for call in _CALLS.findall(text) if call != "0"):
             return "computes with an operator that may fail on a row"
         below = (int(each) for each in _READS.findall(text) if each != "0")

@@ -411,6 +411,7 @@ class Preparer:
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
+        self._engine.rehearse(statement)
         looks = [self.look(plan, look) for look in plan.looks]
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
@@ -419,6 +420,7 @@ class Preparer:
         table = plan.block.source.table
         statement = left_out_sql(plan, look, table, self._dialect)
         self._engine.bind(left_out_sql(plan, look, table, self._twins))
+        self._engine.rehearse(statement)
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
