@@ -138,7 +138,7 @@ class Tuner:
         looks = trial.looks
         prepared = [trial.prepared_look(look, len(looks)) for look in looks]
         if request.dry_run:
-            missing = self._answerer.looks_to_pay(prepared)
+            missing = self._answerer.looks_to_pay(trial.base, prepared)
             loss = sum((look.look.noise.loss for look in missing), ZERO)
             cost = Cost(loss, ZERO, trial.base.plan.conversion_delta)
             released: Mapping[str, ReleasedLook] = {}

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.accounting.zcdp import ZERO
+from dpsql.core.periods import Period
 from dpsql.core.schema import Column, Table, rules_of
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
@@ -50,7 +51,7 @@ from dpsql.sql.tail.bind_check import check_sql
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-_Key: TypeAlias = tuple[str, object, str | None, Parameters, bool]
+_Key: TypeAlias = tuple[str, object, str | None, tuple[Parameters, frozenset[str]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ class Question:
     @property
     def key(self) -> _Key:
         """The key of what is prepared for a question: equal for two that ask the same."""
-        return self.text, values_key(self.values), self.mechanism, self.parameters, self.combining
+        asked = (self.parameters, self.parameters.given)
+        return self.text, values_key(self.values), self.mechanism, asked, self.combining
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,12 @@ class Prepared:
         """Which earlier releases its answer is put together with: what a block refuses, none."""
         asked = {block.plan.block.parameters.combine for block in self.blocks}
         return next((c for c in (Combining.OFF, Combining.ALL) if c in asked), Combining.SERIES)
+
+    @property
+    def max_age(self) -> Period | None:
+        """How old what it is answered from may be: as the strictest of its blocks says."""
+        asked = (block.plan.block.parameters.max_age for block in self.blocks)
+        return min(filter(None, asked), key=lambda age: age.length, default=None)
 
     def explain(self) -> Explanation:
         """Explain the plan in words and numbers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dpsql.core.periods import Period
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
     NOT_GIVEN,
@@ -27,18 +28,21 @@ def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = Non
     ``base`` is the policy's defaults unless given; order overrides from far to near: connection,
     session, query, a SELECT's OPTIONS. Of ``epsilon`` and ``max_error`` the nearer one holds.
     Raises ParameterError (``parameter_not_number``, ``parameter_not_integer``,
-    ``parameter_not_finite``, ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the
-    first winning value outside its range, and (``epsilon_and_max_error``) where one override gives
+    ``parameter_not_finite``, ``parameter_not_a_choice``, ``bad_period`` or
+    ``parameter_out_of_range``) for the first winning value outside its range, and (``epsilon_and_max_error``) where one override gives
     both.
     """
-    chosen: dict[str, object] = {n: getattr(base or policy.defaults, n) for n in PARAMETER_NAMES}
+    start = base or policy.defaults
+    chosen: dict[str, object] = {n: getattr(start, n) for n in PARAMETER_NAMES}
+    asked = set(start.given)
     for settings in overrides:
         given = {n: v for n in PARAMETER_NAMES if (v := getattr(settings, n)) is not NOT_GIVEN}
         if asked_by_error(given) is False:
             chosen["max_error"] = None
         chosen |= given
+        asked |= given.keys()
     checked: dict[str, Any] = {n: check_setting(policy, n, value) for n, value in chosen.items()}
-    return Parameters(**checked)
+    return Parameters(**checked, given=frozenset(asked))
 
 
 def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
@@ -47,7 +51,7 @@ def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
     Raises ParameterError as :func:`resolve` does.
     """
     checked, spec = check_value(name, value), PARAMETERS[name]
-    if isinstance(checked, str):
+    if isinstance(checked, str | Period):
         return checked
     if isinstance(checked, AutomaticGroups):
         return replace(checked, most=policy.maxima.max_groups_contributed)

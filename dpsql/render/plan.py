@@ -71,6 +71,8 @@ def _prices(explanation: Explanation) -> Table:
         text = "nothing: it follows from what was released. From the rows it costs as follows"
         refused = "refused: it follows from no release. With answer_from = rows it costs as follows"
         _row(grid, "Costs", refused if explanation.follows is None else text)
+    if explanation.anew:
+        _row(grid, "Anew", explanation.anew)
     _row(grid, "Reserves", price)
     if least < reserved.rho:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"

@@ -164,6 +164,8 @@ class Explanation:
     ``combine`` ``all``. ``follows`` is when the account paid for the latest of the releases that
     the answer follows from, at no cost, with ``answer_from = released``; None if it does not.
     ``only_released`` says that it is asked for so: then it is refused where it does not follow.
+    ``outdated`` is when the account paid for a release that would be given again if it were not
+    older than ``max_age``; None, both of them, if there is none.
     ``delta_buys`` is for how many such questions the policy gives the account δ, whatever it has
     left; None if they take none.
     """
@@ -180,6 +182,15 @@ class Explanation:
     follows: str | None = None
     only_released: bool = False
     delta_buys: int | None = None
+    outdated: str | None = None
+    max_age: str | None = None
+
+    @property
+    def anew(self) -> str:
+        """Why it is not answered from what was released before: that is too old; empty if not."""
+        if self.outdated is None:
+            return ""
+        return f"the stored answer of {self.outdated[:10]} is older than max_age, {self.max_age}"
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""

@@ -191,7 +191,9 @@ def of_a_question(command: CommandFunction) -> CommandFunction:
 
 def _parameter(spec: ParameterSpec) -> Decorator:
     attributes: dict[str, Any] = {"type": spec.type}
-    if spec.words:
+    if spec.period:
+        attributes = {"metavar": "PERIOD"}
+    elif spec.words:
         attributes = {
             "metavar": "|".join(spec.words),
             "shell_complete": lambda *_: [CompletionItem(word) for word in spec.words],

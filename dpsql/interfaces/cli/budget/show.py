@@ -120,6 +120,8 @@ def estimate_command(
         if plan.answered is not None:
             day = plan.answered[:10]
             click.echo(f"It was answered on {day}: asked again it costs nothing. Asked afresh:")
+        elif plan.anew:
+            click.echo(f"It is asked anew, as {plan.anew}:")
         elif plan.follows is not None:
             what = "It follows from what was released: with answer_from = released it costs nothing"
             click.echo(f"{what}. From the rows:")
