@@ -309,9 +309,7 @@ class Answerer:
 
     # -- the steps, in order ------------------------------------------------------------------
 
-    def _together(
-        self, prepared: Prepared, question: Question, limit: AgeLimit
-    ) -> Together | None:
+    def _together(self, prepared: Prepared, question: Question, limit: AgeLimit) -> Together | None:
         """Find the releases that a new one will be put together with, before it is paid for."""
         return self.releases.together(question, self.releases.before(prepared, limit))
 

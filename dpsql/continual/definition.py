@@ -139,8 +139,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             steps,
             stream["window"],
             Factoring(stream["factoring"]),
-            # Decided for good: no default that came later takes their place.
-            Parameters(**given, given=frozenset(PARAMETER_NAMES)),
+            Parameters(**given),
             None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
             None if mechanism is None else ContinualMechanism(mechanism),
             _read_choices(stream.get("choices") or {}),

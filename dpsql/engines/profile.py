@@ -5,7 +5,7 @@ Analysts have no way here: nothing but ``dpsql init --look`` imports this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +42,54 @@ def look(database: Path) -> Mapping[tuple[str, str], str]:
     finally:
         engine.close()
     return {key: text for key, text in found.items() if text}
+
+
+def look_at_units(
+    database: Path, units: Mapping[str, str]
+) -> Mapping[tuple[str, str], tuple[str, ...] | None]:
+    """Tell of which columns each value of a unit has one value alone; None where it has one row.
+
+    ``units`` are the columns of units by the keys of their tables. Keyed by both, the column's name
+    folded; tables of which nothing of the kind is true are absent. Raises ``InterfaceError`` and
+    ``EngineError``.
+    """
+    engine = open_database(database)
+    found: dict[tuple[str, str], tuple[str, ...] | None] = {}
+    try:
+        cursor = engine._connection.cursor()
+        for table in engine.schema().values():
+            unit = units.get(table.name.key)
+            if unit is None:
+                continue
+            others = [c.name for c in table.columns if fold(c.name) != fold(unit)]
+            rows, *values = _most_per_unit(cursor, table.name, unit, others)
+            single = tuple(name for name, n in zip(others, values, strict=True) if n == 1)
+            if rows == 1:
+                found[table.name.key, fold(unit)] = None
+            elif single:
+                found[table.name.key, fold(unit)] = single
+    except duckdb.Error:
+        raise EngineError() from None
+    finally:
+        engine.close()
+    return found
+
+
+def _most_per_unit(
+    cursor: duckdb.DuckDBPyConnection, table: TableName, unit: str, others: Sequence[str]
+) -> tuple[int | None, ...]:
+    """Return the most rows of a unit, and its most values of each other column, NULL for one."""
+    counted = [
+        f"count(DISTINCT {quote(name)}) + (count(*) > count({quote(name)}))::INT AS n{index}"
+        for index, name in enumerate(others)
+    ]
+    largest = [f"max(n{index})" for index in range(len(others))]
+    (row,) = cursor.execute(
+        f"SELECT {', '.join(['max(r)', *largest])} FROM (SELECT "
+        f"{', '.join(['count(*) AS r', *counted])} FROM {quote_table(table)} "
+        f"WHERE {quote(unit)} IS NOT NULL GROUP BY {quote(unit)})"
+    ).fetchall()
+    return tuple(row)
 
 
 def _seen(cursor: duckdb.DuckDBPyConnection, table: TableName, column: str, numeric: bool) -> str:

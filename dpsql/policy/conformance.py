@@ -333,6 +333,16 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
                 "Raise the account's epsilon, or lower defaults.epsilon: as it is, each query has "
                 "to ask for less.",
             )
+        for table in policy.tables.values():
+            asked = table.defaults.get("epsilon")
+            if isinstance(asked, float) and account.epsilon < asked:
+                yield Finding(
+                    "warning",
+                    account.name,
+                    f"the account's epsilon {account.epsilon:g} is below the default of "
+                    f"{table.name}, {asked:g}",
+                    f"Raise the account's epsilon, or lower that of {table.name}.",
+                )
         if account.delta < delta:
             yield Finding(
                 "warning",

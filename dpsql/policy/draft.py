@@ -30,7 +30,9 @@ class Draft:
     Tables are named by the keys of their names, columns by that and their own folded names. A table
     is of a unit (``units``), linked (``links``), public, or left out; the others are drafted from
     ``guesses``.
-    ``seen`` says what the data hold in a column, where the owner has asked to look.
+    ``seen`` says what the data hold in a column, where the owner has asked to look, and ``single``
+    of which columns a unit has one value alone, by the table and the column of its unit; None where
+    it has one row.
     """
 
     dataset: str
@@ -43,6 +45,7 @@ class Draft:
     epsilon: float = Parameters().epsilon
     delta: float = Parameters().delta
     seen: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    single: Mapping[tuple[str, str], tuple[str, ...] | None] = field(default_factory=dict)
     guesses: bool = True
 
     def decided(self, table: Table) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, Schema, Table, fold, is_moment
@@ -157,7 +158,8 @@ def _table(table: Table, draft: Draft) -> str:
     head = view if table.is_view else ""
     unit, guess = draft.units.get(table.name.key), guess_unit(table) if draft.guesses else None
     if unit is not None:
-        return f"{head}  {name}:\n{_unit(unit)}{_time(table)}{_columns(table, draft)}"
+        said = _unit(unit) + _promises(table, unit, draft) + _time(table)
+        return f"{head}  {name}:\n{said}{_columns(table, draft)}"
     if table.name.key in draft.links:
         says = "  # its link, below, says whose rows these are\n"
         return f"{head}  {name}:{says}{_time(table)}{_columns(table, draft)}"
@@ -166,11 +168,29 @@ def _table(table: Table, draft: Draft) -> str:
     caution = ", or does it number rows" if bare_name(guess.name) == "id" else ""
     question = f"    # GUESS: does each value of this column stand for one person{caution}?\n"
     unit = PrivacyUnit(guess_unit_name(table, guess), guess.name)
-    return f"{head}  {name}:\n{question}{_unit(unit)}{_time(table)}{_columns(table, draft)}"
+    said = _unit(unit) + _promises(table, unit, draft) + _time(table)
+    return f"{head}  {name}:\n{question}{said}{_columns(table, draft)}"
 
 
 def _unit(unit: PrivacyUnit) -> str:
     return f"    privacy_unit: {{name: {_quoted(unit.name)}, column: {_quoted(unit.column)}}}\n"
+
+
+def _promises(table: Table, unit: PrivacyUnit, draft: Draft) -> str:
+    """Propose what the data keep of a unit: the owner knows whether they always will."""
+    key = (table.name.key, fold(unit.column))
+    if key not in draft.single:
+        return ""
+    single, who = draft.single[key], printable(unit.name)
+    if single is None:
+        return (
+            f"    # rows_per_unit: 1  # SEEN: no {who} has two rows. Confirm that none ever can.\n"
+        )
+    names = "".join(f"    #   {_quoted(name)}\n" for name in single)
+    return (
+        f"    # SEEN: no {who} has two values in these columns. To each of which that is always\n"
+        f"    # so, add `one_per_unit: true` below `columns`:\n{names}"
+    )
 
 
 def _time(table: Table) -> str:

@@ -441,7 +441,8 @@ def check_value(name: str, value: object) -> ParameterValue:
     """Check one parameter against dpsql's own limits alone.
 
     The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only,
-    None alone one of ``max_error`` and ``max_age`` too. Raises ParameterError (also ``unknown_parameter``).
+    None alone one of ``max_error`` and ``max_age`` too. Raises ParameterError (also
+    ``unknown_parameter``).
     """
     check_parameter_name(name)
     spec, value = PARAMETERS[fold(name)], _plain(value)
@@ -471,6 +472,13 @@ def check_maximum(maxima: Maxima, name: str, value: float | int | AutomaticGroup
         code="parameter_out_of_range",
         hint=f"The maximum is the policy's: maxima.{name} in the policies file.",
     )
+
+
+def parameter_text(name: str, value: ParameterValue) -> str:
+    """Write the value of a parameter, with a word for none."""
+    if value is None:
+        return NO_AGE if PARAMETERS[name].optional else "unlimited"
+    return str(value)
 
 
 def asked_by_error(settings: Mapping[str, object]) -> bool | None:
@@ -515,7 +523,8 @@ def check_minimum(name: str, minimum: int, value: float | int | None) -> None:
         raise ParameterError(
             f"{name} must be at least {minimum}, but is {_show(value)}",
             code="parameter_out_of_range",
-            hint=f"A query may raise the policy's defaults.{name}, never lower it.",
+            hint=f"A query may raise the policy's defaults.{name}, for all tables or for one of "
+            "them, never lower it.",
         )
 
 

@@ -116,6 +116,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Bounding", block.bounding)
     if block.groups_chosen:
         _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
+    for told in block.declared:
+        _row(grid, "Decided", told)
     _row(grid, "Groups", _appearance(block))
     if block.follows:
         _row(grid, "Follows", f"values would be {block.follows}")

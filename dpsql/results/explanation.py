@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
@@ -23,7 +23,7 @@ from dpsql.ir.plan import (
     PrivacyPlan,
     ReleaseNoise,
 )
-from dpsql.ir.query import Query
+from dpsql.ir.query import Block, Query
 from dpsql.mechanisms.cascade import (
     CAP_CHOICES,
     KEPT_CHOICES,
@@ -36,7 +36,7 @@ from dpsql.mechanisms.utility import UtilityBound
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
-from dpsql.policy.parameters import ContributionBounding
+from dpsql.policy.parameters import ContributionBounding, parameter_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,8 @@ class BlockExplanation:
     or sums the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
+    ``declared`` says which parameters follow from defaults of tables, or from what is declared of
+    units and their rows.
     """
 
     table: str
@@ -147,6 +149,7 @@ class BlockExplanation:
     groups_chosen: str = ""
     counted: bool = False
     follows: str = ""
+    declared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +242,25 @@ def explain_block(
         steps=_steps(plan),
         left_out=_left_out_figures(plan, looks),
         groups_chosen=block.groups_chosen,
+        declared=tuple(_declared(block)),
     )
+
+
+def _declared(block: Block) -> Iterator[str]:
+    """Say which parameters follow from a table's defaults, and from how many rows units have."""
+    unit, parameters = block.unit_name, block.parameters
+    known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
+    for name, table in block.table_defaults:
+        if known.get(name) is None:
+            value = parameter_text(name, getattr(parameters, name))
+            yield f"{name} is {value}, the default of {table}"
+    if block.most_rows is not None:
+        yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"
+    if block.most_groups is not None:
+        most = "at most " if parameters.automatic else ""
+        why = "more rows here" if block.most_groups > 1 else "two values of the keys"
+        number = f"{most}{block.most_groups}"
+        yield f"max_groups_contributed is {number}, as no {unit} has {why}"
 
 
 def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[LeftOutFigure, ...]:

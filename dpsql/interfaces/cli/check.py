@@ -40,9 +40,12 @@ def check_command(
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
-    Warnings ask the owner to look; errors make some query impossible or wrong.
+    Names and types are compared, and rows are read where the policies say how many of them a unit
+    has, or that it has one value in a column. Warnings ask the owner to look; errors make some
+    query impossible or wrong.
     """
     from dpsql.engines.duckdb import open_database
+    from dpsql.pipeline.promises import broken_promises
     from dpsql.policy.conformance import check_policy, no_tables
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
@@ -53,6 +56,8 @@ def check_command(
     engine = open_database(database)
     try:
         findings = check_policy(policy, engine.schema(), engine.definition)
+        if not any(finding.level == "error" for finding in findings):
+            findings += broken_promises(policy, engine)
         if not engine.schema():
             findings.append(no_tables(database.name))
     finally:

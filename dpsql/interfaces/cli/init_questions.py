@@ -12,7 +12,7 @@ import click
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.engines.duckdb import open_database
-from dpsql.engines.profile import look
+from dpsql.engines.profile import look, look_at_units
 from dpsql.errors import Error
 from dpsql.policy.conformance import shown_type
 from dpsql.policy.draft import (
@@ -54,7 +54,12 @@ def looked(draft: Draft, database: Path, asking: bool) -> Draft:
             "from it. Go on?",
             abort=True,
         )
-    return replace(draft, seen=look(database))
+    units = {key: unit.column for key, unit in draft.units.items()}
+    for table in database_schema(database).values():
+        guess = guess_unit(table)
+        if guess is not None and not draft.decided(table):
+            units[table.name.key] = guess.name
+    return replace(draft, seen=look(database), single=look_at_units(database, units))
 
 
 # -- options ------------------------------------------------------------------------------------

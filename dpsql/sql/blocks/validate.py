@@ -262,7 +262,7 @@ class _Splitter:
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         self.lineage.operators.count_block(private.rows)
-        asked = take_options(select, self.text, self.policy, self.parameters)
+        asked = take_options(select, self.text, self.policy, self.parameters, private.tables)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(
             select,
