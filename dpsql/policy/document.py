@@ -427,7 +427,7 @@ class TableSection(Section):
         json_schema_extra={
             "not": {
                 "required": ["public"],
-                "anyOf": [{"required": ["privacy_unit"]}, {"required": ["time"]}],
+                "anyOf": [{"required": [key]} for key in ("privacy_unit", "time", "rows_per_unit")],
                 "properties": {"public": {"const": True}},
             }
         }
