@@ -118,7 +118,7 @@ def test_explain_and_prices_say_so_before(opened: Opened, later: Later, tmp_path
 def test_every_way_to_ask_for_it(opened: Opened, later: Later, way: str) -> None:
     opened().sql(SQL)
     later(days=2)
-    asked, given = SQL, {}
+    asked = SQL
     con = opened(
         defaults=", max_age: 1 day" if way == "default" else "",
         table="max_age: 1 day" if way == "table" else "",
@@ -136,7 +136,7 @@ def test_every_way_to_ask_for_it(opened: Opened, later: Later, way: str) -> None
         cursor.execute(asked, max_age="1 day")
         assert not cursor.cost.stored
         return
-    assert not con.sql(asked, **given).cost.stored
+    assert not con.sql(asked).cost.stored
 
 
 def test_a_question_can_take_older_answers_than_the_policys_default(
@@ -159,9 +159,9 @@ def test_an_address_of_sqlalchemy_takes_it(opened: Opened, later: Later, tmp_pat
     places = f"policies={tmp_path / 'policies.yaml'}&ledger={tmp_path / 'b.db'}&analyst=ana"
     engine = sqlalchemy.create_engine(f"dpsql:///{tmp_path / 'shop.duckdb'}?{places}&max_age=1 day")
     with engine.connect() as con:
-        assert not con.exec_driver_sql(SQL).cursor.cost.stored  # type: ignore[union-attr]
+        assert not con.exec_driver_sql(SQL).cursor.cost.stored
         found = con.execution_options(dpsql={"max_age": "3 days"}).exec_driver_sql(SQL)
-        assert found.cursor.cost.stored  # type: ignore[union-attr]
+        assert found.cursor.cost.stored
     engine.dispose()
 
 

@@ -7,16 +7,19 @@ the plan declares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import duckdb
 import pytest
+import test_sensitivity
 from audit import Groups, Row
+from audit import audit as audit_of_one_table
 from hypothesis import given
+from hypothesis import strategies as st
 from lineage_world import POLICY_TABLES, RULES, planned_here
-from support import Planned
+from support import Planned, planned
 from test_lineage_sensitivity import LAB, WORLDS, World, audit, examples_of, questions
 
 import dpsql
@@ -24,6 +27,7 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
 from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
 from dpsql.policy.parameters import AutomaticGroups, Parameters
+from dpsql.sql.lineage.relation import Relation
 
 ONE = ColumnPolicy(one_per_unit=True)
 
@@ -144,6 +148,71 @@ def test_nothing_is_left_out_where_all_that_is_declared_is_true(
     assert one == other
 
 
+def single_table(change: Callable[[str], str], sql: str, rows: Sequence[Row], **given: Any) -> Any:
+    """What the audit of one table says, of which everything is declared."""
+    r = test_sensitivity.RULES.tables["r"]
+    columns = {name: ColumnPolicy(one_per_unit=True) for name in ("a", "f", "s")}
+    columns |= {name: replace(c, one_per_unit=True) for name, c in r.columns.items()}
+    table = replace(r, columns=columns, rows_per_unit=given.pop("rows_per_unit"))
+    policy = replace(test_sensitivity.RULES, tables={"r": table})
+    try:
+        found = planned(sql, test_sensitivity.SCHEMA, policy, **given)
+    except QueryRefused as refused:
+        if refused.code != "no_mechanism":
+            raise
+        return {}
+    plan, statement = found.plans[0], change(found.statements[0])
+    return audit_of_one_table(test_sensitivity.LAB, rows, 0, plan, statement)
+
+
+@pytest.mark.slow
+@examples_of(250)
+@given(test_sensitivity.questions(), test_sensitivity.rows_of_units, st.sampled_from([None, 1, 2]))
+def test_every_measure_of_a_unit_that_breaks_them_stays_within_the_sensitivity(
+    question: tuple[str, dict[str, Any]], rows: list[Row], most: int | None
+) -> None:
+    sql, given = question
+    assert single_table(lambda text: text, sql, rows, rows_per_unit=most, **given) == {}
+
+
+def test_the_audit_notices_a_bound_that_is_declared_and_not_kept() -> None:
+    rows = [(1, 0, 0.0, key, "p", 0, 0, 0.0) for key in ("x", "y", "z")]
+    sql = "SELECT s, count(*) FROM r GROUP BY s"
+
+    def believed(text: str) -> str:
+        assert text.count('"__dpsql_rank" <= 1') == 1
+        return text.replace('"__dpsql_rank" <= 1', '"__dpsql_rank" <= 9')
+
+    assert single_table(lambda text: text, sql, rows, rows_per_unit=1) == {}
+    assert single_table(believed, sql, rows, rows_per_unit=1) != {}
+
+
+def test_a_column_that_is_taken_for_single_and_is_not_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sql = (
+        "SELECT city, count(*) FROM visits v LEFT JOIN people p ON p.uid = v.uid AND age > v.k "
+        "GROUP BY 1"
+    )
+    world = honest(
+        {
+            "people": [(1, "x", 2), (2, "x", 2)],
+            "visits": [(who, k, "", 0, 0.0) for who in (1, 2) for k in (0, 3)],
+        }
+    )
+
+    def groups(policy: Policy) -> Groups:
+        found = planned_here(sql, rules=policy, max_groups_contributed=9, max_rows_contributed=9)
+        return {key: values[:1] for key, values in groups_of(world, found).items()}
+
+    assert groups(PROMISED) == groups(RULES)
+    filled = Relation.filled_with_nulls
+    monkeypatch.setattr(
+        Relation, "filled_with_nulls", lambda self, *, per_unit: filled(self, per_unit=True)
+    )
+    assert groups(PROMISED) != groups(RULES)
+
+
 # -- which bounds follow --------------------------------------------------------------------------
 
 NOTHING = (10, 10)
@@ -236,7 +305,8 @@ def test_several_rows_limit_what_a_question_finds_out() -> None:
     policy = rules(declared("orders", 2), groups=AutomaticGroups(instead=10))
     found = block("SELECT k, count(*) FROM orders GROUP BY k", policy)
     assert found.parameters.max_groups_contributed == AutomaticGroups(most=2)
-    assert block("SELECT k, count(*) FROM orders GROUP BY k", policy, max_groups_contributed=1)
+    fewer = block("SELECT k, count(*) FROM orders GROUP BY k", policy, max_groups_contributed=1)
+    assert (fewer.parameters.max_groups_contributed, fewer.most_groups) == (1, None)
 
 
 def test_less_noise_follows() -> None:
