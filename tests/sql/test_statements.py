@@ -487,8 +487,8 @@ def test_describe_names_the_link_that_leads_to_the_unit(tmp_path: Path) -> None:
         rows = opened.sql("DESCRIBE lines").fetchall()
         assert rows[0][2] == "link to visits.k, privacy unit: person"
         assert rows[1][2:5] == ("private", 0.0, 10.0)
-        tables = {name: rest for name, *rest in opened.sql("SHOW TABLES").fetchall()}
-        assert tables["lines"] == ["private", "person", None, None]
+        listed = {name: rest for name, *rest in opened.sql("SHOW TABLES").fetchall()}
+        assert listed["lines"] == ["private", "person", None, None]
 
 
 @pytest.mark.parametrize(
