@@ -198,7 +198,7 @@ class _Trial:
         pairs = dict.fromkeys((group, row) for row in rows for group in groups)
         if len(pairs) > MOST_TRIED:
             raise _bad(f"{len(pairs)} settings are too many to try at once: {MOST_TRIED} at most")
-        found = {}
+        found: dict[CandidateSetting, BlockPlan] = {}
         for setting in (CandidateSetting(*pair) for pair in pairs):
             try:
                 plan = self._prepared(setting).blocks[0].plan
