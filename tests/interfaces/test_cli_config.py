@@ -198,6 +198,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "left_out_share": 0.1,
         "combine": "all",
         "answer_from": "released",
+        "max_age": "3 days",
         "mechanism": "gumbel_top_k",
     }
     assert set(values) == {setting.key for setting in settings()}

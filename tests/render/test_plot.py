@@ -386,7 +386,7 @@ def test_what_cannot_be_drawn_is_refused_with_the_choices(
 
 def test_an_answer_without_numbers_is_refused(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.ParameterError) as caught:
-        connection.sql("SHOW TABLES").plot()
+        connection.sql("SHOW SCHEMAS").plot()
     assert caught.value.code == "nothing_to_draw"
 
 
