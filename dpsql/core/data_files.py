@@ -204,8 +204,8 @@ def _refuse_named_otherwise(text: str) -> None:
         raise InterfaceError(
             f"{found[1]}: catalogs are not read",
             code="address_unknown",
-            hint="Give the Parquet files of one snapshot of a table, or write it to a DuckDB file: "
-            "COPY … TO 'visits.parquet', or CREATE TABLE visits AS FROM … in a file of your own.",
+            hint="Write the table to files or to a DuckDB database of yours, with the engine that "
+            "reads it: COPY (FROM visits) TO 'visits.parquet'.",
         )
 
 
