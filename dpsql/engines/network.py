@@ -90,7 +90,7 @@ def _load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
     if missing:
         raise InterfaceError(
             f"the extension {extension} of DuckDB {duckdb.__version__} is not installed, which "
-            "reads files of the network",
+            "files of the network need",
             code="extension_missing",
             hint="dpsql downloads no program. Install it once, as the user who runs dpsql: "
             f"python -c \"import duckdb; duckdb.sql('INSTALL {extension}')\"; or copy the files to "

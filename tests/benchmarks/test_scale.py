@@ -32,9 +32,10 @@ def test_the_data_are_the_same_each_time_and_of_their_shape(
     for name in ("a", "b"):
         bench.generate(tmp_path / f"{name}.parquet", 20_000)
     rows = f"SELECT * FROM '{tmp_path}/a.parquet'"
+    reader = duckdb.connect()
     same = f"{rows} EXCEPT ALL SELECT * FROM '{tmp_path}/b.parquet'"
-    assert duckdb.sql(same).fetchall() == []
-    ((number, units, low, high, relation),) = duckdb.sql(
+    assert reader.execute(same).fetchall() == []
+    ((number, units, low, high, relation),) = reader.execute(
         "SELECT count(*), count(DISTINCT user_id), min(user_id), max(user_id), "
         f"corr(user_id, item[5:]::INTEGER) FROM ({rows})"
     ).fetchall()
@@ -43,7 +44,7 @@ def test_the_data_are_the_same_each_time_and_of_their_shape(
     assert 0 <= low < high < 2_000
     assert abs(relation) < 0.05  # a unit's number says nothing of its items
     counts = f"SELECT count(*) AS n FROM ({rows}) GROUP BY item ORDER BY n DESC LIMIT 2"
-    (first,), (second,) = duckdb.sql(counts).fetchall()
+    (first,), (second,) = reader.execute(counts).fetchall()
     assert 1.2 < first / second < 2.5  # as the power 1 has it, drawn on a continuous scale
 
 

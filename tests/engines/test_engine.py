@@ -556,7 +556,7 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
         with duckdb.connect(str(path)) as writer:
             writer.execute(f"CREATE TABLE t AS {rows}")
     else:
-        duckdb.sql(rows).write_parquet(str(path))
+        duckdb.connect().execute(f"COPY ({rows}) TO '{path}'")
     engine = open_database(path)
     engine._connection.execute("SET memory_limit = '80MB'; SET threads = 1")
     assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
