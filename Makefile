@@ -8,7 +8,7 @@ READY_DEMO := $(VENV)/.ready-demo
 comma := ,
 
 .PHONY: demo test lint types slow check attack bench utility robust session coverage ledger-bench
-.PHONY: tpch peers pictures dist clean
+.PHONY: tpch scale peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
@@ -42,6 +42,11 @@ bench: $(READY)
 # What one publication is worth: groups released and their error, sampling against weighting.
 utility: $(READY)
 	$(BIN)/python benchmarks/utility.py
+
+# What 1M, 10M and 100M rows of Parquet cost on two cores with 4 GB. Needs Linux and 2 GB of disk,
+# below the system's temporary directory. Writes benchmarks/results/, docs/scale.md.
+scale: $(READY)
+	$(BIN)/python benchmarks/scale.py
 
 # How often what a reader is told holds of the true values, what bounding leaves out included.
 coverage: $(READY)

@@ -22,7 +22,7 @@ MAX_DOMAIN_VALUES: Final = 12
 """Columns of text with more distinct values are not shown."""
 
 
-def look(database: Path) -> Mapping[tuple[str, str], str]:
+def look(database: str | Path) -> Mapping[tuple[str, str], str]:
     """Describe each column by the range of its numbers, or by its texts where they are few.
 
     Keyed by the table's key and the folded name of the column. Raises ``InterfaceError`` and

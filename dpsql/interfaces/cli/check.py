@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpsql.core.data_files import shown_name
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.failures import FAILED
 from dpsql.interfaces.cli.printing import show
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @options.formats("table", "json")
 @click.pass_context
 def check_command(
-    ctx: click.Context, /, database: Path, policies: Path, survey: bool, format_: str
+    ctx: click.Context, /, database: str | Path, policies: Path, survey: bool, format_: str
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
@@ -59,7 +60,7 @@ def check_command(
         if not any(finding.level == "error" for finding in findings):
             findings += broken_promises(policy, engine)
         if not engine.schema():
-            findings.append(no_tables(database.name))
+            findings.append(no_tables(shown_name(database)))
     finally:
         engine.close()
     if format_ == "json":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from dpsql.core.data_files import is_address, name_of
 from dpsql.core.kept_files import refuse_kept
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.new_files import new_file
@@ -27,7 +28,7 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
         "dpsql init demo-data/demo.duckdb -o seen.yaml --look --no-ask",
     )
 )
-@click.argument("place", metavar="[DATABASE]", required=False, type=click.Path(path_type=Path))
+@click.argument("place", metavar="[DATABASE]", required=False, type=options.DatabasePath())
 @options.optional_database
 @click.option(
     "--output",
@@ -54,8 +55,8 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
     "--ask/--no-ask", default=None, help="Ask what is not given.  [default: on a terminal]"
 )
 def init_command(
-    place: Path | None,
-    database: Path | None,
+    place: str | Path | None,
+    database: str | Path | None,
     target: Path,
     force: bool,
     dataset: str | None,
@@ -77,11 +78,12 @@ def init_command(
     database = place or database
     if database is None:
         raise click.UsageError("name a database: dpsql init DATABASE")
-    refuse_kept(target, (database, beside(database), options.settings_file()))
+    ledger = None if is_address(database) else beside(database)
+    refuse_kept(target, (database, ledger, options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
         schema = drafting.database_schema(database)
-        draft = Draft(database.stem, guesses=not asking)
+        draft = Draft(name_of(database), guesses=not asking)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _Texts = tuple[str, ...]
 
 
-def database_schema(database: Path) -> Schema:
+def database_schema(database: str | Path) -> Schema:
     """Read the names and types of a database's tables. Raises ``InterfaceError``."""
     engine = open_database(database)
     try:
@@ -46,7 +46,7 @@ def database_schema(database: Path) -> Schema:
         engine.close()
 
 
-def looked(draft: Draft, database: Path, asking: bool) -> Draft:
+def looked(draft: Draft, database: str | Path, asking: bool) -> Draft:
     """Add to the draft what the data hold; an owner who can be asked is asked first."""
     if asking:
         click.confirm(

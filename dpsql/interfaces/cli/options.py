@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from dpsql.core.data_files import is_address
 from dpsql.errors import Error, SQLSyntaxError
 from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, ParameterSpec
 
@@ -50,6 +51,16 @@ class _Format(click.Choice):  # type: ignore[type-arg]  # generic since click 8.
             if source is not ParameterSource.COMMANDLINE and value not in self.choices:
                 return str(self.choices[0])
         return super().convert(value, param, ctx)
+
+
+class DatabasePath(click.Path):
+    """The path of a database or of files; an address stays text, as paths have single slashes."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if is_address(value) else super().convert(value, param, ctx)
 
 
 def settings_file() -> Path | None:
@@ -103,9 +114,9 @@ def _database(required: bool) -> Decorator:
         "-d",
         required=required,
         path=True,
-        type=click.Path(path_type=Path),
-        help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern. Never "
-        "written to.",
+        type=DatabasePath(),
+        help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern, an "
+        "address such as s3://bucket/visits.parquet. Never written to.",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import dpsql
+from dpsql.core.data_files import shown_name
 from dpsql.core.formatting import printable, significant
 from dpsql.errors import Error
 from dpsql.interfaces.shell.cancel import Cancelled
@@ -69,7 +70,7 @@ def toolbar(shell: Shell) -> str:
     """Write what stands below the prompt: database, dataset, the last answer's cost and time."""
     source = shell.source
     parts = [
-        source.target.database.name,
+        shown_name(source.target.database),
         f"dataset {source.policy.dataset}",
         shell.last,
         "\\? for help",
@@ -94,7 +95,5 @@ def _greet(shell: Shell) -> None:
     if now is not None:
         total = significant(now.budget.epsilon, 3)
         left = f" You have ε {significant(now.left, 3)} of {total} left."
-    shell.screen.say(
-        f"dpsql {dpsql.__version__} on {printable(shell.source.target.database.name)}.{left} "
-        "\\? for help, \\q to leave."
-    )
+    database = printable(shown_name(shell.source.target.database))
+    shell.screen.say(f"dpsql {dpsql.__version__} on {database}.{left} \\? for help, \\q to leave.")

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 
+from dpsql.core.data_files import shown_name
 from dpsql.core.extras import install_hint
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.command import Leave
@@ -38,7 +39,7 @@ def start(
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
     with ExitStack() as stack:
-        with screen.opening(target.database.name):
+        with screen.opening(shown_name(target.database)):
             source = stack.enter_context(open_target(target, screen.progress))
         if source.connection.ledger_created:
             screen.warn(announcement(target.ledger))

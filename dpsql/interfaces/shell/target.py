@@ -11,6 +11,7 @@ from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
 from dpsql.budget.payer import policy_budget
 from dpsql.connection.connection import Connection, connect
+from dpsql.core.data_files import is_address, shown_address
 from dpsql.core.schema import Schema
 from dpsql.engines.duckdb import open_database
 from dpsql.interfaces.shell.cancel import Work
@@ -25,12 +26,17 @@ from dpsql.policy.views_place import place_beside
 class Target:
     """What to connect to, and as whom."""
 
-    database: Path
+    database: str | Path
     policies: Path
     ledger: str
     analyst: str
     session: str = ""
     settings: Path | None = None
+
+    @property
+    def shown_database(self) -> str:
+        """The database's path, or its address without a password."""
+        return shown_address(self.database) if is_address(self.database) else str(self.database)
 
     @property
     def files(self) -> tuple[str | Path | None, ...]:
@@ -77,7 +83,9 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
             yield OpenTarget(target, connection, policy, engine.schema(), own, budget, work)
 
 
-def _with_views_placed(policy: Policy, database: Path) -> Policy:
+def _with_views_placed(policy: Policy, database: str | Path) -> Policy:
     """Set where private states of views lie: an engine that is handed over names no file."""
     place = place_beside(database, policy.views.directory)
+    if place is None:
+        return policy
     return replace(policy, views=replace(policy.views, directory=str(place)))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everybody", is_flag=True, help="All accounts of the ledger.")
 @click.option("--compare", is_flag=True, help="Add what other theorems would say of all queries.")
 def show_command(
-    database: Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     analyst: str | None,
@@ -91,7 +91,7 @@ def _show_all(policies: Path, ledger: str, format_: str) -> None:
 @options.formats("table", "json")
 def estimate_command(
     sql: str,
-    database: Path,
+    database: str | Path,
     policies: Path,
     ledger: str | None,
     analyst: str,
@@ -147,7 +147,7 @@ def estimate_command(
 )
 @click.option("--before", type=click.IntRange(1), help="Only those before this entry.")
 def history_command(
-    database: Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     analyst: str | None,
