@@ -45,7 +45,7 @@ def look(database: str | Path) -> Mapping[tuple[str, str], str]:
 
 
 def look_at_units(
-    database: Path, units: Mapping[str, str]
+    database: str | Path, units: Mapping[str, str]
 ) -> Mapping[tuple[str, str], tuple[str, ...] | None]:
     """Tell of which columns each value of a unit has one value alone; None where it has one row.
 
