@@ -122,7 +122,7 @@ def shown_address(address: str | os.PathLike[str]) -> str:
     return f"{bare.scheme}://{host}{bare.path}"
 
 
-def name_of(path: str | os.PathLike[str]) -> str:
+def table_name_for(path: str | os.PathLike[str]) -> str:
     """Return what a database or files are called: the name without its suffix."""
     text = os.fspath(path)
     return _of_address(text).table if is_address(text) else Path(text).stem

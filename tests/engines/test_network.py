@@ -19,7 +19,14 @@ import pytest
 from click.testing import CliRunner
 
 import dpsql
-from dpsql.core.data_files import MAX_FILES, DataFiles, FileKind, data_files, name_of, shown_name
+from dpsql.core.data_files import (
+    MAX_FILES,
+    DataFiles,
+    FileKind,
+    data_files,
+    shown_name,
+    table_name_for,
+)
 from dpsql.engines.attached import attached
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, lock_down, settings_of
@@ -80,7 +87,7 @@ def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_an_address_is_a_table_of_its_name(address: str, table: str, kind: FileKind) -> None:
     assert data_files(address) == DataFiles(table, kind, (address,), remote=True)
-    assert name_of(address) == table
+    assert table_name_for(address) == table
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dpsql.core.data_files import is_address, name_of
+from dpsql.core.data_files import is_address, table_name_for
 from dpsql.core.kept_files import refuse_kept
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.new_files import new_file
@@ -83,7 +83,7 @@ def init_command(
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
         schema = drafting.database_schema(database)
-        draft = Draft(name_of(database), guesses=not asking)
+        draft = Draft(table_name_for(database), guesses=not asking)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
