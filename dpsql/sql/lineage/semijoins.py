@@ -101,7 +101,8 @@ def semi_joined(
     if test.subject is not None:
         value = condition_of(query.selects[0].unalias(), found, source)
         subject = condition_of(test.subject, source)
-        refuse_unlike(exp.EQ(this=subject.copy(), expression=value.copy()), both.type_of, names.text)
+        pair = exp.EQ(this=subject.copy(), expression=value.copy())
+        refuse_unlike(pair, both.type_of, names.text)
         conditions.append(_matching(subject, value, test.negated))
     return replace(
         source, rows=SemiJoin(source.rows, found.rows, tuple(conditions), negated=test.negated)
