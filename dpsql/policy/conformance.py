@@ -1,4 +1,7 @@
-"""Policies and databases side by side: ``dpsql check``. Sees names and types, never a row."""
+"""Policies and databases side by side: ``dpsql check``. By names and types, and by what it is told.
+
+It never sees a row.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from dpsql.core.schema import (
     Schema,
     Table,
     base_type,
+    fold,
     is_decimal,
     is_float,
     is_integer,
@@ -171,7 +175,7 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
 
 
 def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
-    """Compare a link's columns; that the referenced one is unique cannot be seen here."""
+    """Compare a link's columns; whether the referenced one is unique, the data say."""
     link = policy.link
     if link is None:
         return
@@ -196,6 +200,37 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
             f"is {shown_type(key.type)}",
             "Give both columns one type: a cast could make two keys the same.",
         )
+
+
+def check_links(
+    policy: Policy, schema: Schema, repeats: Callable[[TableName, str], bool]
+) -> list[Finding]:
+    """List the links that lead to a column with a value in several rows: these are no keys.
+
+    ``repeats`` tells that of a column, from the data. The policy must fit the schema.
+    """
+    ends = {
+        (link.parent.key, fold(link.parent_column)): link
+        for table in policy.tables.values()
+        if (link := table.link) is not None
+    }
+    found = []
+    for (key, _), link in sorted(ends.items()):
+        table = schema[key]
+        column = table.column(link.parent_column)
+        if column is not None and repeats(table.name, column.name):
+            found.append(_no_key(f"{table.name}.{column.name}"))
+    return found
+
+
+def _no_key(subject: str) -> Finding:
+    return Finding(
+        "error",
+        subject,
+        "a link leads to it, and a value stands in several rows: what is linked to it counts once "
+        "for each of them, and belongs to all of their units",
+        "Link to a column that is a key, or remove what stands there twice.",
+    )
 
 
 def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,10 +41,12 @@ def check_command(
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
-    Warnings ask the owner to look; errors make some query impossible or wrong.
+    Warnings ask the owner to look; errors make some query impossible or wrong. Names and types are
+    read, and of the data the columns that links lead to, which have to be unique.
     """
     from dpsql.engines.duckdb import open_database
-    from dpsql.policy.conformance import check_policy, no_tables
+    from dpsql.engines.profile import repeats
+    from dpsql.policy.conformance import check_links, check_policy, no_tables
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -55,6 +58,8 @@ def check_command(
         findings = check_policy(policy, engine.schema(), engine.definition)
         if not engine.schema():
             findings.append(no_tables(database.name))
+        if not any(finding.level == "error" for finding in findings):
+            findings += check_links(policy, engine.schema(), partial(repeats, engine))
     finally:
         engine.close()
     if format_ == "json":
