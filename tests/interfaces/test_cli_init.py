@@ -375,6 +375,28 @@ def test_links_to_what_is_no_key_are_found(shop: Path) -> None:
     assert "rail" not in found.output
 
 
+def test_names_that_look_renamed_beside_the_ledger_are_told_of(shop: Path) -> None:
+    assert run("shop.duckdb", *OPTIONS).exit_code == 0
+    sql = "SELECT COUNT(*) FROM lineitem"
+    for name in ("ana", "bo"):
+        CliRunner().invoke(cli, ["query", sql, "-d", "shop.duckdb", "-a", name, "--epsilon", "0.1"])
+    text = (shop / "policies.yaml").read_text()
+    for old, new, warned in (
+        ("ana:", "zoe:", "has ana, which the policy has not, and nothing of zoe"),
+        ("dataset: shop", "dataset: store", "has shop, which the policy has not"),
+        ("  bo:", "  # bo:", ""),
+        ("  ana:", "  zoe: {epsilon: 1, delta: 1e-6}\n  ana:", ""),
+    ):
+        Path("new.yaml").write_text(text.replace(old, new), encoding="utf-8")
+        found = CliRunner().invoke(
+            cli, ["check", "-d", "shop.duckdb", "-p", "new.yaml", "-f", "json"]
+        )
+        assert found.exit_code == 0, found.output
+        told = [f["message"] for f in json.loads(found.stdout) if "new budget" in f["message"]]
+        assert len(told) == bool(warned)
+        assert all(warned in message for message in told)
+
+
 def test_a_database_without_tables_is_told_of(shop: Path) -> None:
     duckdb.connect("empty.duckdb").close()
     assert "has no tables" in run("empty.duckdb", "--no-ask").stderr

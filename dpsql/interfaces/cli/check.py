@@ -46,7 +46,7 @@ def check_command(
     """
     from dpsql.engines.duckdb import open_database
     from dpsql.engines.profile import repeats
-    from dpsql.policy.conformance import check_links, check_policy, no_tables
+    from dpsql.policy.conformance import check_links, check_names, check_policy, no_tables
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -62,17 +62,31 @@ def check_command(
             findings += check_links(policy, engine.schema(), partial(repeats, engine))
     finally:
         engine.close()
+    place = usual_place(policy, database)
+    findings += check_names(policy, _accounts(place))
     if format_ == "json":
         click.echo(json.dumps([asdict(f) for f in findings], indent=2, ensure_ascii=False))
     elif findings:
         show(_findings_table(findings))
     else:
         click.echo("The policies fit the database.")
-    place = usual_place(policy, database)
     shown = without_password(place) if is_url(place) else place
     click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)
     if any(finding.level == "error" for finding in findings):
         ctx.exit(FAILED)
+
+
+def _accounts(place: str) -> tuple[str, ...]:
+    """List the accounts of the ledger, if there is one and it can be reached from here."""
+    from dpsql.errors import LedgerError
+    from dpsql.interfaces.cli.budget.ledgers import any_ledger
+
+    try:
+        with any_ledger(place) as ledger:
+            return () if ledger is None else tuple(ledger.accounts())
+    except LedgerError as error:
+        click.echo(f"The ledger was not looked at: {error.reason}.", err=True)
+        return ()
 
 
 def _survey_engine() -> None:
